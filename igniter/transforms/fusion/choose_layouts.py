@@ -1,11 +1,11 @@
-"""`choose-layouts`: images that convolutions read and write are stored with their channels last, through the network.
+"""`choose-layouts`: stores the images of convolutions with their channels last, through the whole network.
 
     %y = fusion.region @r0 (%a = %x : tensor<?x64x56x56xf32>, ..) -> (tensor<?x64x56x56xf32>) {
       %0 = onnx.Conv(%a, %w, %b) {pads = [1, 1, 1, 1], ..}
       %1 = onnx.Relu(%0)
       fusion.yield %1
 
-becomes, where another convolution without padding reads the result,
+becomes, if another convolution without padding reads the result,
 
     %y = fusion.region @r0 (%a = %x : tensor<?x58x58x64xf32>, ..) -> (tensor<?x56x56x64xf32>) {
       %2 = onnx.Transpose(%a) {perm = [0, 3, 1, 2]}
@@ -14,14 +14,14 @@ becomes, where another convolution without padding reads the result,
       %3 = onnx.Transpose(%1) {perm = [0, 2, 3, 1]}
       fusion.yield %3
 
-Which tensors these are is decided for a whole graph (`igniter.analysis.fusion.layouts`). A layout is said by nodes that
-every level knows: a Transpose, and a Pad for what convolutions want around an image (zeros, or the zero point of an
-image of bytes), which the region that computes it stores with it; readers that want none skip it with a Slice. Inside
-of a region these nodes are ways to read and to write, and cost nothing. Where a tensor comes from outside of regions or
-leaves them, a region of its own changes the layout, once for all readers. A convolution whose image is computed in its
-own region has that stored with channels last as well.
+The layouts are decided for a whole graph (`igniter.analysis.fusion.layouts`). Nodes known at every level express a
+layout: a Transpose, and a Pad for the padding of convolutions (zeros, or the zero point of an image of bytes). The
+producer region stores the padding with the image; readers that need none skip it with a Slice. Inside a region these
+nodes only change access maps and cost nothing. If a tensor comes from outside all regions or leaves them, a separate
+region changes the layout, once for all readers. A convolution whose image is computed in its own region also stores it
+with channels last.
 
-It stands behind `form-fusion-regions`, which knows nothing of layouts, and before `pack-weights`, which packs the
+The pass runs after `form-fusion-regions`, which does not know layouts, and before `pack-weights`, which packs the
 weight of a convolution by the layout of its image.
 """
 
@@ -65,15 +65,15 @@ from igniter.rewrites import budget
 from igniter.transforms.fusion.extract_regions import form_region
 
 PADS_OPSET = 11
-"""The opset from which a Pad can be of sizes that only a run knows."""
+"""The first opset in which the sizes of a Pad can be known only at run time."""
 
 OPERANDS_SINCE = {"Pad": PADS_OPSET, "Slice": 10}
-"""The opset from which a node takes as operands what were attributes before."""
+"""The first opset in which a node takes operands that were attributes before."""
 
 
 @dataclass(frozen=True)
 class ChooseLayouts(ModulePass):
-    """Stores images with their channels last, and with the zeros that convolutions want around them."""
+    """Stores images with their channels last and with the padding of their convolutions."""
 
     name = "choose-layouts"
     one_rewrite = "the tensors of a graph stored with their channels last"
@@ -96,10 +96,10 @@ class _Rewriting:
     def __init__(self, block: Block, images: dict[SSAValue, ImageLayout], names: Iterator[str]):
         self.block, self.images, self.names = block, images, names
         self.stored: dict[SSAValue, SSAValue] = {}
-        """For each image the tensor that is stored."""
+        """The stored tensor of each image."""
 
     def run(self) -> None:
-        """Region by region, in the order of the block: what a region reads has been stored by then."""
+        """Rewrites region by region, in the order of the block, so that inputs are stored before they are read."""
         for region in [op for op in self.block.ops if isinstance(op, RegionOp)]:
             for index, operand in enumerate(list(region.inputs)):
                 if operand in self.images:
@@ -112,7 +112,7 @@ class _Rewriting:
                     self._give(region, result)
 
     def _take(self, region: RegionOp, index: int, value: SSAValue) -> None:
-        """Makes an operand of a region the image that is stored."""
+        """Makes an operand of a region the stored image."""
         layout = self.images[value]
         if value not in self.stored:
             self.stored[value] = self._converted(region, value, layout)
@@ -120,7 +120,7 @@ class _Rewriting:
         region.operands[index] = stored
         argument = region.block.args[index]
         plain = argument.type
-        # As long as the image has its own dims: `SAME` padding hangs on them.
+        # Before the image changes its dims, because `SAME` padding depends on them.
         convolutions = [op for use in argument.uses if (op := _convolution_of(use)) is not None]
         taken: dict[Operation, Pads] = {op: pads_of(op) for op in convolutions if layout.holds(rim_of(op), fill_of(op))}
         fresh = Rewriter.replace_value_with_new_type(argument, stored.type)
@@ -137,7 +137,7 @@ class _Rewriting:
         assert all(v.type == plain for pads, v in seen.items() if not ImageLayout(pads).is_padded)
 
     def _give(self, region: RegionOp, result: OpResult) -> None:
-        """Makes a result of a region the image that is stored, and gives those outside of regions the plain one."""
+        """Makes a result of a region the stored image; readers outside regions get the plain one."""
         layout, terminator = self.images[result], region.yield_op
         at = _Nodes(terminator)
         made = at.last(at.padded(region.yielded[result.index], layout.pads, layout.fill))
@@ -161,12 +161,12 @@ class _Rewriting:
         return isinstance(op, RegionOp) and op.parent is self.block
 
     def _converted(self, region: RegionOp, value: SSAValue, layout: ImageLayout) -> SSAValue:
-        """A region before the first reader that stores what comes from outside of regions as an image."""
+        """Adds a region before the first reader that stores a tensor from outside all regions as an image."""
         at = _Nodes(region)
         return self._region(at.last(at.padded(value, layout.pads, layout.fill)), [value], region)
 
     def _region(self, value: SSAValue, operands: Sequence[SSAValue], before: Operation) -> SSAValue:
-        """The nodes in front of an op that lead to `value`, in a region."""
+        """Moves the nodes before an op that compute `value` into a region."""
         members: list[Operation] = []
         pending = [value]
         while pending:
@@ -176,7 +176,7 @@ class _Rewriting:
                 pending += owner.operands
         clones = [op for op in members if isinstance(op, DimsOp) or op_name(op) == "Constant"]
         nodes = [op for op in members if op not in clones]
-        # The regions on the other side know the symbols as well, so that there is a tensor that tells them.
+        # The neighbouring regions know the symbols too, so some tensor gives them.
         told = SymbolSources(_inputs_around(self.block), self.block).bindings(nodes)
         if isinstance(told, Reason):
             raise IgniterError(f"{ChooseLayouts.name}: {told}")
@@ -187,12 +187,12 @@ class _Rewriting:
 
 
 def _convolution_of(use: Use) -> OnnxOp | None:
-    """The convolution whose image a use is."""
+    """Returns the convolution if the use is its image; else None."""
     return cast("OnnxOp", use.operation) if use.index == 0 and op_name(use.operation) in CONVOLUTIONS else None
 
 
 def _inputs_around(block: Block) -> list[SSAValue]:
-    """The inputs of a graph, and of those around it."""
+    """Returns the inputs of a graph and of the graphs around it."""
     found: list[SSAValue] = []
     around: Block | None = block
     while around is not None:
@@ -203,8 +203,8 @@ def _inputs_around(block: Block) -> list[SSAValue]:
 
 
 def _store_image(op: OnnxOp) -> None:
-    """Has the image of a convolution stored with channels last and with all the zeros that it asks for, where its own
-    region computes it, or where it comes without some of them."""
+    """Makes a region store the image of a convolution with channels last and with all its padding, if the region
+    computes the image, or if the image comes without part of the padding."""
     image, pads, rim = op.operands[0], pads_of(op), rim_of(op)
     if isinstance(image, BlockArgument) or (_is_transposed_argument(image) and not ImageLayout(pads).is_padded):
         return
@@ -225,8 +225,8 @@ def _is_transposed_argument(value: SSAValue) -> bool:
 
 
 def _without_pads(op: OnnxOp, pads: Pads, given: Pads) -> None:
-    """The convolution of an image that has been given what it adds, `pads`, out of what there is around it, `given`.
-    Tiles go on behind the last window: one that is computed in tiles is told how much of that is left."""
+    """Removes the padding `pads` from a convolution whose image already has the rim `given`. Tiles extend beyond the
+    last window, so a tiled convolution gets an attribute with the remaining rim."""
     from igniter.dialects.onnx.attributes import to_attr
 
     op.attributes["pads"] = to_attr([0] * (2 * len(pads)))
@@ -237,20 +237,20 @@ def _without_pads(op: OnnxOp, pads: Pads, given: Pads) -> None:
 
 
 class _Nodes:
-    """Makes nodes in front of an op."""
+    """Inserts nodes before an op."""
 
     def __init__(self, before: Operation | None):
         assert before is not None
-        # Tables stand right before their node.
+        # Tables must stay directly before their node.
         self.before = before.prev_op if isinstance(before.prev_op, TablesOp) else before
 
     def first(self, value: SSAValue) -> SSAValue:
-        """An image that is stored with its channels last, with its channels first."""
+        """Returns an image stored with channels last as one with channels first."""
         rank = len(dims_of(value.type))
         return self._transposed(value, [0, rank - 1, *range(1, rank - 1)])
 
     def last(self, value: SSAValue) -> SSAValue:
-        """An image with its channels last."""
+        """Returns an image with its channels last."""
         rank = len(dims_of(value.type))
         return self._transposed(value, [0, *range(2, rank), 1])
 
@@ -259,7 +259,7 @@ class _Nodes:
         return self._node("Transpose", [value], [dims[k] for k in perm], perm=perm)
 
     def padded(self, value: SSAValue, pads: Pads, fill: int | SSAValue) -> SSAValue:
-        """An image, channels first, with a rim of that number around it."""
+        """Returns an image, channels first, with a rim of `fill` around it."""
         if not ImageLayout(pads).is_padded:
             return value
         dims = dims_of(value.type)
@@ -276,8 +276,7 @@ class _Nodes:
         return self._node("Pad", [value], sizes, says=says, value=float(fill))
 
     def cut(self, stored: SSAValue, pads: Pads, kept: Pads | None = None) -> SSAValue:
-        """An image that is stored with zeros around it, without them, or with those of `kept` that are among them, and
-        with its channels first."""
+        """Returns a stored image with channels first, without its rim, or with only the part of the rim in `kept`."""
         value = stored
         if kept is not None:
             pads = tuple((a - c, b - d) for (a, b), (c, d) in zip(pads, kept, strict=True))
@@ -290,17 +289,17 @@ class _Nodes:
                 sizes[axis] = sizes[axis] - low - high
                 says["axes"].append(Expr.of(axis))
                 says["starts"].append(low)
-                # Counted from the end, or to it, so that no size of a run is asked for its sign.
+                # Negative or infinite ends, so that the sign of a run-time size does not matter.
                 says["ends"].append(-high if high != ZERO else Expr.of(INFINITE))
             value = self._node("Slice", [value], sizes, says=says)
         return self.first(value)
 
     def _has_operands(self, name: str) -> bool:
-        """Whether the model's opset has as operands of a node what were attributes before."""
+        """True if the operands in question exist in the model's opset; False if they are attributes."""
         return (imported_opset(self.before, "") or OPERANDS_SINCE[name]) >= OPERANDS_SINCE[name]
 
     def _number(self, number: int, element: Attribute) -> SSAValue:
-        """A constant of no dims."""
+        """Returns a constant without dims."""
         import numpy as np
 
         op = make_constant(np.array(number, BY_ATTR[element].dtype))
@@ -321,7 +320,7 @@ class _Nodes:
         behind: Sequence[SSAValue] = (),
         **attributes: Any,
     ) -> SSAValue:
-        """A node; `says` are integers that later opsets have as operands, and `behind` operands behind those."""
+        """Inserts a node. `says` are integers that are operands in later opsets; `behind` are operands after those."""
         if says and not self._has_operands(name):
             attributes |= {key: [_number(e) for e in given] for key, given in says.items()}
         elif says:

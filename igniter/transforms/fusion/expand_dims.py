@@ -1,9 +1,9 @@
-"""`fusion.dims` as ONNX nodes, for a region or a program that is taken apart.
+"""Expands `fusion.dims` to ONNX nodes, for a region or a program that is inlined.
 
     %s = fusion.dims [seq, 64*batch]  ->  %0 = onnx.Shape(%x), %1 = onnx.Gather(%0, [1]), %2 = onnx.Gather(%0, [0])
                                           %3 = onnx.Mul(%2, [64]), %s = onnx.Concat(%1, %3)
 
-The symbols are read off the region's operands, in the way in which its kernel learns them.
+The symbols are read from the region's operands, in the same way as its kernel reads them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _CAST_TO_I32 = 6
 
 
 def expand_dims(region: GroupOp) -> None:
-    """Replaces every `fusion.dims` of a region by nodes in the same place, made of the region's arguments."""
+    """Replaces every `fusion.dims` of a region by nodes in the same place that use the region's arguments."""
     for op in _dims_in_bodies(region.block):
-        # What is made of it is used by others as well, so it is made where all of them see it.
+        # Its value has other users too, so it must be computed where all of them can use it.
         op.detach()
         first = region.block.first_op
         assert first is not None
@@ -46,14 +46,14 @@ def expand_dims(region: GroupOp) -> None:
 
 
 def _dims_in_bodies(block: Block) -> list[DimsOp]:
-    """Those in the bodies of loops; regions there are taken apart by themselves."""
+    """Returns the `fusion.dims` in the bodies of loops, except in regions there; those are inlined on their own."""
     bodies = [inner.block for op in block.ops if is_loop(op) for inner in op.regions]
     own = [op for body in bodies for op in body.ops if isinstance(op, DimsOp)]
     return own + [op for body in bodies for op in _dims_in_bodies(body)]
 
 
 class _Symbols:
-    """Makes nodes for expressions, each once; all are i64 tensors of one element."""
+    """Builds nodes for expressions, each once; all are i64 tensors of one element."""
 
     def __init__(self, region: GroupOp, before: Operation):
         self.region = region
@@ -67,7 +67,7 @@ class _Symbols:
                 self._steps.setdefault(step.symbol, step)
 
     def tensor(self, op: DimsOp) -> SSAValue:
-        """The tensor that a `fusion.dims` makes."""
+        """Returns the tensor computed by a `fusion.dims`."""
         dims = dims_of(op.result.type)
         elements = [self._expr(e) for e in op.dims]
         if not elements:

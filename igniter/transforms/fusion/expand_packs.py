@@ -1,10 +1,10 @@
-"""`fusion.unpack` as ONNX nodes, for a region whose packed weight is not there: a region that is run on its own.
+"""Expands `fusion.unpack` to ONNX nodes, for a region without its packed weight, such as a region run on its own.
 
     %w = fusion.unpack %p [1 floordiv 16, 0, 1 mod 16]
 
-becomes the parts of each dim side by side, in the plain order (Transpose), joined (Reshape), and cut off where the last
-block was filled (Slice). Of words the bytes come first: each shifted down, and what is above it taken off (BitShift,
-Mod, Cast).
+becomes a Transpose that places the parts of each dim side by side in the plain order, a Reshape that joins them, and a
+Slice that removes the padding of the last block. If the weight is stored as words, nodes first extract the bytes: each
+is shifted down, and the higher bits are removed (BitShift, Mod, Cast).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv
 
 UINT8 = 2
-"""ONNX's number of the type."""
+"""The number of the type in ONNX."""
 
 
 def expand_unpack(op: UnpackOp) -> None:
-    """Replaces a `fusion.unpack` by nodes that compute the same."""
+    """Replaces a `fusion.unpack` by equivalent nodes."""
     layout, dims = op.layout, dims_of(op.result.type)
     stored, plain = dims_of(op.source.type), dims
     if layout.words:
@@ -59,7 +59,7 @@ def expand_unpack(op: UnpackOp) -> None:
     if layout.words:
         word = element_of(value.type)
         each, all_of = tensor_of(word, (*stored[:-1], ONE)), tensor_of(word, stored)
-        # A Reshape, which is the same in every opset that has BitShift; an Unsqueeze is not.
+        # A Reshape is the same in every opset with BitShift; an Unsqueeze is not.
         value = node("Reshape", [value, constant([*(d.constant or 0 for d in stored[:-1]), 1])], each)
         value = node("BitShift", [value, constant(range(0, 8 * WORD, 8), "uint32")], all_of, direction="RIGHT")
         value = node("Mod", [value, constant([256], "uint32")], all_of)

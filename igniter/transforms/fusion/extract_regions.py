@@ -1,4 +1,4 @@
-"""Moving nodes into a `fusion.region`, and regions into a `fusion.program`."""
+"""Moves nodes into a `fusion.region`, and regions into a `fusion.program`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Group = TypeVar("Group", RegionOp, ProgramOp)
 
 
 def localize_operands(members: Sequence[Operation]) -> list[Operation]:
-    """Gives `members` clones, in no block yet, of the constants and known integers among their operands."""
+    """Clones the constants and known integers among the operands of `members` for their use; the clones are in no block
+    yet."""
     clones: dict[object, Operation] = {}
     for op in members:
         for index, operand in enumerate(op.operands):
@@ -36,7 +37,7 @@ def localize_operands(members: Sequence[Operation]) -> list[Operation]:
 
 
 def localize_bodies(loops: Iterable[Operation]) -> None:
-    """`localize_operands` for what is in the bodies of loops, and drops the shape arithmetic there."""
+    """Applies `localize_operands` to the bodies of loops, and drops the shape arithmetic there."""
     for loop in loops:
         for block in (region.block for region in loop.regions):
             members = [op for op in block.ops if is_node(op) and not is_shape_arithmetic(op)]
@@ -53,7 +54,7 @@ def localize_bodies(loops: Iterable[Operation]) -> None:
 
 
 def hoist_constants(loops: Iterable[Operation]) -> None:
-    """Moves the constants that kernels in the bodies of loops read, and what packs them, in front of the loops."""
+    """Moves constants read by kernels in the bodies of loops, and their packs, before the loops."""
     for loop in loops:
         ops = [op for region in loop.regions for op in region.block.ops]
         hoist_constants(op for op in ops if is_loop(op))
@@ -66,7 +67,7 @@ def hoist_constants(loops: Iterable[Operation]) -> None:
 
 
 def _is_read(use: Use) -> bool:
-    """Whether a value is used as a tensor, rather than looked at by the compiler."""
+    """True if the use reads the value as a tensor, not only at compile time."""
     op = use.operation
     return isinstance(op, PackOp) or op.has_trait(IsTerminator) or operand_kind(op, use.index) == "tensor"
 
@@ -80,8 +81,8 @@ def form_region(
     before: Operation,
     make: type[Group] = RegionOp,
 ) -> Group:
-    """Moves `clones` and `members`, which are in topological order, into a region (or a program, which `make` makes)
-    that stands before an op."""
+    """Moves `clones` and `members`, in topological order, into a region (or a program, depending on `make`) before an
+    op."""
     body = Block(arg_types=[v.type for v in operands])
     inner: dict[SSAValue, SSAValue] = {}
     for operand, argument in zip(operands, body.args, strict=True):
@@ -111,7 +112,8 @@ def form_region(
 
 
 def attach_tables(region: RegionOp, node: Operation, name: str) -> None:
-    """Gives a region the tables of one of its nodes as operands; `name` is what their initializers are called after."""
+    """Adds the tables of one of its nodes to a region as operands. `name` is the prefix of their initializers'
+    names."""
     from igniter.dialects.onnx.base import OnnxOp, make_constant
     from igniter.dialects.onnx.ops import spec_of
 
@@ -132,7 +134,7 @@ def attach_tables(region: RegionOp, node: Operation, name: str) -> None:
 
 
 def region_results(members: Sequence[Operation], wanted: Set[SSAValue]) -> list[SSAValue]:
-    """The tensors that are used outside or `wanted` there, in the order in which they are computed."""
+    """Returns the tensors used outside or `wanted` there, in the order of their computation."""
     inside = set(members)
     return [
         result
@@ -144,7 +146,7 @@ def region_results(members: Sequence[Operation], wanted: Set[SSAValue]) -> list[
 
 
 def _readers(op: Operation) -> Iterator[Operation]:
-    """The op, and for a loop all that is in its body and may read what is around it."""
+    """Yields the op and, for a loop, the ops in its body, because these may read values from outside."""
     yield op
     if is_loop(op):
         for inner in (inner for region in op.regions for inner in region.block.ops):

@@ -1,4 +1,4 @@
-"""`fold-packs`: packed weights become constants of the model.
+"""`fold-packs`: turns packed weights into constants of the model.
 
     %p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x3072xf32> to tensor<192x768x16xf32>
 
@@ -6,9 +6,9 @@ becomes
 
     %p = onnx.Constant() <{initializer_name = "w.panels1.0.16x1"}> {value = ...} : () -> tensor<192x768x16xf32>
 
-Nothing is computed here: the constant knows what it is derived from, and its bytes are made when they are written. It
-stands where the kernels are there; until then a region that goes back to ONNX Runtime finds the plain weight. A weight
-that nothing but packs read goes.
+The pass computes nothing: the constant records its derivation, and its bytes are computed when they are written. The
+pass runs when the kernels exist; until then a region that is left to ONNX Runtime finds the plain weight. A weight read
+only by packs is removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from igniter.transforms.fusion.pack_weights import fold_packs
 
 @dataclass(frozen=True)
 class FoldPacks(ModulePass):
-    """Makes constants of packed weights."""
+    """Turns packed weights into constants."""
 
     name = "fold-packs"
 

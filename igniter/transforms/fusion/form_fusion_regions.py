@@ -1,4 +1,4 @@
-"""`form-fusion-regions`: groups the nodes of a graph into `fusion.region`s, each of which becomes one kernel.
+"""`form-fusion-regions`: groups the nodes of a graph into `fusion.region`s; each becomes one kernel.
 
     %0 = onnx.Add(%x, %b) : ...                    %r = fusion.region @r0 (%a = %x : ..., %c = %b : ...) -> (...) {
     %1 = onnx.Gelu(%0) : ...                         %0 = onnx.Add(%a, %c) : ...
@@ -8,16 +8,16 @@
                                                    %2 = onnx.MatMul(%r, %w) : ...
 
 Regions grow along edges, and between nodes that share an input, as long as the graph of regions stays acyclic
-(`igniter.analysis.fusion.region_growing`). What can be in a region is `legality`, and what the backend has code for;
-what is worth it, and which merges are tried first, a *fusion author* decides (`igniter.analysis.fusion.author`), by
-default the backend's own. A node that ONNX Runtime has no kernel for (`igniter.analysis.fusion.ort_kernels`) is in a
-region whatever the author says. The backend is that of the machine of the context (`igniter.targets`). A region gets
-constants that are small as clones, and shape operands whose elements `infer-shapes` knows as `fusion.dims`, so that
-what computed them is dropped. Every node gets a remark: its region, or the reason why it has none; one more remark,
-with the module's name, holds the `FusionSummary`.
+(`igniter.analysis.fusion.region_growing`). Legality and the backend limit the nodes of regions. A *fusion author*
+(`igniter.analysis.fusion.author`), by default the backend's own, decides profitability and the order in which merges
+are tried. A node without an ONNX Runtime kernel (`igniter.analysis.fusion.ort_kernels`) always gets a region. The
+backend is that of the context's machine (`igniter.targets`). A region gets small constants as clones, and shape
+operands with elements known to `infer-shapes` as `fusion.dims`, so that the nodes that computed them can be dropped.
+Every node gets a remark: its region, or the reason why it has none. One more remark, with the module's name, holds the
+`FusionSummary`.
 
-Requires `infer-shapes`; canonical graphs fuse better. It stands after all passes that work on the ONNX level, which
-does not look into regions.
+Requires `infer-shapes`; canonical graphs fuse better. The pass runs after all passes on the ONNX level, because these
+do not look into regions.
 """
 
 from __future__ import annotations
@@ -54,39 +54,38 @@ from igniter.transforms.fusion.extract_regions import attach_tables, form_region
 from igniter.transforms.onnx.onnx_rewriting import is_unused
 
 AUTHOR_OPTIONS = ("contractions", "singletons", "views", "small_flops")
-"""The options of the pass that an author decides by, if it has fields of these names."""
+"""The options of the pass that are passed to an author with fields of these names."""
 
 
 @dataclass(frozen=True)
 class FormFusionRegions(ModulePass):
-    """Group nodes into regions that become one kernel each."""
+    """Groups nodes into regions that become one kernel each."""
 
     name = "form-fusion-regions"
     one_rewrite = "a region formed"
 
     author: str = ""
-    """Who decides what lowering leaves open: the name of a fusion author, with its options (`NAME{option=value}`);
-    nothing: the one that the backend names. The options of this pass that are an author's, `contractions` to
-    `byte-products`, are handed on to it."""
+    """The fusion author, by name, with its options (`NAME{option=value}`). Empty: the backend's. The pass hands its
+    options `contractions` to `byte-products` to the author."""
     contractions: Contractions = "all"
-    """Which MatMuls and their like are fused: none, those of up to `small-flops` operations, or all."""
+    """The contractions to fuse: none, those of up to `small-flops` operations, or all."""
     singletons: Singletons = "winning"
-    """Which nodes become a region alone: none, those whose kernels beat ONNX Runtime's, or all."""
+    """The nodes that become a region alone: none, those with kernels faster than ONNX Runtime's, or all."""
     views: Views = "fused"
-    """Which views are in regions: those that nodes of a region need, or all."""
+    """The views in regions: those needed by other nodes of the region, or all."""
     siblings: bool = True
-    """Whether nodes that share an input, and nothing else, are fused."""
+    """Fuses nodes that share an input and nothing else."""
     max_nodes: int = 512
     max_inputs: int = 256
     max_outputs: int = 128
     small_flops: int = 65_536
     typical_dim: int = MEMORY
-    """The size that the cost model assumes of a symbolic dim that nobody gave one."""
+    """The size that the cost model assumes for a symbolic dim without a given size."""
     required: tuple[str, ...] = ()
-    """Ops, as `Neg` or `com.microsoft.Gelu`, whose nodes are in a region whatever the author says, as those are that
-    ONNX Runtime has no kernel for."""
+    """Ops, such as `Neg` or `com.microsoft.Gelu`, whose nodes always get a region, like nodes without an ONNX Runtime
+    kernel."""
     byte_products: bool = True
-    """Whether a target multiplies bytes; products of dequantised factors are left to ONNX Runtime where none does."""
+    """True if a target multiplies bytes; otherwise products of dequantised factors are left to ONNX Runtime."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
@@ -99,7 +98,7 @@ class FormFusionRegions(ModulePass):
             self._form(ctx, name, block, inputs, names, within if whole else judges)
 
     def _judges(self, ctx: Context, module: ModuleOp) -> Judges:
-        """Who decides, for the machine of the context."""
+        """Returns the author, cost model and limits for the machine of the context."""
         backend, machine = backend_of(ctx), machine_of(ctx)
         cost = backend.cost_model(machine, self.typical_dim, sizes_of(ctx, module))
         return Judges(
@@ -107,12 +106,12 @@ class FormFusionRegions(ModulePass):
         )
 
     def _can_leave(self, backend: Backend) -> Callable[[OnnxOp], bool]:
-        """Whether ONNX Runtime has a kernel for a node that is left to it."""
+        """Returns a predicate: True if ONNX Runtime has a kernel for a node."""
         provider, required = backend.provider, frozenset(self.required)
         return lambda op: base_name(op) not in required and has_kernel(op, provider)
 
     def _make_author(self, backend: Backend) -> FusionAuthor:
-        """The author with the options of the pass that are the author's, as far as they were asked for."""
+        """Returns the author with those of its options that were given to the pass."""
         shared = {f.name: getattr(self, f.name) for f in fields(self) if f.name in AUTHOR_OPTIONS}
         defaults = {f.name: f.default for f in fields(self)}
         asked = {name: value for name, value in shared.items() if value != defaults[name]}
@@ -154,15 +153,15 @@ class FormFusionRegions(ModulePass):
 
 
 def summaries(remarks: Remarks) -> list[FusionSummary]:
-    """The summaries that runs of the pass left among remarks, one a graph."""
+    """Returns the summaries that runs of the pass left among remarks, one per graph."""
     notes = remarks.of(FormFusionRegions.name, "note")
     return [FusionSummary.from_dict(r.details["summary"]) for r in notes if "summary" in r.details]
 
 
 def _graphs(module: ModuleOp, judges: Judges) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
-    """The subgraphs of nodes, innermost first, and the main graph, each with the inputs that its nodes can see: those
-    of the graphs around it as well, and whether it is the body of a loop that a program will hold. Functions have no
-    types until inlined."""
+    """Yields the subgraphs of nodes, innermost first, and the main graph. Each comes with the inputs visible to its
+    nodes (including those of the graphs around it), and True if it is the body of a loop that a program will contain.
+    Functions have no types until inlined."""
     from igniter.dialects.onnx.structure import GraphOp
 
     for graph in module.ops:
@@ -174,7 +173,7 @@ def _graphs(module: ModuleOp, judges: Judges) -> Iterator[tuple[str, Block, tupl
 def _bodies(
     block: Block, name: str, outer: tuple[SSAValue, ...], judges: Judges, whole: bool
 ) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
-    """`whole`: the block is that of a program, but for what is said of its loops here."""
+    """`whole`: the block belongs to a program, unless one of its loops does not fit."""
     inputs = (*outer, *block.args)
     for op in list(block.ops):
         if not isinstance(op, GroupOp) and op.regions:
@@ -186,7 +185,7 @@ def _bodies(
 
 
 def _fits(loop: OnnxOp, symbols: frozenset[str], judges: Judges) -> bool:
-    """Whether a program can hold a loop: all of its body can be compiled, and none is better off in ONNX Runtime."""
+    """True if a program can contain a loop: all of its body can be compiled, and no node is faster in ONNX Runtime."""
 
     def reason(op: Operation, known: frozenset[str]) -> Reason | None:
         refused = compilable(op, known)
@@ -196,7 +195,7 @@ def _fits(loop: OnnxOp, symbols: frozenset[str], judges: Judges) -> bool:
 
 
 def _extract(block: Block, graph: FusionGraph, selection: Selection, labels: list[str]) -> None:
-    """Moves the groups into regions, and everything into an order that runs."""
+    """Moves the groups into regions, and all nodes into topological order."""
     end = block.last_op
     assert end is not None
     groups = [[graph.nodes[n] for n in group] for group in selection.groups]
@@ -222,7 +221,7 @@ def _extract(block: Block, graph: FusionGraph, selection: Selection, labels: lis
 
 
 def _drop_unused(block: Block) -> None:
-    """Drops what only regions used that now do without: shape arithmetic, and constants that they hold."""
+    """Drops values that only regions used and no longer need: shape arithmetic, and constants that they contain."""
     op = block.last_op
     while op is not None:
         before = op.prev_op
@@ -245,7 +244,7 @@ def _remark_nodes(ctx: Context, graph: FusionGraph, selection: Selection, labels
 
 
 def _remark_merges(ctx: Context, graph: FusionGraph, selection: Selection) -> None:
-    """What an author of the user's said against merges; Igniter's own words are in the summary alone."""
+    """Emits remarks with the reasons of a user's author against merges; Igniter's own are in the summary only."""
     for source, target, reason in selection.refused_merges(graph):
         message = f"not in one region with '{graph.labels[source]}': {reason}"
         remark(ctx, FormFusionRegions.name, graph.labels[target], "note", message, reason=reason.kind)

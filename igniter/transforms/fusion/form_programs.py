@@ -1,4 +1,4 @@
-"""`form-programs`: makes one custom op of all regions that can run one after the other.
+"""`form-programs`: makes one custom op of all regions that can run in sequence.
 
     %a = fusion.region @r0 (...) kernel @r0 -> ...     %b = fusion.program @p0 (%x_1 = %x : ...) -> (...) {
     %v = onnx.Reshape(%a, %shape) : ...                  %a = fusion.region @r0 (...) kernel @r0 -> ...
@@ -9,14 +9,15 @@
                                                        }
 
 ONNX Runtime spends a microsecond or more on every node besides its kernel: dispatch, output shapes, allocation. A
-program is entered once, and what passes between its kernels lies in one arena whose places are planned at compile time.
-A Loop or a Scan whose body is made of regions and views is part of one too (`igniter.analysis.fusion.program_loops`).
-Programs are as few as possible (`igniter.analysis.fusion.program_selection`): what stands between two is a node that
-ONNX Runtime runs. Views between regions are part of it and cost nothing; one that only leaves the program stays outside
-where the tensor that it is a view of is there anyway. A region alone is no program, unless `alone` says so.
+program is entered once, and the tensors between its kernels are in one arena with places planned at compile time. A
+Loop or a Scan whose body consists of regions and views is part of a program too
+(`igniter.analysis.fusion.program_loops`). Programs are as few as possible
+(`igniter.analysis.fusion.program_selection`): only nodes that ONNX Runtime runs separate two programs. Views between
+regions are part of a program and cost nothing. A view that only leaves the program stays outside if its source leaves
+the program anyway. A single region is no program, unless `alone` is set.
 
-Every program gets a remark, and every region and every loop that is in none, with the reason. It requires kernels
-(`lower-onnx-to-loop`); the driver runs it when all kernels are known to compile. `lower-programs` lowers what it makes.
+Every program gets a remark; so does every region and loop outside programs, with the reason. The pass requires kernels
+(`lower-onnx-to-loop`); the driver runs it when all kernels are known to compile. `lower-programs` lowers its result.
 """
 
 from __future__ import annotations
@@ -47,16 +48,16 @@ from igniter.transforms.onnx.onnx_rewriting import is_unused
 
 @dataclass(frozen=True)
 class FormPrograms(ModulePass):
-    """Group regions that have kernels, and views between them, into programs."""
+    """Groups regions with kernels, and the views between them, into programs."""
 
     name = "form-programs"
 
     max_nodes: int = 100_000
-    """The most regions and views of a program."""
+    """The largest number of regions and views in a program."""
     alone: bool = False
-    """Whether a region with which nothing can share a program becomes one too."""
+    """Makes programs of single regions too."""
     loops: bool = True
-    """Whether programs hold loops."""
+    """Allows loops in programs."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from igniter.dialects.onnx.structure import GraphOp
@@ -83,7 +84,7 @@ class FormPrograms(ModulePass):
 
 
 def _extract(block: Block, selection: ProgramSelection, names: Iterator[str]) -> list[ProgramOp]:
-    """Moves the groups into programs, and everything into an order that runs."""
+    """Moves the groups into programs, and all nodes into topological order."""
     end = block.last_op
     assert end is not None
     if not selection.groups:

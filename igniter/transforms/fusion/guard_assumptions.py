@@ -1,4 +1,4 @@
-"""`guard-assumptions`: a kernel for what a graph assumes of its inputs, where no kernel knows the dims in question.
+"""`guard-assumptions`: emits a kernel that checks the assumptions of a graph, if no other kernel knows the dims.
 
     onnx.graph @main(%x: tensor<6x4x?xf32, #sym.dims<6, 4, n>>) attributes {igniter.assumptions = [1 <= n "..."]} {
       %y = onnx.Reshape(%x, %t) : ...                   // left to ONNX Runtime, which checks less than the model did
@@ -9,12 +9,12 @@
         }
         %y = onnx.Reshape(%x, %t) : ...
 
-What `infer-shapes` and `canonicalize-onnx` note on a graph, every kernel checks that knows the symbols. Where none
-does, as the nodes around are left to ONNX Runtime, a kernel of its own checks it, which computes nothing and whose
-result nobody reads. What is about dims that no input of the graph has is left unchecked.
+Every kernel that knows the symbols checks the assumptions that `infer-shapes` and `canonicalize-onnx` recorded on the
+graph. If no kernel knows them, because the nodes around are left to ONNX Runtime, a separate kernel checks them; it
+computes nothing, and nothing reads its result. Assumptions about dims that no graph input has are not checked.
 
-It stands behind `lower-onnx-to-loop`, when it is known which kernels there are, and in front of a second one, which
-lowers what it makes.
+The pass runs after `lower-onnx-to-loop`, when the kernels are known, and before a second run of that pass, which lowers
+the new region.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from igniter.transforms.onnx.infer_shapes import graph_assumptions
 
 @dataclass(frozen=True)
 class GuardAssumptions(ModulePass):
-    """A kernel for what a graph assumes and no kernel checks."""
+    """Emits a kernel for assumptions of a graph that no other kernel checks."""
 
     name = "guard-assumptions"
 
@@ -61,12 +61,13 @@ class GuardAssumptions(ModulePass):
 
 
 def _told(values: Sequence[SSAValue]) -> frozenset[str]:
-    """The symbols that a kernel of these operands knows."""
+    """Returns the symbols known to a kernel with these operands."""
     return bind_symbols([(known_dims_of(v.type) or (), True) for v in values]).bound
 
 
 def _inputs_about(graph: GraphOp, requirements: Sequence[Requirement]) -> list[SSAValue]:
-    """Inputs of a graph whose dims tell the symbols of those requirements that inputs tell at all."""
+    """Returns inputs of a graph whose dims give the symbols of the requirements; requirements beyond the inputs are
+    ignored."""
     tensors = [arg for arg in graph.body.args if known_dims_of(arg.type) is not None]
     told = _told(tensors)
     wanted = {s for r in requirements if r.symbols <= told for s in r.symbols}

@@ -1,4 +1,4 @@
-"""`inline-failed-regions`: gives the nodes of regions back to ONNX Runtime whose kernels could not be made.
+"""`inline-failed-regions`: leaves the nodes of regions without a compiled kernel to ONNX Runtime.
 
     %y = fusion.region @r0 (%a = %x : tensor<8xf32>) -> (tensor<8xf32>) attributes {igniter.failed = "no lowering"} {
       %0 = onnx.Relu(%a) : ...
@@ -9,11 +9,11 @@ becomes
 
     %y = onnx.Relu(%x) : ...
 
-A pass that works kernel by kernel in a context that isolates (`igniter.isolation`) marks the groups whose unit failed
-(`mark_failed`); until this pass runs they are as they were. A program in which a region failed is taken apart with it,
-and one that failed itself leaves its regions custom ops of their own. Every one gets a remark with the reason.
+A pass that works kernel by kernel in an isolating context (`igniter.isolation`) marks the groups whose unit failed
+(`mark_failed`); they do not change until this pass runs. A program with a failed region is inlined with it; the regions
+of a program that failed itself become separate custom ops. Each gets a remark with the reason.
 
-It stands behind the passes that can fail for one kernel alone: `lower-onnx-to-loop`, `schedule-kernels`,
+The pass runs after the passes that can fail for one kernel alone: `lower-onnx-to-loop`, `schedule-kernels`,
 `lower-programs`.
 """
 
@@ -34,15 +34,15 @@ from igniter.remarks import remark
 from igniter.transforms.fusion.inline_regions import inline_group
 
 FAILED = "igniter.failed"
-"""The attribute of a group whose kernel could not be made: the reason."""
+"""The attribute of a group whose kernel failed: the reason."""
 
 SAYS = "driver"
-"""Whose remarks these are: what a user is told is not which pass takes regions apart, but that it happened."""
+"""The source of these remarks: the user needs to know that a region was inlined, not by which pass."""
 
 
 @dataclass(frozen=True)
 class InlineFailedRegions(ModulePass):
-    """Replaces every region and every program that is marked as failed by what it holds."""
+    """Inlines every region and every program marked as failed."""
 
     name = "inline-failed-regions"
 
@@ -59,13 +59,13 @@ class InlineFailedRegions(ModulePass):
 
 
 def failure_of(group: GroupOp) -> str | None:
-    """Why the kernel of a group could not be made; `None` where nothing went wrong."""
+    """Returns the reason why the kernel of a group failed; `None` if it did not."""
     found = group.attributes.get(FAILED)
     return found.data if isinstance(found, StringAttr) else None
 
 
 def mark_failed(module: ModuleOp, name: str, reason: str) -> None:
-    """Marks all groups that the kernel `name` computes, and erases it."""
+    """Marks all groups computed by the kernel `name`, and erases the kernel."""
     for op in list(module.walk()):
         if (isinstance(op, RegionOp) and op.kernel_name == name) or (isinstance(op, ProgramOp) and op.label == name):
             mark_group(op, reason)
@@ -79,7 +79,7 @@ def mark_group(group: GroupOp, reason: str) -> None:
 
 
 def give_back(ctx: Context, region: RegionOp, reason: str) -> None:
-    """Takes a region apart, and the program that it is in."""
+    """Inlines a region, and the program around it."""
     if (program := program_around(region)) is not None:
         inline_group(program)
     isolation = isolation_of(ctx)

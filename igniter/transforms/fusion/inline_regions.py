@@ -1,4 +1,4 @@
-"""`inline-regions`: takes fusion regions apart again.
+"""`inline-regions`: inlines fusion regions.
 
     %y = fusion.region @r0 (%a = %x : tensor<8xf32>) -> (tensor<8xf32>) {
       %0 = onnx.Relu(%a) : ...
@@ -9,9 +9,9 @@ becomes
 
     %y = onnx.Relu(%x) : ...
 
-The inverse of `form-fusion-regions`; programs are taken apart first. It makes a module with regions one that ORT can
-run, which is how the fusion level is checked, and `igniter-opt model.mlir -p inline-regions --emit=onnx` shows what a
-region holds in any viewer.
+The inverse of `form-fusion-regions`; programs are inlined first. The resulting module runs in ONNX Runtime; tests check
+the fusion level in this way. `igniter-opt model.mlir -p inline-regions --emit=onnx` shows the contents of a region in
+any viewer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from igniter.transforms.fusion.expand_packs import expand_unpack
 
 @dataclass(frozen=True)
 class InlineRegions(ModulePass):
-    """Replaces every `fusion.program` and `fusion.region` by the nodes that it holds."""
+    """Replaces every `fusion.program` and `fusion.region` by its nodes."""
 
     name = "inline-regions"
 
@@ -40,7 +40,7 @@ class InlineRegions(ModulePass):
 
 
 def onnx_level(module: ModuleOp) -> ModuleOp:
-    """A copy of the module with nothing but its ONNX graph and functions: what can be exported and run."""
+    """Returns a copy of the module with only its ONNX graph and functions, ready to export and run."""
     clone = building.clone(module)
     inline_all(clone)
     for op in list(clone.ops):
@@ -51,14 +51,14 @@ def onnx_level(module: ModuleOp) -> ModuleOp:
 
 
 def inline_all(module: ModuleOp) -> None:
-    """Takes every program apart, and then every region."""
+    """Inlines every program, and then every region."""
     for kind in (ProgramOp, RegionOp):
         for group in [op for op in building.ops_inside(module) if isinstance(op, kind)]:
             inline_group(group)
 
 
 def inline_group(group: GroupOp) -> None:
-    """Move what a region or a program holds to where it stands, and erase it."""
+    """Moves the contents of a region or a program to its place, and erases it."""
     outer = group.parent
     assert outer is not None
     expand_dims(group)
@@ -84,7 +84,7 @@ def inline_group(group: GroupOp) -> None:
 
 
 def drop_tables(op: TablesOp) -> None:
-    """Erases the tables of a node, which only its kernel reads."""
+    """Erases the tables of a node; only its kernel reads them."""
     tables = list(op.tables)
     op.detach()
     op.erase()
@@ -96,8 +96,8 @@ def drop_tables(op: TablesOp) -> None:
 
 
 def unpack(op: UnpackOp) -> None:
-    """Makes the users of an unpacked weight use the weight itself; what packed it goes where nothing else needs it.
-    Where the packed weight comes from outside, nodes unpack it."""
+    """Makes the users of an unpacked weight use the plain weight, and erases the pack if it is now unused. If the
+    packed weight comes from outside, nodes unpack it."""
     pack = op.source.owner
     if not isinstance(pack, PackOp):
         expand_unpack(op)

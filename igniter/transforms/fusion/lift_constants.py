@@ -1,13 +1,14 @@
-"""`lift-constants`: small constants in which equal regions differ become operands, so that one kernel serves them all.
+"""`lift-constants`: turns small constants that differ between equal regions into operands, so that one kernel serves
+all.
 
     %y = fusion.region @r0 (%a = %x) {                     %s = onnx.Constant() 0.013
       %s = onnx.Constant() 0.013                   ->      %y = fusion.region @r0 (%a = %x, %b = %s) {
       %0 = onnx.Mul(%a, %s)                                  %0 = onnx.Mul(%a, %b)
 
-Each layer of a quantised model has scales and zero points of its own, which are small enough to live in a kernel: every
-layer would be compiled by itself. Regions are compared with the values of such constants left out; those that differ
-within a set of equal regions are lifted, where all that reads them is arithmetic (a lowering may want to know others at
-compile time). It stands behind `form-fusion-regions`, which takes constants into regions.
+Each layer of a quantised model has its own scales and zero points. They are small enough to be in a kernel, so every
+layer would be compiled separately. The pass compares regions without the values of such constants. Constants that
+differ within a set of equal regions are lifted, if only arithmetic reads them (other lowerings may need the value at
+compile time). The pass runs after `form-fusion-regions`, which takes constants into regions.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from igniter.rewrites import budget
 
 _QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
 READERS = frozenset(("Add", "Sub", "Mul", "Div", *_QUANTISERS, *(f"com.microsoft.{n}" for n in _QUANTISERS)))
-"""Ops whose kernels are the same whether an operand is a constant."""
+"""Ops with the same kernel for constant and other operands."""
 
 
 @dataclass(frozen=True)
 class LiftConstants(ModulePass):
-    """Makes operands of the constants in which equal regions differ."""
+    """Turns the constants in which equal regions differ into operands."""
 
     name = "lift-constants"
     one_rewrite = "the constants in which a set of equal regions differs, lifted"
@@ -58,7 +59,7 @@ class LiftConstants(ModulePass):
 
 
 def liftable(region: RegionOp) -> list[Operation]:
-    """The constants of a region that only arithmetic reads, in their order."""
+    """Returns the constants of a region that only arithmetic reads, in order."""
     return [op for op in region.block.ops if is_liftable(op)]
 
 
@@ -69,7 +70,7 @@ def is_liftable(op: Operation) -> bool:
 
 
 def lift(region: RegionOp, constant: Operation) -> None:
-    """Puts a constant of a region in front of it, and makes it the region's last operand."""
+    """Moves a constant of a region before the region, and makes it the region's last operand."""
     array, block, inner = constant_value(constant.results[0]), region.parent, region.block
     assert array is not None and block is not None
     outside = make_constant(array, f"{region.label}.constant{len(region.operands)}")

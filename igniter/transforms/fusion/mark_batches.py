@@ -1,4 +1,4 @@
-"""`mark-batches`: which regions do the same for every element of a batch, as their kernels say.
+"""`mark-batches`: marks regions that treat batch elements independently.
 
     %b = fusion.region @r0 (%x = %a : tensor<?x8xf32, #sym.dims<n, 8>>, %w = ..) kernel @r0 -> (..) { .. }
 
@@ -6,9 +6,9 @@ becomes
 
     %b = fusion.region @r0 (%x = %a : ..) kernel @r0 -> (..) attributes {igniter.batched = array<i64: 0>} { .. }
 
-where the result at one place of `n` depends on that place of the first input alone
-(`igniter.analysis.structured.batches`). The attribute has the inputs that have a batch; all results have it.
-`lower-programs` goes by it, when the nests are gone.
+if the result at one index of `n` depends on the first input only at that index (`igniter.analysis.structured.batches`).
+The attribute lists the inputs with a batch dim; all results have one. `lower-programs` reads it, because the nests no
+longer exist then.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from igniter.rewrites import budget
 
 @dataclass(frozen=True)
 class MarkBatches(ModulePass):
-    """Tells regions that are batched along their first dim."""
+    """Marks regions that are batched along their first dim."""
 
     name = "mark-batches"
     one_rewrite = "a region that is marked"

@@ -1,4 +1,4 @@
-"""`pack-weights`: constant operands of contractions get the layout that micro-kernels read.
+"""`pack-weights`: packs constant operands of contractions into the layout of micro-kernels.
 
     %y = fusion.region @r0 (%a = %x : tensor<?x768xf32, ..>, %b = %w : tensor<768x3072xf32>) -> (..) {
       %0 = onnx.MatMul(%a, %b) : ..
@@ -8,9 +8,9 @@ becomes
       %1 = fusion.unpack %b [1 floordiv 16, 0, 1 mod 16] : tensor<192x768x16xf32> to tensor<768x3072xf32>
       %0 = onnx.MatMul(%a, %1) : ..
 
-Panels fill 64 bytes of sums whatever the target, so that one file of weights serves every CPU that a library is for.
-`fold_packs` makes constants of the packed weights once the kernels are there; until then a region that goes back to ORT
-finds the plain ones. It stands after `form-fusion-regions`. Every contraction with a constant operand gets a remark.
+Panels fill 64 bytes of sums for every target, so one file of weights serves every CPU of a library. `fold_packs` turns
+the packed weights into constants when the kernels exist; until then a region that is left to ONNX Runtime finds the
+plain weights. The pass runs after `form-fusion-regions`. Every contraction with a constant operand gets a remark.
 """
 
 from __future__ import annotations
@@ -85,9 +85,10 @@ def _remark(ctx: Context, node: OnnxOp, index: int, reason: str | None) -> None:
 
 
 def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str | None:
-    """Gives operand `index` of a node of `region` in panels; why not, or "" where it is no weight."""
+    """Packs operand `index` of a node of `region` into panels. Returns the reason if it did not, or "" if it is no
+    weight."""
     columns, *depths = of
-    # A weight that is kept in fewer bits is widened before it is multiplied; the micro-kernel takes it as it is.
+    # A weight with fewer bits is widened before the product; the micro-kernel reads the narrow weight.
     user, place = _behind_widening(node, index)
     argument = user.operands[place]
     if not isinstance(argument, BlockArgument):
@@ -109,7 +110,7 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
     if kind is None:
         return f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {sums}"
     group = group_of(kind)
-    # A row of a window and its channels are summed as one.
+    # The row of a window and its channels are summed together.
     depth, rounds = (product(dims[k] for k in ks).constant for ks in (depths[-2:], depths[:-2]))
     dots = are_dot_products(extents[0], depth, kind, rounds or 1)
     if dots:
@@ -121,7 +122,7 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
         return f"{extents[0]} columns fill too little of a panel"
     if extents[1] % group:
         return f"a depth of {extents[1]} is no multiple of the {group} steps that are multiplied together"
-    # Phases are loops of their own, as groups are.
+    # Phases are separate loops, like groups.
     columns_of_group = (extents[0] or 0) // (int(node.attr("group", 1)) * prod(phases_of(node)))
     blocks = columns_of_group if columns_of_group != extents[0] and columns_of_group % lanes else 0
     _read_packed(region, user, place, Layout.panels(len(dims), columns, depths, lanes, group, blocks))
@@ -129,7 +130,7 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
 
 
 def _pack_plain(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int], words: bool = False) -> str | None:
-    """Gives an operand that no micro-kernel reads in panels; why not, or "" where it is no weight."""
+    """Packs an operand that no micro-kernel reads into panels. Returns "" if it is no weight."""
     argument = node.operands[index]
     if not isinstance(argument, BlockArgument) or constant_weight(region.inputs[argument.index]) is None:
         return ""
@@ -142,12 +143,12 @@ def _pack_plain(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int], w
 
 
 def _pack_words(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str | None:
-    """Gives an operand of bytes in panels of words; why not, or "" where it is no weight."""
+    """Packs an operand of bytes into panels of words. Returns "" if it is no weight."""
     return _pack_plain(region, node, index, of, words=True)
 
 
 def _reorder(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str | None:
-    """Stores an operand in another order of its dims; "" where it is no weight."""
+    """Stores an operand in another order of its dims. Returns "" if it is no weight."""
     argument = node.operands[index]
     if not isinstance(argument, BlockArgument) or constant_weight(region.inputs[argument.index]) is None:
         return ""
@@ -156,14 +157,14 @@ def _reorder(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> s
 
 
 def _read_packed(region: RegionOp, user: Operation, place: int, layout: Layout) -> None:
-    """Makes an operand of `user`, which is a weight that comes into the region, the packed one, unpacked."""
+    """Replaces an operand of `user`, a weight from outside the region, by its packed form, unpacked."""
     argument = user.operands[place]
     assert isinstance(argument, BlockArgument)
     packed = _packed(region, region.inputs[argument.index], layout)
     inner = _argument(region, argument, packed)
     unpack = UnpackOp(inner, layout, argument.type)
     unpack.result.name_hint = argument.name_hint
-    # Tables stand right before their node.
+    # Tables must stay directly before their node.
     region.block.insert_op_before(unpack, user.prev_op if isinstance(user.prev_op, TablesOp) else user)
     user.operands[place] = unpack.result
     if argument is not inner and argument.first_use is None:
@@ -172,7 +173,7 @@ def _read_packed(region: RegionOp, user: Operation, place: int, layout: Layout) 
 
 
 def _behind_widening(node: OnnxOp, index: int) -> tuple[Operation, int]:
-    """The op, and which of its operands, that reads what a node's operand is before it is widened."""
+    """Returns the op and operand index that read a node's operand before it is widened."""
     owner = node.operands[index].owner
     if isinstance(owner, OnnxOp) and is_widening(owner) and owner.results[0].has_one_use():
         return owner, 0
@@ -180,14 +181,14 @@ def _behind_widening(node: OnnxOp, index: int) -> tuple[Operation, int]:
 
 
 def _packed(region: RegionOp, weight: SSAValue, layout: Layout) -> SSAValue:
-    """The packed weight: one for all regions that want it."""
+    """Returns the packed weight; regions with the same layout share it."""
     for use in weight.uses:
         if isinstance(use.operation, PackOp) and use.operation.layout == layout:
             return use.operation.result
     dims = layout.stored_dims(dims_of(weight.type))
     pack = PackOp(weight, layout, tensor_of(layout.stored_element(element_of(weight.type)), dims))
     pack.result.name_hint = weight.name_hint
-    # Where the weight is: a region in a subgraph may take it from the graph around it.
+    # Next to the weight: a region in a subgraph may take it from an outer graph.
     constant = weight.owner
     assert isinstance(constant, Operation) and constant.parent is not None
     constant.parent.insert_op_after(pack, constant)
@@ -195,7 +196,7 @@ def _packed(region: RegionOp, weight: SSAValue, layout: Layout) -> SSAValue:
 
 
 def _argument(region: RegionOp, beside: BlockArgument, value: SSAValue) -> BlockArgument:
-    """The argument of a region that stands for `value`: a new one after that of the plain weight."""
+    """Returns the argument of a region for `value`: an existing one, or a new one after that of the plain weight."""
     for given, argument in zip(region.inputs, region.block.args, strict=True):
         if given is value:
             return argument
@@ -213,7 +214,7 @@ class Packed:
     layout: Layout
 
     def compute(self) -> np.ndarray[Any, Any]:
-        """The stored tensor, zeros where the last block of a dim has no element."""
+        """Returns the stored tensor; the last block of a dim is padded with zeros."""
         import numpy as np
 
         layout, plain = self.layout, self.source.array()
@@ -232,7 +233,7 @@ class Packed:
 
 
 def fold_packs(module: ModuleOp) -> int:
-    """Replaces every packed weight by a constant that is computed when it is written; returns how many there were."""
+    """Replaces every packed weight by a constant that is computed when it is written. Returns their number."""
     found = [op for op in module.walk() if isinstance(op, PackOp)]
     taken: set[str] = set()
     for pack in found:
@@ -255,7 +256,7 @@ def fold_packs(module: ModuleOp) -> int:
 
 
 def _fresh_name(pack: PackOp, taken: set[str]) -> str:
-    """A name for the initializer: that of the plain weight with the layout behind it."""
+    """Returns a name for the initializer: that of the plain weight followed by the layout."""
     constant = pack.source.owner
     assert isinstance(constant, Operation)
     own = text_of(constant.properties.get("initializer_name"), "weight")

@@ -1,4 +1,4 @@
-"""`form-ort-library`: describes the custom op that each scheduled kernel becomes.
+"""`form-ort-library`: describes the custom op of each scheduled kernel.
 
     loop.func @r0 symbols [n] (%x : memref<?x8xf32, ..>, %y : memref<?x8xf32, ..>) outputs 1 scratch(64*n) { .. }
 adds
@@ -6,9 +6,9 @@ adds
       ort.op @igniter_r0 kernel @r0 symbols [n] scratch(64*n) ins ["in0" : f32 [n, 8]] outs ["out0" : f32 [n, 8]]
     }
 
-It needs `plan-buffers`, which knows the scratch size. A kernel that only programs call is no op. `replace_regions` then
-turns every `fusion.program` and every other `fusion.region` into a node of its op, in the library's domain; it is
-called once the code is there, because the domain's name is a hash of it.
+The pass needs `plan-buffers` for the scratch size. A kernel called only by programs is no op. `replace_regions` then
+turns every `fusion.program` and every other `fusion.region` into a node of its op, in the library's domain. It runs
+when the code exists, because the domain's name is a hash of the code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from igniter.errors import IgniterError
 from igniter.transforms.conversion.lower_programs import time_stamps, with_names
 
 LONGEST_NAME = 200
-"""Characters of a value's name in a message."""
+"""The most characters of a value's name in a message."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class FormOrtLibrary(ModulePass):
 
 
 def _called_in_programs_only(module: ModuleOp) -> set[str | None]:
-    """The kernels that programs call, and that compute no region outside of one."""
+    """Returns the kernels called by programs that compute no region outside a program."""
     regions = [op for op in module.walk() if isinstance(op, RegionOp)]
     alone = {r.kernel_name for r in regions if program_around(r) is None}
     called = {op.callee for op in module.walk() if isinstance(op, CallOp)}
@@ -68,12 +68,12 @@ def _called_in_programs_only(module: ModuleOp) -> set[str | None]:
 
 
 def op_name(kernel: str) -> str:
-    """The name of the custom op around a kernel: an identifier with an underscore, as no ONNX op has."""
+    """Returns the name of the custom op of a kernel: an identifier with an underscore, unlike any ONNX op."""
     return f"igniter_{kernel}"
 
 
 def describe(func: FuncOp) -> OpOp:
-    """The custom op around one kernel."""
+    """Returns the custom op of one kernel."""
     name = func.sym_name.data
     if func.scratch_bytes is None:
         raise IgniterError(f"form-ort-library: @{name} has no buffer plan; run plan-buffers first")
@@ -92,7 +92,7 @@ def describe(func: FuncOp) -> OpOp:
 
 
 def with_scratch(op: OpOp, scratch: Expr) -> OpOp:
-    """The op with an arena that is large enough for its own kernel and for one that needs `scratch` bytes."""
+    """Returns the op with an arena for its own kernel and for one that needs `scratch` bytes."""
     size = maximum(op.scratch, scratch)
     return OpOp(op.sym_name.data, op.kernel_name, op.symbol_names, op.inputs, op.outputs, size, op.requires, op.checks)
 
@@ -102,10 +102,10 @@ def _port(name: str, memref: Attribute) -> Port:
 
 
 def name_nodes(op: OpOp, regions: Iterable[RegionOp]) -> dict[str, OpOp]:
-    """The custom op of each of `regions`, which share the kernel of `op`, by the region's label.
+    """Returns the custom op of each of `regions`, which share the kernel of `op`, by the region's label.
 
-    They are one op, unless it requires or checks something: an error names nodes, and those of every region have names
-    of their own. The kernel is the same. An op of one region has the names of its values.
+    They share one op, unless the op has requirements or checks: an error names nodes, and each region has other node
+    names. The kernel is the same. An op with one region uses the names of its values.
     """
     regions = list(regions)
     if len(regions) == 1:
@@ -123,7 +123,7 @@ def name_nodes(op: OpOp, regions: Iterable[RegionOp]) -> dict[str, OpOp]:
 
 
 def name_ports(op: OpOp, group: GroupOp) -> OpOp:
-    """The op with its inputs and outputs called as the ONNX values that `group` reads and gives: for messages."""
+    """Returns the op with its inputs and outputs named like the ONNX values of `group`, for messages."""
     named = op.clone()
     named.inputs_attr = _named_ports(op.inputs, group.inputs)
     named.outputs_attr = _named_ports(op.outputs, group.yielded)
@@ -134,14 +134,14 @@ def _named_ports(ports: Sequence[Port], values: Sequence[SSAValue]) -> ArrayAttr
     names: list[str] = []
     for index, port in enumerate(ports):
         name = value_name(values[index])[:LONGEST_NAME] if index < len(values) else ""
-        # What protobuf took for text need not be.
+        # A protobuf string may be invalid text.
         name = name.encode("utf-8", "replace").decode()
         names.append(port.name if not name or name in names else name)
     return ArrayAttr(PortAttr(replace(p, name=n)) for p, n in zip(ports, names, strict=True))
 
 
 def value_name(value: SSAValue) -> str:
-    """What a value is called in the model; "" where it has no name there."""
+    """Returns the name of a value in the model; "" if it has none."""
     from igniter.dialects.onnx.attributes import text_of
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.structure import GraphOp
@@ -162,10 +162,10 @@ def value_name(value: SSAValue) -> str:
 
 
 def replace_regions(module: ModuleOp, domain: str, profile: bool = False, ops: Mapping[str, OpOp] | None = None) -> int:
-    """Replaces every program, and every region in none, by a node of its custom op; returns how many there were.
+    """Replaces every program, and every region outside programs, by a node of its custom op. Returns their number.
 
-    `profile`: programs have one more output, their time stamps, which becomes an output of the graph. `ops` are the ops
-    of regions (`name_nodes`) that are not called like their kernels.
+    `profile`: programs have an additional output, their time stamps, which becomes an output of the graph. `ops` are
+    the ops of regions (`name_nodes`) with other names than their kernels.
     """
     groups = [op for op in module.walk() if isinstance(op, GroupOp) and program_around(op) is None]
     for group in groups:
@@ -201,8 +201,8 @@ def _replace(group: GroupOp, domain: str, profile: bool, name: str | None) -> No
 
 
 def name_carriers(module: ModuleOp) -> dict[Operation, ValuesOp]:
-    """The op of the library for each node that makes a carrier; one that nothing reads, for its readers went back to
-    ONNX Runtime, is erased."""
+    """Returns the library op of each node that makes a carrier. A carrier without readers (they were left to ONNX
+    Runtime) is erased."""
     found: dict[Operation, ValuesOp] = {}
     for op in [op for op in module.walk() if is_carrier(op)]:
         if op.results[0].first_use is None:
@@ -215,7 +215,7 @@ def name_carriers(module: ModuleOp) -> dict[Operation, ValuesOp]:
 
 
 def replace_carriers(carriers: Mapping[Operation, ValuesOp], domain: str) -> None:
-    """Replaces every node that makes a carrier by its op of the library."""
+    """Replaces every node that makes a carrier by its library op."""
     from igniter.dialects.onnx.base import make_op
 
     for op, values in carriers.items():
@@ -230,7 +230,7 @@ def replace_carriers(carriers: Mapping[Operation, ValuesOp], domain: str) -> Non
 
 
 def _add_output(value: SSAValue, name: str) -> None:
-    """Makes a value of the main graph one more output of it."""
+    """Makes a value an additional output of the main graph."""
     block = value.owner.parent if isinstance(value.owner, Operation) else None
     assert block is not None
     graph, end = block.parent_op(), block.last_op

@@ -1,16 +1,16 @@
-"""`fuse-loops`: neighbouring loops over one axis become one loop.
+"""`fuse-loops`: merges neighbouring loops over one axis.
 
     loop.for i = 0 to n hints {fuse = "row"} { ... store .., %m[i] }
     loop.for i1 = 0 to n hints {fuse = "row"} { ... load %m[i1] ... }
 becomes
     loop.for i = 0 to n { ... store .., %m[i]   ... load %m[i] ... }
 
-Two loops fuse when they have the same range and step, ask for it (the same `fuse` hint, or option `all`; the loops
-inside a fused loop always ask), and no element is touched by different iterations of the two, one of them writing.
-Statements in between that the second loop needs move up in front of the first, where that is legal. What cannot fuse
-stays as it is with a remark; with option `strict` it is an error where the hint asks for it.
+Two loops fuse if they have the same range and step, request it (with the same `fuse` hint or the option `all`; loops
+inside a fused loop always request it), and no dependence crosses iterations. Statements between the loops that the
+second one needs move before the first, if that is legal. A pair that cannot fuse stays, with a remark; with the option
+`strict` it is an error if a hint requested fusion.
 
-It stands right after `lower-to-loops`: everything later works on fewer, longer loop bodies.
+The pass runs directly after `lower-to-loops`, so that later passes work on fewer, longer loop bodies.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ Report = Callable[[ForOp, ForOp, str], None]
 
 @dataclass(frozen=True)
 class FuseLoops(ModulePass):
-    """Merges sibling loops over the same range where no dependence crosses iterations."""
+    """Merges sibling loops over the same range if no dependence crosses iterations."""
 
     name = "fuse-loops"
     one_rewrite = "two loops fused"
 
     all: bool = False
-    """Fuse every pair that may, hints or not."""
+    """Fuses every legal pair, with or without hints."""
     strict: bool = False
-    """A pair whose hints ask to fuse and that may not is an error."""
+    """Makes it an error if a pair with hints cannot fuse."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.walk():
@@ -75,7 +75,7 @@ class FuseLoops(ModulePass):
 
 
 def fuse_block(block: Block, everything: bool, report: Report, rewrites: Budget) -> None:
-    """Fuses the loops that stand in `block`, then those inside the results."""
+    """Fuses the loops directly in `block`, then those inside the results."""
     hoist_declarations(block)
     touched: dict[Operation, list[Access]] = {}
 
@@ -103,7 +103,7 @@ def fuse_block(block: Block, everything: bool, report: Report, rewrites: Budget)
 
 
 def hoist_declarations(block: Block) -> None:
-    """Moves allocations, views and constants to the front: nothing they need comes later."""
+    """Moves allocations, views and constants to the front: their operands are all defined before."""
     front = [op for op in block.ops if isinstance(op, (AllocOp, ViewOp)) or op.name == "arith.constant"]
     anchor: Operation | None = None
     for op in front:
@@ -120,7 +120,7 @@ def hoist_declarations(block: Block) -> None:
 
 
 def _candidates(block: Block, second: ForOp, everything: bool) -> list[ForOp]:
-    """Earlier loops that `second` may want to join, nearest first."""
+    """Returns earlier loops that `second` may join, nearest first."""
     found: list[ForOp] = []
     op = second.prev_op
     while op is not None:
@@ -147,7 +147,8 @@ def _same_range(a: ForOp, b: ForOp) -> bool:
 
 
 def why_not_fuse(first: ForOp, second: ForOp, accesses: Callable[[Operation], list[Access]]) -> str | None:
-    """None when the loops may become one, after moving what `second` needs from between them; else the reason."""
+    """Moves the statements between the loops that `second` needs before `first`, and returns None if the loops may then
+    fuse; otherwise returns the reason."""
     vector_a, vector_b = first.hint("vector"), second.hint("vector")
     if vector_a is not None and vector_b is not None and vector_a != vector_b:
         return "they are vectorised differently"
@@ -209,12 +210,15 @@ def _merge(first: ForOp, second: ForOp) -> None:
     hints = {**second.directives, **first.directives}
     inner = _inner(second) | _inner(first)
     if inner:
-        # What the loop inside a tile goes below is said by those that have something there, the most by "loops".
+        # Only loops with statements to sink below have a `sink` hint for the loop inside the tile; "loops" is the
+        # strongest.
         said = (_inner(second).get("sink"), _inner(first).get("sink"))
         most = next((w for w in said if isinstance(w, StringAttr)), said[1] or said[0])
         hints["inner"] = DictionaryAttr(inner if most is None else {**inner, "sink": most})
     vectors_inside = any(op.hint("vector") is not None for op in first.block.walk() if isinstance(op, ForOp))
-    if "tile" in hints or vectors_inside:  # A tiled loop is vectorised inside its tile, a loop of vectors not again.
+    if (
+        "tile" in hints or vectors_inside
+    ):  # A tiled loop is vectorised inside its tile; a loop that contains vector loops is not vectorised again.
         hints = {k: v for k, v in hints.items() if k not in ("vector", "accumulators")}
     set_hints(first, hints)
     first.attributes["fused"] = StringAttr("")

@@ -1,4 +1,4 @@
-"""Rewrites that every schedule pass is made of: substituting axes, cloning bodies, naming loops."""
+"""Basic rewrites of the scheduled passes: substituting axes, cloning bodies, naming loops."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from igniter.dialects.sym.ranges import Ranges, simplify
 
 
 class AxisNames:
-    """The names taken in a func, to make new ones that differ from all of them."""
+    """The names used in a func; creates new, unique ones."""
 
     def __init__(self, func: FuncOp):
         self._taken = set(func.symbol_names)
         self._taken.update(op.axis for op in func.walk() if isinstance(op, ForOp))
 
     def fresh(self, base: str) -> str:
-        """`base` if it is free, else `base` with the first free number."""
+        """Returns `base` if it is free, else `base` with the first free number."""
         stem = base.rstrip("0123456789") if base[-1:].isdigit() else base
         name, k = base, 1
         while name in self._taken:
@@ -32,13 +32,12 @@ class AxisNames:
 
 
 def is_version(op: Operation | None) -> bool:
-    """Whether an op is a choice by sizes around statements of a func: a variant of its kernel, which is a program of
-    its own."""
+    """True if an op selects statements of a func by sizes: a variant of its kernel, which is a program of its own."""
     return isinstance(op, IfOp) and not op.indices and isinstance(op.parent_op(), FuncOp)
 
 
 def substitute_axes(ops: Iterable[Operation], values: Mapping[str, Expr], ranges: Ranges | None = None) -> None:
-    """Replaces names in every expression of `ops` and below, in place; with `ranges`, simplifies too."""
+    """Replaces names in every expression of `ops` and below, in place; with `ranges`, also simplifies."""
     mapping = dict(values)
     for op in ops:
         for inner in op.walk():
@@ -85,7 +84,7 @@ def set_hints(loop: ForOp, hints: Mapping[str, Attribute]) -> None:
 
 
 def take_hint(loop: ForOp, name: str) -> Attribute | None:
-    """A hint, removed from the loop: a directive is applied once."""
+    """Removes a hint from the loop and returns it: a directive is applied once."""
     if loop.hints is None or name not in loop.hints.data:
         return None
     rest = {k: v for k, v in loop.hints.data.items() if k != name}
@@ -95,7 +94,7 @@ def take_hint(loop: ForOp, name: str) -> Attribute | None:
 
 
 def replace_alloc(old: AllocOp, new: AllocOp) -> None:
-    """Puts `new` in the place of `old`, whose users have the right subscripts for it."""
+    """Replaces `old` by `new`; the subscripts of its users must already fit."""
     block = old.parent_block()
     assert block is not None
     block.insert_op_before(new, old)
@@ -105,12 +104,12 @@ def replace_alloc(old: AllocOp, new: AllocOp) -> None:
 
 
 def loops_in(op: Operation) -> Iterator[ForOp]:
-    """Every loop below `op`, outer ones first. Safe while the loop given is rewritten, not its siblings."""
+    """Yields every loop below `op`, outer ones first. The yielded loop may be rewritten, but not its siblings."""
     yield from [inner for inner in op.walk() if isinstance(inner, ForOp)]
 
 
 def nested_blocks(block: Block) -> list[Block]:
-    """`block` and all blocks inside it, outer ones first."""
+    """Returns `block` and all blocks inside it, outer ones first."""
     found = [block]
     for op in block.ops:
         for region in op.regions:

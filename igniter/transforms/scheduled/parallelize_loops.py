@@ -1,15 +1,15 @@
-"""`parallelize-loops`: outer loops hand their iterations to the thread pool.
+"""`parallelize-loops`: distributes the iterations of outer loops over the thread pool.
 
     loop.for b = 0 to batch hints {threads} { loop.for i = 0 to seq { .. } }
 becomes
     loop.for bi = 0 to batch*seq threads(64) { ..b := bi floordiv seq, i := bi mod seq.. }
 
-A loop with the hint `threads` (any outermost loop with independent iterations, with option `auto`) absorbs the loop
-that is all of its body, so that a batch of one still has rows to share out. A loop gets threads only where it is proven
-that what one iteration writes, no other reads or writes; else a remark says what they may meet in. The grain, in
-iterations a task, is the hint's value, or as many as make a task worth the hand-over (`task_cycles`), and never so few
-that there are more than `max_tasks` tasks; both are the machine's (`igniter.analysis.machine`) unless they are said. It
-stands after `sink-loops` and before `vectorize-loops`.
+A loop with the hint `threads` (with the option `auto`, any outermost loop with independent iterations) absorbs the loop
+that is its whole body, so that a batch of one still has rows to distribute. A loop is parallelised only if it is proven
+that no iteration reads or writes an element written by another; otherwise a remark names the conflict. The grain, in
+iterations per task, is the hint's value, or large enough to make a task profitable (`task_cycles`) and to limit the
+number of tasks to `max_tasks`. Both limits are by default the machine's (`igniter.analysis.machine`). The pass runs
+after `sink-loops` and before `vectorize-loops`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from igniter.transforms.scheduled.loop_rewrites import AxisNames, move_ops, set_
 
 @dataclass(frozen=True)
 class ParallelizeLoops(ModulePass):
-    """Chooses which loops run on the thread pool and how many iterations make a task."""
+    """Chooses the loops that run on the thread pool, and the number of iterations per task."""
 
     name = "parallelize-loops"
     one_rewrite = "a loop given to threads"
 
     auto: bool = False
-    """Every outermost loop with independent iterations, hint or not."""
+    """Parallelises every outermost loop with independent iterations, with or without a hint."""
     task_cycles: int | None = None
-    """The least work worth a task; the machine's own where nothing is said."""
+    """The least profitable work of a task; by default the machine's."""
     max_tasks: int | None = None
-    """The most tasks; the machine's own where nothing is said."""
+    """The largest number of tasks; by default the machine's."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         machine = machine_of(ctx)
@@ -74,7 +74,7 @@ class ParallelizeLoops(ModulePass):
                     continue
                 met = shared_element(loop)
                 if met is not None:
-                    # A loop that the proof does not reach is right as it stands, on one thread.
+                    # A loop without a proof is still correct on one thread.
                     remark(ctx, self.name, func.sym_name.data, "missed", f"loop '{loop.axis}' stays sequential: {met}")
                     continue
                 if not budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "it is given to threads"):
@@ -86,8 +86,8 @@ class ParallelizeLoops(ModulePass):
 
 
 def _is_shared(loop: ForOp, machine: MachineModel) -> bool:
-    """Whether the loop that is the body of `loop` is worth tasks of its own: else the divisions that find its
-    iterations would be for nothing."""
+    """True if the loop that is the body of `loop` has enough work for separate tasks. Otherwise the divisions that
+    compute its index would be wasted."""
     only = loop.block.first_op
     if not isinstance(only, ForOp) or loop.end - loop.first == ONE:
         return True
@@ -97,7 +97,7 @@ def _is_shared(loop: ForOp, machine: MachineModel) -> bool:
 
 def _grain(loop: ForOp, machine: MachineModel) -> Expr:
     cycles = iteration_cycles(loop, machine)
-    # What the symbols will be is a guess, and a grain need not be exact. Of a tiled loop the first tile counts.
+    # The values of the symbols are a guess, and a grain need not be exact. For a tiled loop the first tile counts.
     axes = {each.axis for each in (*enclosing_loops(loop), *loop.walk()) if isinstance(each, ForOp)}
     typical = max(1, typical_of(loop).value(cycles, WORK, zero=axes))
     enough = max(1, -(-machine.task_cycles // typical))
@@ -105,13 +105,13 @@ def _grain(loop: ForOp, machine: MachineModel) -> Expr:
 
 
 def _coalesce(loop: ForOp, names: AxisNames) -> bool:
-    """Makes one loop of `loop` and the loop that is its whole body; False when it is not so."""
+    """Coalesces `loop` with the loop that is its whole body. False if it cannot."""
     only = loop.block.first_op
     if not isinstance(only, ForOp) or only is not loop.block.last_op:
         return False
     if only.is_reduction or only.is_sequential or only.indices or only.step != 1 or loop.step != 1:
         return False
-    # Vectors and unrolled loops are the inside of a tile.
+    # Vector and unrolled loops are the inside of a tile.
     if only.hint("vector") is not None or only.hint("unroll") is not None:
         return False
     if loop.axis in only.first.symbols | only.end.symbols or loop.hint("vector") is not None:
@@ -132,7 +132,7 @@ def _coalesce(loop: ForOp, names: AxisNames) -> bool:
             only.axis: mod(Expr.of(axis), extent) + only.first,
         }
     ops = list(only.block.ops)
-    # Blocks of blocks are shared out once: what the inner loop says of threads, the outer has said.
+    # Nested parallel loops are distributed once: the hint of the outer loop replaces that of the inner one.
     take_hint(only, "threads")
     hints = only.directives
     only.detach()

@@ -1,21 +1,20 @@
-"""`plan-buffers`: every buffer of a kernel gets its place.
+"""`plan-buffers`: assigns a place in memory to every buffer of a kernel.
 
     %e = loop.alloc "exp" : memref<?x128xf32, #sym.dims<n, 128>, "scratch">
 becomes
     %e = loop.alloc "exp" offset 64*((512*n + 63) floordiv 64) : memref<..., "scratch">
     loop.func @.. scratch(..)
 
-Buffers of a func live from the first statement of its body that touches them to the last. Two that are never live
-together may share memory: which lies above which is decided for typical sizes, and offsets hold for all
-(`igniter/analysis/scheduled/placement.py`). Where such offsets get long formulas, or take more, a buffer gets the slot
-of a dead one: one that is known to be large enough, else the one that grows least. A buffer may also take the place of
-one that is read for the last time, element by element, where it is written. Buffers inside a loop stay on the task's
-stack while they are small and of known size; others get one slot a task in the arena; the hint `memory` says which it
-has to be. In a loop of a program, which calls kernels, every iteration has buffers of its own, and they share memory as
-those of a func do.
+A buffer of a func is live from the first statement of its body that accesses it to the last. Two buffers with disjoint
+live ranges may share memory. The order in the arena is decided for typical sizes; the offsets hold for all sizes
+(`igniter/analysis/scheduled/placement.py`). If such offsets are long formulas or need more memory, a buffer gets the
+slot of a dead one: one proven large enough, else the one that grows least. A buffer may also replace, element by
+element, one that is read for the last time by the statement that writes the new one. Small buffers of known size inside
+a loop are on the task's stack. Others get one slot per task in the arena. The hint `memory` overrides this choice. In a
+program loop, which calls kernels, every iteration has its own buffers; these share memory like those of a func.
 
-The plan can be read as a remark (`--remarks`): the total, what it would take without sharing, and the lower bound.
-It is the last pass before code is emitted.
+A remark (`--remarks`) reports the plan: the total, the total without sharing, and the lower bound. The pass is the last
+one before emission.
 """
 
 from __future__ import annotations
@@ -63,18 +62,18 @@ class LiveBuffer:
     last: int
 
     def meets(self, other: LiveBuffer) -> bool:
-        """Whether both hold something in one statement."""
+        """True if both are live in one statement."""
         return self.first <= other.last and other.first <= self.last
 
     def replaces(self, other: LiveBuffer) -> bool:
-        """Whether it may take the exact place of another, element by element: it is written where the other is read
-        for the last time."""
+        """True if it may replace another in place, element by element: the statement that writes it is the last that
+        reads the other."""
         return other.last == self.first and other.first < self.first and replaces_in_place(other.alloc, self.alloc)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Offsets in bytes, in the order of `buffers`; `total` is the arena."""
+    """Offsets in bytes, in the order of `buffers`; `total` is the size of the arena."""
 
     buffers: tuple[LiveBuffer, ...]
     offsets: tuple[Expr, ...]
@@ -82,12 +81,12 @@ class Plan:
 
     @property
     def unshared(self) -> Expr:
-        """The sum of all sizes: what it would take without sharing."""
+        """The sum of all sizes: the memory without sharing."""
         return sum((b.size for b in self.buffers), ZERO)
 
     @property
     def lower_bound(self) -> Expr:
-        """What no plan can go below: the most bytes live at once."""
+        """The lower bound of all plans: the most bytes live at once."""
         return _lower_bound(self.buffers)
 
 
@@ -98,10 +97,10 @@ class PlanBuffers(ModulePass):
     name = "plan-buffers"
 
     stack_bytes: int = 32768
-    """The most that the buffers of one task may take of its stack."""
+    """The most bytes of buffers on the stack of one task."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # One that is planned stays so: the buffers of its tasks have slots that a second look would not find.
+        # A planned func is skipped: its tasks have slots that a second run would not recognise.
         for func in [f for f in op.walk() if isinstance(f, FuncOp) and f.scratch_bytes is None]:
             name = func.sym_name.data
             plan = attempt(ctx, partial(plan_func, func, self.stack_bytes), partial(mark_failed, op, name))
@@ -123,7 +122,7 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
     """Plans one func and writes the plan into it."""
     slots = {alloc: ONE for alloc in func.walk() if isinstance(alloc, AllocOp) and alloc.space == "scratch"}
     stack = 0
-    # Those that a schedule puts on the stack have it first.
+    # Buffers that a schedule places on the stack come first.
     wanted = {a: _memory_of(a) for a in func.walk() if isinstance(a, AllocOp) and a.space == "local"}
     for alloc, memory in sorted(wanted.items(), key=lambda each: each[1] != "stack"):
         alloc.hints = None
@@ -153,21 +152,21 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
 
 
 def _memory_of(alloc: AllocOp) -> str:
-    """Where the schedule wants a buffer; "" where it does not say."""
+    """Returns the memory that the schedule chose for a buffer; "" if it did not choose."""
     memory = alloc.hint("memory")
     return memory.data if isinstance(memory, StringAttr) else ""
 
 
 def live_buffers(func: FuncOp) -> list[LiveBuffer]:
-    """The buffers that a planned func keeps in its arena, each with the statements in which it is live; of those that
-    every task has one of, one."""
+    """Returns the arena buffers of a planned func, each with its live range in statements. A buffer with one slot per
+    task counts as one."""
     order = _number_statements(func)
     allocs = [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "scratch" and a.offset is not None]
     return [LiveBuffer(a, aligned(buffer_bytes(a)), *_live_range(func, a, order)) for a in allocs]
 
 
 def call_statements(func: FuncOp) -> list[int]:
-    """The number of the statement of each call of a kernel, in order, as `live_buffers` numbers them."""
+    """Returns the statement number of each kernel call, in order, with the numbering of `live_buffers`."""
     order = _number_statements(func)
     return [order[_numbered(op, order)][0] for op in func.walk() if isinstance(op, CallOp)]
 
@@ -179,10 +178,10 @@ def _numbered(op: Operation, order: Mapping[Operation, tuple[int, int]]) -> Oper
 
 
 def replaces_in_place(old: AllocOp, new: AllocOp) -> bool:
-    """Whether `new` may be in the memory of `old`, which is read for the last time in the statement that writes it.
+    """True if `new` may use the memory of `old`, which is read for the last time by the statement that writes `new`.
 
-    So it is when both have the same type, and in that statement every load of `old` and every store of `new` stand in
-    one body, loads first, at the same place: an element is read before it is replaced, and never wanted again.
+    Both must have the same type. In that statement every load of `old` and the store of `new` must be in one body,
+    loads first, with the same subscripts: an element is then read before it is replaced, and not needed again.
     """
     if old.result.type != new.result.type:
         return False
@@ -214,7 +213,7 @@ def _same_place(load: LoadOp, store: StoreOp) -> bool:
 
 
 def _outermost(op: Operation) -> Operation:
-    """The statement of the func, or of one of its variants, that `op` stands in."""
+    """Returns the statement of the func, or of one of its variants, that contains `op`."""
     while not isinstance(parent := op.parent_op(), FuncOp) and not is_version(parent):
         if parent is None:
             return op
@@ -223,12 +222,12 @@ def _outermost(op: Operation) -> Operation:
 
 
 def buffer_bytes(alloc: AllocOp) -> Expr:
-    """The size of a buffer in bytes."""
+    """Returns the size of a buffer in bytes."""
     return product(dims_of(alloc.result.type)) * element_bytes(element_of(alloc.result.type))
 
 
 def plan_offsets(buffers: list[LiveBuffer]) -> Plan:
-    """Offsets such that buffers live together do not overlap."""
+    """Chooses offsets such that simultaneously live buffers do not overlap."""
     if not buffers:
         return Plan((), (), ZERO)
     sizes = typical_of(buffers[0].alloc)
@@ -269,7 +268,8 @@ class _Slot:
 def _reuse_slots(
     buffers: list[LiveBuffer], conflicts: Conflicts, typical: Callable[[Expr], int]
 ) -> tuple[list[Expr], Expr]:
-    """Symbolic sizes: a dead buffer's slot that is known to be large enough, or grows to be so, else a new one."""
+    """Plans symbolic sizes: a buffer gets the slot of a dead one that is proven large enough or grows, else a new
+    slot."""
     slots: list[_Slot] = []
     chosen: dict[int, _Slot] = {}
 
@@ -284,7 +284,7 @@ def _reuse_slots(
         if fits:
             slot = next((s for s in fits if all(large_enough(o.size, s.size) for o in fits)), fits[0])
         elif free:
-            # The larger of two sizes is never more than both.
+            # The larger of two sizes is never more than their sum.
             slot = min(free, key=lambda s: typical(larger(s.size, buffer.size)) - typical(s.size))
             slot.size = larger(slot.size, buffer.size)
         else:
@@ -301,7 +301,7 @@ def _reuse_slots(
 
 
 def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:
-    """The most bytes live at once."""
+    """Returns the most bytes live at once."""
     lives: dict[Expr, None] = {}
     for moment in sorted({b.first for b in buffers}):
         here = [b for b in buffers if b.first <= moment <= b.last]
@@ -319,10 +319,10 @@ def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:
 
 
 def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:
-    """The statements in the order in which they run, each with the first and the last number of what is in it.
+    """Numbers the statements in the order of execution; each has the first and the last number of its contents.
 
-    A loop that calls kernels, which a program has, is gone into: each of its iterations has buffers of its own, which
-    live in a part of it. So is a variant of a kernel: of several only one runs. Any other statement is one number.
+    A program loop, which calls kernels, is numbered inside: each of its iterations has its own buffers, live in a part
+    of it. So is a variant of a kernel: only one of several runs. Any other statement has one number.
     """
     order: dict[Operation, tuple[int, int]] = {}
     count = 0
@@ -345,8 +345,8 @@ def _is_program_loop(op: Operation) -> bool:
 
 
 def _live_range(func: FuncOp, alloc: AllocOp, order: Mapping[Operation, tuple[int, int]]) -> tuple[int, int]:
-    """From the first to the last statement of the alloc's own block that touches it; of the func's block or of the
-    variant's, unless the alloc is in a loop of a program."""
+    """Returns the first and the last statement that accesses the buffer, in the block of the func or variant; for an
+    alloc in a program loop, in the block of the alloc."""
     here = alloc.parent_block()
     outer = here.parent_op() if here is not None else None
     block = _outermost(alloc).parent_block() or func.block
@@ -388,7 +388,7 @@ def _task_count(alloc: AllocOp) -> Expr:
     if loop is None or loop.grain is None:
         return ONE
     trips = trip_count(loop)
-    # A grain of `max(g, ceil(trips / 64))`, as parallelize-loops makes it, leaves at most 64 tasks.
+    # `parallelize-loops` makes a grain of `max(g, ceil(trips / 64))`, which gives at most 64 tasks.
     bounds = loop.grain.call.args if loop.grain.call is not None and loop.grain.call.fn == "max" else ()
     if trips.constant is None:
         for tasks in (16, 32, 64, 128, 256):

@@ -1,4 +1,4 @@
-"""`prefetch-loops`: the lines that a loop goes to are fetched at the start of the body that it stands in.
+"""`prefetch-loops`: prefetches the cache lines of a loop at the start of the body that contains the loop.
 
     loop.for t = 0 to 1792 {
       loop.tile_product %sums[..] = ..
@@ -11,11 +11,11 @@ becomes
       loop.for i = 0 to 14 { loop.for j = 0 to 32 hints {vector = 16} { .. %x[14*t + i, j] .. } }
     }
 
-A tile of sums takes its time, in which the memory has nothing to do; what is read and written after it, a residual and
-the result, comes from far away. What is local to the body, or the same in all iterations of the loop, is near already.
-A loop below that runs along memory steps from line to line. Where nothing stands before a loop with the hint, since
-another nest of the same schedule was not joined with it, nothing is fetched, and a remark says so. The pass stands
-behind `sink-loops`, when the bodies of tiles are what they will be.
+A tile of sums takes time in which memory is idle; the data read and written after it, a residual and the result, come
+from main memory. Data that is local to the body, or the same in all iterations of the loop, is already in the cache. A
+contained loop that is contiguous in memory steps from line to line. If no statement precedes a loop with the hint,
+because another nest of the same schedule was not fused with it, nothing is prefetched, with a remark. The pass runs
+after `sink-loops`, when the bodies of tiles are final.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ from igniter.rewrites import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, loops_in, substitute_axes, take_hint
 
 UNROLLED = 8
-"""The most lines of a row whose prefetches are written out."""
+"""The most prefetches of a row that are unrolled."""
 
 
 @dataclass(frozen=True)
 class PrefetchLoops(ModulePass):
-    """Fetches what loops with the hint `prefetch` (or the one named by `axis`) go to before what stands before them."""
+    """Prefetches the lines of loops with the hint `prefetch` (or of the loop named by `axis`) before preceding
+    statements."""
 
     name = "prefetch-loops"
     one_rewrite = "what a loop goes to fetched"
@@ -68,14 +69,14 @@ class PrefetchLoops(ModulePass):
 
 
 def _first_statement(loop: ForOp) -> Operation:
-    """The first op that does something in the body around a loop."""
+    """Returns the first op in the body around a loop that executes anything."""
     block = loop.parent_block()
     assert block is not None
     return next(op for op in block.ops if not isinstance(op, (AllocOp, ViewOp)) and op.name != "arith.constant")
 
 
 def fetch(loop: ForOp, first: Operation, names: AxisNames, line: int) -> None:
-    """Puts a nest of prefetches of what `loop` goes to in front of `first`, in the same body."""
+    """Inserts a nest of prefetches for the lines of `loop` before `first`, in the same body."""
     block = loop.parent_block()
     assert block is not None
     near = {op.result for op in loop.walk() if isinstance(op, AllocOp)}
@@ -92,14 +93,15 @@ def fetch(loop: ForOp, first: Operation, names: AxisNames, line: int) -> None:
 
 @dataclass(frozen=True)
 class _Line:
-    """What an access goes to, and whether something is written there."""
+    """The lines of an access, and if it writes there."""
 
     op: MemoryOp
     writes: bool
 
 
 def _is_far(op: MemoryOp, loop: ForOp) -> bool:
-    """Whether each iteration of `loop` goes to another place, which is known before what the body computes."""
+    """True if each iteration of `loop` accesses another place, and the address does not depend on values that the body
+    computes."""
     if op.indices or op.lane is not None or not any(loop.axis in e.symbols for e in op.subscripts):
         return False
     below: Operation | None = op.parent_op()
@@ -111,7 +113,7 @@ def _is_far(op: MemoryOp, loop: ForOp) -> bool:
 
 
 def _nest(loop: ForOp, lines: list[_Line], names: AxisNames, line: int) -> ForOp:
-    """Loops like `loop` and those below it around the prefetches of `lines`."""
+    """Returns a copy of `loop` and the loops in it, around the prefetches of `lines`."""
     block = Block()
     axis = names.fresh(loop.axis)
     inner = [op for op in loop.block.ops if isinstance(op, ForOp)]
@@ -138,6 +140,6 @@ def _is_below(op: Operation, loop: ForOp) -> bool:
 
 
 def _iterations_of_a_line(op: MemoryOp, loop: ForOp, line: int) -> int:
-    """The iterations of `loop` that one line serves: 1 where it does not run along memory."""
+    """Returns the number of iterations of `loop` in one line: 1 if it is not contiguous in memory."""
     stride = linearize(op.subscripts, dims_of(op.accessed.type)).coefficient(loop.axis)
     return max(1, line // element_bytes(element_of(op.accessed.type))) if stride == ONE else 1

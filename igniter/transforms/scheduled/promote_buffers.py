@@ -1,4 +1,4 @@
-"""`promote-buffers`: a buffer shrinks to the part that one iteration of a loop needs.
+"""`promote-buffers`: shrinks a buffer to the part that one iteration of a loop needs.
 
     %e = loop.alloc "exp" : memref<?x128xf32, #sym.dims<n, 128>, "scratch">
     loop.for i = 0 to n {
@@ -11,13 +11,13 @@ becomes
       ...%e[j]... %e[j1]
     }
 
-When all accesses stand inside one loop body, and every subscript is the same expression of the axes around that body
-plus a rest that is >= 0, the buffer moves into the body and each dim becomes as long as its rest. A dim whose rest is
-0 goes away; a buffer left without dims becomes a register, and a value stored and then loaded in one body is passed on
-directly. It stands after `fuse-loops`, and again after tiling, which makes new bodies.
+If all accesses are inside one loop body, and every subscript is a common expression of the axes around that body plus a
+rest that is >= 0, the buffer moves into the body and each dim shrinks to the extent of its rest. A dim with rest 0 is
+removed. A buffer without dims becomes a register, and a value stored and then loaded in one body is forwarded. The pass
+runs after `fuse-loops`, and again after tiling, which makes new bodies.
 
-A buffer with the hint `depth` moves into the body of so many loops, no further, and in the `memory` that its hint says;
-where it cannot, that is an error.
+A buffer with the hint `depth` moves into the body of exactly that many loops, and into the `memory` of its hint. If it
+cannot, that is an error.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PromoteBuffers(ModulePass):
 
 
 def promote_in(func: FuncOp, rewrites: Budget) -> None:
-    """Promotes every buffer of `func` as far as it goes."""
+    """Promotes every buffer of `func` as far as possible."""
     resolve_views(func, rewrites)
     for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
         if alloc.hint("depth") is not None:
@@ -70,7 +70,7 @@ def promote_in(func: FuncOp, rewrites: Budget) -> None:
 
 
 def resolve_views(func: FuncOp, rewrites: Budget) -> None:
-    """Accesses through a view become accesses to the buffer behind it, where that leaves no division."""
+    """Replaces accesses through a view by accesses to its source, if that adds no division."""
     for view in reversed([op for op in func.walk() if isinstance(op, ViewOp)]):
         source_dims, dims = dims_of(view.source.type), dims_of(view.result.type)
         users = [use.operation for use in view.result.uses]
@@ -99,7 +99,7 @@ def resolve_views(func: FuncOp, rewrites: Budget) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """One access to a buffer: an op, and which of its properties the subscripts are."""
+    """One access to a buffer: an op, and the key of its property with the subscripts."""
 
     op: Operation
     key: str
@@ -120,7 +120,7 @@ class Place:
 
 
 def places_of(buffer: SSAValue) -> list[Place] | None:
-    """Every access to a buffer; None where something else uses it."""
+    """Returns every access to a buffer; None if it has other users."""
     found: list[Place] = []
     for op in dict.fromkeys(use.operation for use in buffer.uses):
         if isinstance(op, MemoryOp):
@@ -133,7 +133,7 @@ def places_of(buffer: SSAValue) -> list[Place] | None:
 
 
 def promote(alloc: AllocOp) -> bool:
-    """Moves and shrinks one buffer; False when nothing can be gained."""
+    """Moves and shrinks one buffer. False if nothing is gained."""
     accesses = places_of(alloc.result)
     if not accesses:
         return False
@@ -145,12 +145,12 @@ def promote(alloc: AllocOp) -> bool:
 
 
 def _put(alloc: AllocOp, func: FuncOp) -> None:
-    """Moves a buffer to the depth that its hint says."""
+    """Moves a buffer to the depth in its hint."""
     hint, said = alloc.hint("depth"), alloc.hint("memory")
     assert isinstance(hint, IntegerAttr)
     depth, memory = hint.value.data, said.data if isinstance(said, StringAttr) else ""
     space = {"registers": "register", "stack": "local", "arena": "local" if depth else "scratch"}.get(memory)
-    # Which memory a task has it in, its stack or the arena, is left to `plan-buffers`.
+    # `plan-buffers` chooses between a task's stack and the arena.
     alloc.hints = DictionaryAttr({"memory": StringAttr(memory)}) if memory and space == "local" else None
     where = (
         f"{PromoteBuffers.name}: func '{func.sym_name.data}': the result of nest '{alloc.label.data}' cannot be stored"
@@ -177,14 +177,14 @@ def _put(alloc: AllocOp, func: FuncOp) -> None:
 
 
 def _body_at(op: Operation, depth: int) -> Block | None:
-    """The body of the `depth`-th loop around `op`, from the outside, if a buffer may move into it."""
+    """Returns the body of the `depth`-th loop around `op`, from the outside, if a buffer may move into it."""
     bodies = [b for b in _chain(op) if isinstance(b.parent_op(), ForOp)]
     return bodies[depth - 1] if len(bodies) >= depth else None
 
 
 def _move(alloc: AllocOp, accesses: list[Place], block: Block, wanted: str | None = None) -> bool:
-    """Moves a buffer into `block` and makes it as large as what is used of it there; False where nothing is gained, or
-    where it is not known how much that is. `wanted`: the space that it has to have."""
+    """Moves a buffer into `block` and shrinks it to the part used there. False if nothing is gained or the part is
+    unknown. `wanted`: the required memory space."""
     owner = block.parent_op()
     outer = frozenset(ranges_at(next(iter(block.ops))).axes) if isinstance(owner, ForOp) else frozenset[str]()
     layout = _split(accesses, dims_of(alloc.result.type), outer)
@@ -245,12 +245,12 @@ def _split(
 
 
 def _terms_in(e: Expr, names: frozenset[str]) -> Expr:
-    """The terms of `e` in which some of `names` occur, and no other axis does."""
+    """Returns the terms of `e` that contain some of `names`."""
     return Expr({m: c for m, c in e.terms if Expr({m: c}).symbols & names})
 
 
 def _upper(rest: Expr, ranges: Ranges, outer: frozenset[str]) -> Expr | None:
-    """One more than the largest value of `rest`, free of axes; None when it is not known to be >= 0."""
+    """Returns an upper bound of `rest` plus one, without axes; None if it is not known to be >= 0."""
     if not is_nonneg(rest, ranges):
         return None
     bound = rest
@@ -269,7 +269,7 @@ def _upper(rest: Expr, ranges: Ranges, outer: frozenset[str]) -> Expr | None:
 
 
 def _free_of(end: Expr, outer: frozenset[str], ranges: Ranges) -> Expr | None:
-    """An upper bound of a loop's end without outer axes: of `min(8, n - i)`, the 8."""
+    """Returns an upper bound of a loop's end without outer axes; for `min(8, n - i)`, 8."""
     if not end.symbols & outer:
         return end
     if end.call is None or end.call.fn != "min":
@@ -285,7 +285,7 @@ def _ranges_with_lane(op: Operation) -> Ranges:
 
 
 def _common_block(ops: list[Operation]) -> Block | None:
-    """The innermost block that holds all of `ops`, themselves or in its regions."""
+    """Returns the innermost block that contains all of `ops`, directly or in regions."""
     chains = [_chain(op) for op in ops]
     common: Block | None = None
     for blocks in zip(*chains, strict=False):
@@ -296,8 +296,8 @@ def _common_block(ops: list[Operation]) -> Block | None:
 
 
 def _chain(op: Operation) -> list[Block]:
-    """The blocks around `op`, outermost first, as far as a buffer may move in: the iterations of a sequential loop hand
-    each other what is in one."""
+    """Returns the blocks around `op`, outermost first, into which a buffer may move. A buffer must stay outside a
+    sequential loop, because it carries values between the iterations."""
     blocks: list[Block] = []
     parent = op.parent_block()
     while parent is not None:
@@ -318,7 +318,7 @@ def _is_inside(block: Block, outer: Block) -> bool:
 
 
 def forward_stores(block: Block, rewrites: Budget, func: str) -> None:
-    """A load that follows a store to the same element in the same block gets the stored value."""
+    """Replaces a load by the value that an earlier store in the same block wrote to the same element."""
     known: dict[tuple[SSAValue, tuple[Expr, ...], str | None], SSAValue] = {}
     for op in list(block.ops):
         if isinstance(op, LoadOp):
@@ -342,7 +342,7 @@ def forward_stores(block: Block, rewrites: Budget, func: str) -> None:
 
 
 def _key(op: MemoryOp) -> tuple[tuple[Expr, ...], str | None]:
-    """Subscripts with the lane's name made irrelevant."""
+    """Returns the subscripts with a canonical lane name."""
     if op.lane is None:
         return op.subscripts, None
     return tuple(s.substitute({op.lane: Expr.of("$lane")}) for s in op.subscripts), "$lane"
@@ -350,7 +350,7 @@ def _key(op: MemoryOp) -> tuple[tuple[Expr, ...], str | None]:
 
 def _drop_if_unread(alloc: AllocOp, rewrites: Budget, func: str) -> None:
     users = [use.operation for use in alloc.result.uses]
-    if any(not isinstance(u, (StoreOp, AccumulateOp)) for u in users):  # A load, a view, the condition of a loop.
+    if any(not isinstance(u, (StoreOp, AccumulateOp)) for u in users):  # A load, a view, or the condition of a loop.
         return
     if not rewrites.take(func, f"buffer '{alloc.label.data}' is dropped"):
         return

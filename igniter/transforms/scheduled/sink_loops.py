@@ -1,4 +1,4 @@
-"""`sink-loops`: a loop inside a tile moves below the reduction loops that it surrounds.
+"""`sink-loops`: moves a loop inside a tile below the reduction loops that it surrounds.
 
     loop.for i_in = 0 to 8 hints {sink} {
       %acc = loop.alloc "c" : memref<f32, "register">
@@ -12,13 +12,13 @@ becomes
     loop.for k = 0 to 768 reduction { loop.for i_in1 = 0 to 8 { .. loop.accumulate add %p, %acc[i_in1] } }
     loop.for i_in2 = 0 to 8 { %v = loop.load %acc[i_in2] : f32      loop.store %v, %c[i + i_in2] }
 
-The loop is distributed over the statements of its body and interchanged with the loops that hold a reduction. That is
-legal because its iterations are independent; what one iteration kept in a buffer of its own gets a place for each, and
-so does a value that is computed before a reduction and used in or after it. This is what makes a register tile out of a
-tiled contraction: outer product instead of dot products. It stands after `tile-loops` and before `vectorize-loops`.
+The loop is distributed over the statements of its body and interchanged with the loops that contain a reduction. This
+is legal because its iterations are independent. A buffer of one iteration gets a place for each iteration, and so does
+a value computed before a reduction and used in or after it. The result is a register tile of a tiled contraction: an
+outer product instead of dot products. The pass runs after `tile-loops` and before `vectorize-loops`.
 
-`sink = "loops"` moves a loop below every loop inside it, reduction or not, that is neither a vector nor unrolled: two
-tiled loops become tiles of both, as a transposition wants them, and a column of vectors goes through a row's loops.
+`sink = "loops"` moves a loop below every loop inside it, reduction or not, except vector and unrolled loops. Two tiled
+loops become tiles of both, as a transposition needs, and a column of vectors runs through the loops of a row.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ class SinkLoops(ModulePass):
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             names = AxisNames(func)
             while True:
-                # What is sunk last ends up outermost. The vector loop goes first: its loads are then shared by all
-                # rows of the tile, and only one broadcast of the other operand is alive at a time.
+                # The last loop sunk ends up outermost. The vector loop is sunk first: all rows of the tile then share
+                # its loads, and only one broadcast of the other operand is live at a time.
                 loops = [x for x in func.walk() if isinstance(x, ForOp) and self._wants(x)]
                 if not loops:
                     break
                 loop = next((x for x in loops if x.hint("vector") is not None), loops[-1])
                 if budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "it is sunk"):
                     sink(loop, names)
-                elif take_hint(loop, "sink") is None:  # It is the option that wants it, and would want it again.
+                elif take_hint(loop, "sink") is None:  # The option requested it and would request it again.
                     break
 
     def _wants(self, loop: ForOp) -> bool:
@@ -87,12 +87,12 @@ def sink(loop: ForOp, names: AxisNames) -> None:
 
 
 def _holds_reduction(op: Operation) -> bool:
-    """Whether a loop should go below a reduction in `op`; not below a vectorised one, which runs along one row."""
+    """True if a loop should move below a reduction in `op`. A vectorised reduction, along one row, is no reason."""
     return any(isinstance(inner, ForOp) and inner.is_reduction and inner.hint("vector") is None for inner in op.walk())
 
 
 def _extent_bound(loop: ForOp) -> Expr:
-    """The largest extent that the loop can have, as a constant."""
+    """Returns the largest possible extent of the loop, as a constant."""
     extent = loop.end - loop.first
     if extent.constant is not None:
         return extent
@@ -106,14 +106,15 @@ def _extent_bound(loop: ForOp) -> Expr:
 
 
 def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
-    """The buffer of an iteration with one more dim for all iterations: the last one where they become lanes."""
+    """Returns the buffer of an iteration with an additional dim for all iterations; the last dim if they become
+    lanes."""
     users = [use.operation for use in alloc.result.uses]
     if any(isinstance(u, ViewOp) for u in users):
         raise IgniterError(f"sink-loops: buffer '{alloc.label.data}' of loop '{loop.axis}' has views")
     dims, place = dims_of(alloc.result.type), Expr.of(loop.axis) - loop.first
     lanes_last = loop.hint("vector") is not None
     dims = (*dims, _extent_bound(loop)) if lanes_last else (_extent_bound(loop), *dims)
-    # Registers cannot be counted through: where the loop stays one, they become memory of the task.
+    # Registers cannot be indexed: if the loop is not unrolled, they become memory of the task.
     space = "local" if alloc.space == "register" and loop.hint("unroll") is None else alloc.space
     fresh = alloc.like(dims, space)
     for user in users:
@@ -127,14 +128,14 @@ def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
 
 
 def _is_plain_loop(op: Operation) -> bool:
-    """Whether a loop stays outside: neither a vector nor unrolled, which the inside of a tile is."""
+    """True for a loop that stays outside: neither a vector loop nor unrolled, as the loops inside a tile are."""
     return isinstance(op, ForOp) and op.hint("vector") is None and op.hint("unroll") is None
 
 
 def _distribute(
     loop: ForOp, ops: list[Operation], names: AxisNames, is_barrier: Callable[[Operation], bool]
 ) -> list[Operation]:
-    """The statements `ops` of a body, each run for all iterations of `loop` before the next one starts."""
+    """Returns the statements `ops` of a body, each run for all iterations of `loop` before the next statement."""
     result: list[Operation] = []
     group: list[Operation] = []
 
@@ -170,7 +171,7 @@ def _distribute(
 
 
 def _pass_through_buffers(block: Block, is_barrier: Callable[[Operation], bool]) -> None:
-    """Values that one part of a body hands to another, across a loop that stays outside, go through a buffer."""
+    """Passes values between the parts of a body, across a loop that stays outside, through buffers."""
     part: dict[Operation, int] = {}
     count = 0
     for op in block.ops:
@@ -197,7 +198,7 @@ def _pass_through_buffers(block: Block, is_barrier: Callable[[Operation], bool])
 
 
 def _ancestor_in(block: Block, op: Operation) -> Operation:
-    """The op of `block` in which `op` stands."""
+    """Returns the op of `block` that contains `op`."""
     while op.parent is not block:
         above = op.parent_op()
         assert above is not None
@@ -206,7 +207,7 @@ def _ancestor_in(block: Block, op: Operation) -> Operation:
 
 
 def _wrap(loop: ForOp, ops: list[Operation], names: AxisNames) -> ForOp:
-    """`ops` inside a copy of `loop`."""
+    """Returns a copy of `loop` around `ops`."""
     axis = names.fresh(loop.axis)
     body = Block()
     for op in ops:

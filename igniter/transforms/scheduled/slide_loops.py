@@ -1,4 +1,4 @@
-"""`slide-loops`: rows are computed when the windows that slide along them come to them, and kept as long as those do.
+"""`slide-loops`: computes rows when a sliding window reaches them, and keeps only the rows of the window.
 
     %e = loop.alloc "e" : memref<58x64xf32, "scratch">
     loop.for s = 0 to 64 { loop.store %zero, %e[0, s] }                        and the same at [57, s]
@@ -17,14 +17,14 @@ becomes
       }
     }
 
-So what stands between the two is as many rows as a window is high: a ring, which is what Halide calls a sliding window
-with folded storage (Ragan-Kelley et al., 2013). The first row of a band computes a whole window, each later one what is
-new. A band begins anew, so bands go to threads; what two of them both need is computed twice.
+So the buffer between the two loops has as many rows as a window: a ring. Halide calls this a sliding window with folded
+storage (Ragan-Kelley et al., 2013). The first row of a band computes a whole window; each later one computes only the
+new rows. A band starts anew, so bands can run in parallel; rows shared by two bands are computed twice.
 
-The loops with one `slide` label are the one that makes rows and, behind it in the same body, the one whose rows of
-windows read them, itself or inside of a loop over bands. What fills the rest of the rows with a number (the rim of an
-image) goes with them. Where another statement reads the rows, or windows do not slide with constant steps, the loops
-stay as they are, with a remark. It stands behind `promote-buffers`, which needs to know nothing of it.
+Two loops with the same `slide` label are a producer of rows and, after it in the same body, the loop whose windows read
+them, perhaps inside a loop over bands. Loops that fill the remaining rows with a constant (the rim of an image) move
+along. If another statement reads the rows, or windows do not slide with constant steps, the loops stay, with a remark.
+The pass runs after `promote-buffers`, which does not need to know about it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from igniter.transforms.scheduled.promote_buffers import Place, places_of, promo
 
 @dataclass(frozen=True)
 class SlideLoops(ModulePass):
-    """Moves loops that make rows into the loops whose windows slide along them, and keeps a window's rows only."""
+    """Moves producers of rows into the loops whose windows slide along them, and keeps only the rows of a window."""
 
     name = "slide-loops"
     one_rewrite = "a loop moved into the one that slides along its rows"
@@ -72,7 +72,7 @@ class SlideLoops(ModulePass):
                 where = f"{func.sym_name.data}.{maker.axis}"
                 reader = _reader(maker, label)
                 if reader is None:
-                    continue  # It is the reader of a loop that could not be moved, or one alone.
+                    continue  # It is the reader of a loop that could not be moved, or has no partner.
                 found = _slide_of(maker, reader)
                 if isinstance(found, str):
                     remark(ctx, self.name, where, "missed", f"it stays in front of '{reader.axis}': {found}")
@@ -86,43 +86,43 @@ class SlideLoops(ModulePass):
 
 @dataclass(frozen=True)
 class Rim:
-    """A loop nest that fills rows with a number."""
+    """A loop nest that fills rows with a constant."""
 
     outermost: ForOp
     store: StoreOp
     first: Expr
     count: Expr
-    """Which rows."""
+    """The number of rows, from `first`."""
     row: str
-    """The axis that goes over them; "" for a single one."""
+    """The axis of the rows; "" for a single row."""
     is_row: bool
-    """Whether these are rows that nobody makes; else it is what is left of those that are made."""
+    """True if the producer makes none of these rows; otherwise the rim is the rest of rows that it makes."""
 
 
 @dataclass(frozen=True)
 class Slide:
-    """What is known of a maker of rows and of the loop whose windows slide along them."""
+    """A producer of rows, and the loop whose windows slide along them."""
 
     maker: ForOp
     reader: ForOp
     buffer: AllocOp
     dim: int
-    """The one that rows are counted in."""
+    """The dim of the rows."""
     shift: Expr
-    """The row that an iteration of the maker writes, less its number."""
+    """The row written by an iteration of the producer, minus the iteration's index."""
     origin: Expr
     """The first row that a band reads."""
     step: int
-    """How many rows a window moves on in an iteration of the reader."""
+    """The number of rows by which a window moves per iteration of the reader."""
     ring: int
-    """The rows of a window."""
+    """The number of rows of a window."""
     makes: tuple[Place, ...]
     reads: tuple[Place, ...]
     rims: tuple[Rim, ...]
 
 
 def _reader(maker: ForOp, label: StringAttr) -> ForOp | None:
-    """The loop with the same label that stands right behind `maker`, or inside of a loop that does."""
+    """Returns the loop with the same label directly after `maker`, or inside a loop directly after it."""
     op = maker.next_op
     while isinstance(op, (AllocOp, ViewOp, arith.ConstantOp)):
         op = op.next_op
@@ -135,7 +135,7 @@ def _reader(maker: ForOp, label: StringAttr) -> ForOp | None:
 
 
 def _slide_of(maker: ForOp, reader: ForOp) -> Slide | str:
-    """The slide of two loops; why there is none."""
+    """Returns the slide of two loops, or the reason why there is none."""
     outermost = _beside(reader, maker)
     if maker.step != 1 or reader.step != 1 or reader.first != ZERO or maker.is_sequential or reader.is_sequential:
         return "only loops in steps of one, in any order, slide"
@@ -159,12 +159,12 @@ def _slide_of(maker: ForOp, reader: ForOp) -> Slide | str:
 
 
 def _is_within(buffer: SSAValue, loop: ForOp) -> bool:
-    """Whether a buffer is used nowhere but inside of a loop."""
+    """True if all uses of a buffer are inside a loop."""
     return isinstance(buffer.owner, AllocOp) and all(_is_inside(use.operation, loop) for use in buffer.uses)
 
 
 def _beside(reader: ForOp, maker: ForOp) -> ForOp:
-    """The loop around `reader`, or itself, that stands in one body with `maker`."""
+    """Returns `reader` or the loop around it that is in the same body as `maker`."""
     found = reader
     while found.parent is not maker.parent:
         around = found.parent_op()
@@ -211,7 +211,7 @@ def _axes_inside(loop: ForOp) -> set[str]:
 
 
 def _window(reads: Sequence[Place], reader: ForOp, dim: int) -> tuple[Expr, int, int] | str:
-    """The first row that windows of a band read, how far they move, and how many rows they are high."""
+    """Returns the first row read by the windows of a band, the step of the windows, and their height in rows."""
     inside = _axes_inside(reader)
     bases: set[Expr] = set()
     steps: set[int] = set()
@@ -236,7 +236,7 @@ def _window(reads: Sequence[Place], reader: ForOp, dim: int) -> tuple[Expr, int,
 
 
 def _bounds(e: Expr, place: Place) -> tuple[int, int] | None:
-    """The least and the largest value of a sum of axes with constant bounds."""
+    """Returns the least and the largest value of a sum of axes with constant bounds."""
     axes = place.ranges.axes
     low = high = 0
     for axis in sorted(e.symbols):
@@ -253,7 +253,7 @@ def _bounds(e: Expr, place: Place) -> tuple[int, int] | None:
 
 
 def _rim(place: Place, dim: int, maker: ForOp, shift: Expr) -> Rim | None:
-    """What fills rows with a number, where it does nothing else; `dim` is that of the rows."""
+    """Returns the loops that fill rows with a constant and do nothing else, or None. `dim` is the dim of the rows."""
     op = place.op
     loops = enclosing_loops(op)
     if (
@@ -279,7 +279,7 @@ def _rim(place: Place, dim: int, maker: ForOp, shift: Expr) -> Rim | None:
 
 
 def _stands_before(first: ForOp, maker: ForOp) -> bool:
-    """Whether a loop is done with before a maker of rows begins, or any loop around that."""
+    """True if a loop ends before a producer of rows, or a loop around it, starts."""
     around: Operation | None = maker
     while around is not None and around.parent is not first.parent:
         around = around.parent_op()
@@ -287,7 +287,7 @@ def _stands_before(first: ForOp, maker: ForOp) -> bool:
 
 
 def _goes_along(rim: Rim, make: Place, reader: ForOp) -> bool:
-    """Whether a rim is filled for all that the loops around the reader go over."""
+    """True if a rim is filled over the whole range of the loops around the reader."""
     around = {x.axis: x for x in enclosing_loops(reader)}
     own = {x.axis: x for x in rim.outermost.walk() if isinstance(x, ForOp)}
     for mine, theirs in zip(rim.store.subscripts, make.subscripts, strict=True):
@@ -299,7 +299,7 @@ def _goes_along(rim: Rim, make: Place, reader: ForOp) -> bool:
 
 
 def _only(loop: ForOp) -> Operation | None:
-    """The one statement in a nest of loops that hold nothing else; constants aside."""
+    """Returns the only statement of a perfect loop nest, ignoring constants."""
     inner: Operation | None = loop
     while isinstance(inner, ForOp):
         inside = [op for op in inner.block.ops if op.name != "arith.constant"]
@@ -311,11 +311,11 @@ def _only(loop: ForOp) -> Operation | None:
 
 
 def slide(found: Slide, names: AxisNames) -> None:
-    """Moves the maker into its reader, and leaves a ring of the buffer."""
+    """Moves the producer into its reader, and shrinks the buffer to a ring."""
     maker, reader, band = found.maker, found.reader, found.reader.parent
     assert band is not None
     axis = Expr.of(reader.axis)
-    # Rows are counted from the first that the band reads. The first window is new as a whole.
+    # Rows are numbered from the first row read by the band. All rows of the first window are new.
     kept = max(0, found.ring - found.step)
     low = axis * found.step + minimum(axis, ONE) * kept if kept else axis * found.step
     high = axis * found.step + found.ring
@@ -352,7 +352,7 @@ def _at(place: Place, dim: int, row: Expr) -> None:
 
 
 def _move(found: Slide, low: Expr, high: Expr, front: Operation, names: AxisNames) -> None:
-    """The maker in front of `front`, over the rows that are new."""
+    """Moves the producer before `front`, over the new rows only."""
     maker, ring = found.maker, Expr.of(found.ring)
     row = names.fresh(f"{maker.axis}_row")
     first, end = maker.first + found.shift - found.origin, maker.end + found.shift - found.origin
@@ -371,7 +371,7 @@ def _move(found: Slide, low: Expr, high: Expr, front: Operation, names: AxisName
 
 
 def _fill_rows(found: Slide, rim: Rim, low: Expr, high: Expr, block: Block, front: Operation, names: AxisNames) -> None:
-    """A loop in front of `front` that fills the rows of a rim that are new."""
+    """Inserts a loop before `front` that fills the new rows of a rim."""
     row = names.fresh("q")
     first = rim.first - found.origin
     inside = _filling(found, rim, mod(Expr.of(row), Expr.of(found.ring)), names)
@@ -380,14 +380,14 @@ def _fill_rows(found: Slide, rim: Rim, low: Expr, high: Expr, block: Block, fron
 
 
 def _fill_rest(found: Slide, rim: Rim, band: Block, reader: ForOp, names: AxisNames) -> None:
-    """A loop in front of the reader that fills what makers leave of the rows of a ring."""
+    """Inserts a loop before the reader that fills the parts of a ring's rows that the producer does not write."""
     row = names.fresh("q")
     inside = _filling(found, rim, Expr.of(row), names)
     band.insert_op_before(ForOp(row, 0, found.ring, Block(inside)), reader)
 
 
 def _filling(found: Slide, rim: Rim, row: Expr, names: AxisNames) -> list[Operation]:
-    """The loops of a rim, for one row of the ring, over what the maker is not inside of already."""
+    """Returns the loops of a rim for one row of the ring, without the loops that already surround the producer."""
     outer = _common(found, rim)
     number = rim.store.value.owner
     assert isinstance(number, arith.ConstantOp)
@@ -406,7 +406,7 @@ def _filling(found: Slide, rim: Rim, row: Expr, names: AxisNames) -> list[Operat
 
 
 def _renamed(statement: Operation, names: AxisNames) -> list[Operation]:
-    """A statement with names of its own for its loops."""
+    """Returns a statement with fresh names for its loops."""
     values: dict[str, Expr] = {}
     for inner in statement.walk():
         if isinstance(inner, ForOp):
@@ -418,7 +418,7 @@ def _renamed(statement: Operation, names: AxisNames) -> list[Operation]:
 
 
 def _common(found: Slide, rim: Rim) -> dict[str, Expr]:
-    """The loops of a rim that go over what loops around the maker do, and where those are."""
+    """Returns the axes of a rim that correspond to loops around the reader, with their values there."""
     around = {x.axis for x in enclosing_loops(found.reader)}
     values: dict[str, Expr] = {}
     for mine, theirs in zip(rim.store.subscripts, found.makes[0].subscripts, strict=True):

@@ -1,4 +1,4 @@
-"""`tile-loops`: a loop becomes a loop over tiles and a loop inside the tile.
+"""`tile-loops`: splits a loop into a loop over tiles and a loop inside the tile.
 
     loop.for i = 0 to n hints {tile = 8 : i64, inner = {unroll}} { ..[i].. }
 becomes, with `tail = "mask"` (the default)
@@ -10,9 +10,9 @@ and with `tail = "peel"`
     loop.for i1 = ...                            what remains, in tiles of 4, then 2, then 1
 (`tail = "rest"`: what remains in a plain loop, which keeps only the vector hints of the inner loop).
 
-The loop over tiles counts tiles, so that `(8*i + i_in) floordiv 8` is `i` again where a layout was tiled alike. The
-hints after `inner` go to the loop inside the tile, all others stay on the loop over tiles. Where the extent is known to
-be a multiple of the tile there is no tail. Used alone: `tile-loops{axis=i size=8}`.
+The loop over tiles counts tiles, so that `(8*i + i_in) floordiv 8` is `i` again if a layout has the same tiles. The
+hints in `inner` move to the loop inside the tile; all others stay on the loop over tiles. If the extent is known to be
+a multiple of the tile, there is no tail. Used alone: `tile-loops{axis=i size=8}`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from igniter.transforms.scheduled.loop_rewrites import AxisNames, clone_ops, mov
 
 @dataclass(frozen=True)
 class TileLoops(ModulePass):
-    """Splits loops into tiles, as their `tile` hints or the options say."""
+    """Tiles loops according to their `tile` hints or the options."""
 
     name = "tile-loops"
     one_rewrite = "a loop tiled"
 
     axis: str | None = None
-    """The loop to tile; without it, every loop with a `tile` hint."""
+    """The loop to tile; by default every loop with a `tile` hint."""
     size: int = 0
     tail: str = "mask"
 
@@ -56,7 +56,7 @@ class TileLoops(ModulePass):
                     if rewrites.take(f"{name}.{loop.axis}", f"it is tiled by {self.size}"):
                         tile(loop, self.size, self.tail, {}, names)
                 continue
-            # Peeling copies loops with their hints, so look again until none is left.
+            # Peeling copies loops with their hints, so repeat until none is left.
             while (tiled := next((x for x in func.walk() if _asks(x)), None)) is not None:
                 if rewrites.take(f"{name}.{tiled.axis}", "it is tiled as its hints say"):
                     apply_hint(tiled, names)
@@ -69,12 +69,12 @@ def _asks(op: Operation) -> TypeGuard[ForOp]:
 
 
 def drop_hint(loop: ForOp) -> None:
-    """Leaves a loop whole that its hints want tiled: what they say of the tile goes as well."""
+    """Leaves a loop untiled and removes its hints about tiles."""
     set_hints(loop, {k: v for k, v in loop.directives.items() if k not in ("tile", "tail", "inner")})
 
 
 def apply_hint(loop: ForOp, names: AxisNames) -> None:
-    """Tiles one loop as its hints say."""
+    """Tiles one loop according to its hints."""
     size = loop.hint("tile")
     assert isinstance(size, IntegerAttr)
     tail = loop.hint("tail")
@@ -98,7 +98,7 @@ def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], name
         remainder = _peel(loop, rest, names)
         smaller = rest.constant if rest.constant is not None else size // 2
         lanes = inner.get("vector")
-        # Less than two vectors is not worth a tile: a plain vector loop masks what does not fill one.
+        # Fewer than two vectors do not justify a tile: a plain vector loop masks a partial vector.
         enough = 2 * lanes.value.data if isinstance(lanes, IntegerAttr) else 1
         if tail == "peel" and (smaller >= enough or enough == 1):
             tile(remainder, max(1, smaller), "peel", inner, names)
@@ -115,7 +115,7 @@ def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], name
 
 
 def _erase_with_nest(loop: ForOp) -> None:
-    """Erases a loop, and the loops around it that it was all of."""
+    """Erases a loop, and enclosing loops that become empty."""
     around = loop.parent_op()
     loop.detach()
     loop.erase()
@@ -138,7 +138,7 @@ def _split(loop: ForOp, size: int, tiles: Expr, inside: Expr, inner: Mapping[str
 
 
 def _peel(loop: ForOp, rest: Expr, names: AxisNames) -> ForOp:
-    """Puts a copy after `loop` that does its last `rest` iterations, and returns it."""
+    """Adds a copy after `loop` for its last `rest` iterations, and returns it."""
     axis = names.fresh(loop.axis)
     body = Block(clone_ops(loop.block.ops, names, {loop.axis: Expr.of(axis)}))
     remainder = ForOp(axis, loop.end - rest, loop.end, body, reduction=loop.is_reduction, hints=loop.hints)
@@ -157,10 +157,10 @@ def _peel(loop: ForOp, rest: Expr, names: AxisNames) -> ForOp:
 
 
 def _shared_out_nest(loop: ForOp) -> ForOp:
-    """The loop handed to threads of which `loop` is all of the body; `loop` itself if there is none.
+    """Returns the parallel loop whose whole body is `loop`; `loop` itself if there is none.
 
-    The remainder gets such a loop of its own. Two loops in one body could not be joined with the one around them, and
-    a batch of one would go to a single thread.
+    The remainder gets its own parallel loop. Two loops in one body could not be coalesced with the loop around them,
+    and a batch of one would run on a single thread.
     """
     nest = loop
     while nest.hint("threads") is None:
@@ -178,7 +178,7 @@ def _shared_out_nest(loop: ForOp) -> ForOp:
 
 
 def tile_hint(size: int, tail: str = "mask", inner: Mapping[str, Attribute] | None = None) -> dict[str, Attribute]:
-    """The hints that ask for a tile."""
+    """Returns the hints for a tile."""
     return {
         "tile": IntegerAttr(size, i64),
         "tail": StringAttr(tail),

@@ -1,4 +1,4 @@
-"""`transpose-accesses`: strided accesses to neighbours become contiguous ones, and a transpose in registers.
+"""`transpose-accesses`: replaces strided accesses to neighbours by contiguous ones and a transpose in registers.
 
     %a = loop.load %x[8*j + v, 8*i] lane v : vector<8xf32>          one element of each of 8 rows
     %b = loop.load %x[8*j + v, 8*i + 1] lane v : vector<8xf32>      .. and so on to 8*i + 7
@@ -7,8 +7,8 @@ becomes
     ...
     %a, %b, .. = loop.transpose %r0, %r1, .. : ...
 
-and a square of stores is transposed first and then stored row by row. Rows so short that they have fewer elements than
-a vector has lanes lie side by side in memory, 8 of them a stretch of as many vectors as a row has elements:
+A square of stores is transposed first and then stored row by row. Rows with fewer elements than a vector has lanes are
+adjacent in memory: 8 of them are one range of as many vectors as a row has elements:
 
     loop.store %r, %y[8*j + v, 0] lane v                            colours of 8 pixels, in planes
     loop.store %g, %y[8*j + v, 1] lane v
@@ -18,10 +18,10 @@ becomes
     %all = loop.view %y : memref<64x3xf32> to memref<192xf32>
     loop.store %p, %all[24*j + v] lane v                            and %q, %s to the 16 elements after it
 
-`vectorize-loops` makes vectors along one axis; an operand or a result that runs the other way is then accessed with a
-stride, one cache line an element. When the other axis is unrolled by as many iterations as there are lanes, or as it
-has, all elements of those lines are wanted. Guards that every access of a square has become guards of the rows. The
-pass stands after `unroll-loops`, which puts the square into one body.
+`vectorize-loops` makes vectors along one axis. An operand or a result along the other axis is then accessed with a
+stride, one cache line per element. If the other axis is unrolled by the number of lanes, or by its own extent, all
+elements of those lines are needed. Guards shared by every access of a square become guards of the rows. The pass runs
+after `unroll-loops`, which puts the square into one body.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ A = TypeVar("A", LoadOp, StoreOp)
 
 
 class Key(NamedTuple):
-    """What the accesses of one matrix have in common: the buffer, the subscripts but for the place in the last dim, the
-    guards, the lanes of a vector, and the elements of a row: as many as there are lanes, or all of a short one."""
+    """The common part of the accesses of one matrix: the buffer, the subscripts except the constant in the last dim,
+    the guards, the lanes of a vector, and the elements of a row: as many as lanes, or all of a short row."""
 
     buffer: SSAValue
     subscripts: tuple[Expr, ...]
@@ -59,7 +59,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class TransposeAccesses(ModulePass):
-    """Replaces strided vector loads or stores that are neighbours by contiguous ones and a transpose in registers."""
+    """Replaces adjacent strided vector loads or stores by contiguous ones and a transpose in registers."""
 
     name = "transpose-accesses"
     one_rewrite = "a matrix of loads or of stores transposed"
@@ -92,7 +92,7 @@ def transpose_in(block: Block, rewrites: Budget, func: str) -> None:
             if found is not None and rewrites.take(func, "a matrix of loads is transposed"):
                 _replace_loads(found, key)
         elif isinstance(op, StoreOp):
-            if place in stores[key]:  # Of two stores to one place the later must stay the later.
+            if place in stores[key]:  # Of two stores to one place the later one must stay last.
                 del stores[key]
             stores[key][place] = op
             written_to = _complete(stores[key], key)
@@ -101,14 +101,14 @@ def transpose_in(block: Block, rewrites: Budget, func: str) -> None:
 
 
 def _complete(found: dict[int, A], key: Key) -> list[A] | None:
-    """Takes a matrix out of the accesses found so far: as many neighbours as a row has, in order."""
+    """Removes a complete matrix from the accesses found so far: as many neighbours as a row has, in order."""
     starts = found if key.row == key.lanes else [0]
     start = next((s for s in starts if all(s + k in found for k in range(key.row))), None)
     return None if start is None else [found.pop(start + k) for k in range(key.row)]
 
 
 def _strided(op: Operation) -> tuple[Key, int] | None:
-    """What the accesses of one matrix have in common, and the place of this one in the last dim."""
+    """Returns the key of an access's matrix and its place in the last dim; None for other accesses."""
     if not isinstance(op, (LoadOp, StoreOp)) or (isinstance(op, LoadOp) and op.otherwise is not None):
         return None
     kind = op.result.type if isinstance(op, LoadOp) else op.value.type
@@ -138,14 +138,15 @@ def _strided(op: Operation) -> tuple[Key, int] | None:
 
 @dataclass(frozen=True)
 class _Stretches:
-    """The contiguous accesses that replace those of a matrix, and what they access, which is made `before` an op."""
+    """The contiguous accesses that replace those of a matrix, and their buffer."""
 
     buffer: SSAValue
     places: list[tuple[list[Expr], list[Expr]]]
 
 
 def _stretches(corner: LoadOp | StoreOp, key: Key, before: Operation) -> _Stretches:
-    """What the first access of a matrix, and so all of them, access contiguously."""
+    """Returns the contiguous accesses of a matrix, derived from its first access; a flat view is inserted `before` an
+    op."""
     block = before.parent_block()
     assert corner.lane is not None and block is not None
     if key.row == key.lanes:
@@ -165,7 +166,7 @@ def _stretches(corner: LoadOp | StoreOp, key: Key, before: Operation) -> _Stretc
 
 
 def _replace_loads(loads: Sequence[LoadOp], key: Key) -> None:
-    """The loads of one matrix, in the order of their places, by contiguous loads before the first of them."""
+    """Replaces the loads of one matrix, in the order of their places, by contiguous loads before the first of them."""
     first, corner = min(loads, key=_position), loads[0]
     block = first.parent_block()
     assert block is not None
@@ -184,7 +185,7 @@ def _replace_loads(loads: Sequence[LoadOp], key: Key) -> None:
 
 
 def _replace_stores(stores: Sequence[StoreOp], key: Key, last: StoreOp) -> None:
-    """The stores of one matrix, in the order of their places, by contiguous stores at the `last` of them."""
+    """Replaces the stores of one matrix, in the order of their places, by contiguous stores at the `last` of them."""
     corner = stores[0]
     block = last.parent_block()
     assert block is not None

@@ -1,10 +1,10 @@
-"""`unroll-loops`: a loop with a known number of iterations becomes that many copies of its body.
+"""`unroll-loops`: replaces a loop with a known trip count by copies of its body.
 
     loop.for i = 0 to 3 hints {unroll} { ..[i].. }      becomes      ..[0]..  ..[1]..  ..[2]..
 
-A hint `unroll` without a value unrolls fully and needs a constant trip count; `unroll = 4` copies the body four times
-and leaves a loop for what remains. Loops that run once are always replaced by their body (`single = true`). It stands
-last of the passes that change loops: subscripts of register buffers become constants here.
+A hint `unroll` without a value unrolls fully and needs a constant trip count. `unroll = 4` copies the body four times
+and leaves a loop for the remainder. Loops that run once are always replaced by their body (`single = true`). The pass
+is the last one that changes loops: here, subscripts of register buffers become constants.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class UnrollLoops(ModulePass):
 
     axis: str | None = None
     factor: int = 0
-    """0: fully."""
+    """The unroll factor. 0: fully."""
     single: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -54,7 +54,7 @@ class UnrollLoops(ModulePass):
 
 
 def unroll(loop: ForOp, factor: int, names: AxisNames) -> None:
-    """Unrolls one loop, fully when `factor` is 0."""
+    """Unrolls one loop, fully if `factor` is 0."""
     block = loop.parent_block()
     assert block is not None
     if loop.going is not None or loop.indices:

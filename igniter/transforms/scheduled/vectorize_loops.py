@@ -1,4 +1,4 @@
-"""`vectorize-loops`: a loop over single elements becomes a loop over vectors.
+"""`vectorize-loops`: turns a loop over single elements into a loop over vectors.
 
     loop.for j = 0 to n hints {vector = 16 : i64} {
       %a = loop.load %x[i, j] : f32     %b = loop.load %m[i] : f32     %c = arith.subf %a, %b : f32
@@ -12,11 +12,12 @@ becomes
     }
     loop.for j1 = n - n mod 16 to n step 16 { the same, guarded by [n - 1 - j1 - v] }
 
-What depends on the axis becomes a vector; the rest stays scalar and is broadcast where it meets one. A buffer that an
-iteration owns gets a lane dim. An accumulation into one element for all iterations goes to a vector accumulator first
-(hint `accumulators = 4`: to as many, in turn, which hides the latency of the addition) whose lanes meet after the
-loop. Where a loop that asks for vectors holds another one (`fuse-loops` joins what was planned apart), the inner one
-gets them. It stands after `sink-loops` and before `unroll-loops`. Used alone: `vectorize-loops{axis=j width=16}`.
+Values that depend on the axis become vectors; the others stay scalar and are broadcast when combined with a vector. A
+buffer owned by an iteration gets a lane dim. An accumulation of all iterations into one element uses a vector
+accumulator (with the hint `accumulators = 4`, four in turn, to hide the latency of the addition), whose lanes are
+reduced after the loop. If a loop with the hint contains another one (`fuse-loops` joins separately planned loops), the
+inner one is vectorised. The pass runs after `sink-loops` and before `unroll-loops`. Used alone: `vectorize-loops{axis=j
+width=16}`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from igniter.transforms.scheduled.loop_rewrites import AxisNames, replace_alloc,
 
 @dataclass(frozen=True)
 class VectorizeLoops(ModulePass):
-    """Vectorises loops with the hint `vector`, or the loop named by `axis`, to any width, tails masked."""
+    """Vectorises loops with the hint `vector`, or the loop named by `axis`, with any width; tails are masked."""
 
     name = "vectorize-loops"
     one_rewrite = "a loop made one of vectors"
@@ -68,7 +69,7 @@ class VectorizeLoops(ModulePass):
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             names, name = AxisNames(func), func.sym_name.data
             for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
-                if loop.parent is None:  # It stood in a loop that was vectorised.
+                if loop.parent is None:  # It was inside a loop that is now vectorised.
                     continue
                 if self.axis is not None:
                     if loop.axis == self.axis and rewrites.take(f"{name}.{loop.axis}", f"vectors of {self.width}"):
@@ -114,13 +115,13 @@ class _Vectorizer:
         return IgniterError(f"vectorize-loops: loop '{loop.axis}': {why}")
 
     def _meets(self, op: AccumulateOp) -> bool:
-        """Whether every iteration accumulates into the same element."""
+        """True if every iteration accumulates into the same element."""
         if op.buffer in self.private or op.indices:
             return False
         return all(self.loop.axis not in s.symbols for s in op.subscripts)
 
     def _make_lanes_last(self) -> None:
-        """Reorders the dims of the kernel's own buffers so that the lanes of a register are neighbours."""
+        """Reorders the dims of the kernel's own buffers so that the lanes of a register are adjacent."""
         for op in self.loop.walk():
             if not isinstance(op, MemoryOp) or not isinstance(op.accessed.owner, AllocOp):
                 continue
@@ -385,7 +386,7 @@ def _is_vector(mapping: dict[SSAValue, SSAValue], value: SSAValue | None) -> boo
 
 
 def _pad_lanes(alloc: AllocOp) -> None:
-    """Rounds the last dim of a register buffer up to whole vectors, where a masked tail would reach past its end."""
+    """Rounds the last dim of a register buffer up to whole vectors, if a masked tail would exceed its end."""
     dims = dims_of(alloc.result.type)
     size = dims[-1].constant if dims else None
     widths = {_lanes(use.operation) for use in alloc.result.uses}
@@ -396,7 +397,7 @@ def _pad_lanes(alloc: AllocOp) -> None:
 
 
 def _lanes(op: Operation) -> int:
-    """How many elements along the last dim of its buffer an access touches."""
+    """Returns the number of elements that an access touches along the last dim of its buffer."""
     if not isinstance(op, MemoryOp) or op.lane is None or not op.subscripts or op.lane not in op.subscripts[-1].symbols:
         return 1
     value = op.value if isinstance(op, (StoreOp, AccumulateOp)) else op.results[0]
