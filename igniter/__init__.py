@@ -1,8 +1,8 @@
 """Igniter: a multi-level IR compiler for ONNX.
 
 `load`, `parse`, `compile`, `shape_engine`, `Module`, `Schedule`, `CompileOptions`, `Artifact`, `VerificationFailed` and
-`IgniterError` are the public API. Importing the package imports none of what they need: each name is found when it is
-first used.
+`IgniterError` are the public API. Importing the package imports no other module of it: each name is imported at its
+first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The version, alone in its file so that reading it imports nothing."""
+"""The version, in a file of its own: reading it imports nothing."""
 
 from functools import cache
 
@@ -7,9 +7,9 @@ __version__ = "0.1.0"
 
 @cache
 def build_id() -> str:
-    """The version and a fingerprint of the package's files: what a cache of compiled code must depend on.
+    """Returns the version and a fingerprint of the package's files, as a key for caches of compiled code.
 
-    A source tree that is being worked on keeps its version while its code changes.
+    The version alone does not suffice: in a source tree the code changes and the version stays.
     """
     import hashlib
     from pathlib import Path

@@ -1,7 +1,7 @@
-"""What this process is doing, noted where the process that watches it (`igniter.tools.watch`) finds it after a crash.
+"""The current activity of this process, recorded in memory shared with its watcher (`igniter.tools.watch`).
 
-ONNX Runtime, LLVM and the kernels are native code: what they do wrong ends the process, and no `except` sees it.
-Without a watcher nothing is noted.
+ONNX Runtime, LLVM and the kernels are native code: a fault in them ends the process, and no `except` catches it.
+Without a watcher nothing is recorded.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from mmap import mmap
 
 BOARD_BYTES = 1 << 14
 _LENGTH = 4
-"""The bytes of the board that say how many follow."""
+"""The size of the board's header, in bytes; it holds the length of the content."""
 
 
 @dataclass(frozen=True)
 class Activity:
-    """Something that native code may end the process in: `what` is a clause, "the original model was loaded"."""
+    """An activity during which native code may end the process; `what` is a clause, "the original model was loaded"."""
 
     what: str
     runs: str = ""
-    """`onnxruntime`: ONNX Runtime on the model that the user gave, or on nodes of it, without a kernel of Igniter's;
-    `kernels`: kernels too."""
+    """`onnxruntime`: ONNX Runtime runs the user's model or nodes of it, without Igniter's kernels; `kernels`: kernels
+    run too."""
     hint: str = ""
-    """What the user can do about a crash."""
+    """The user's remedy after a crash."""
     after_kernels: bool = False
-    """Kernels have run in this process before, and what goes wrong may be what they left."""
+    """True if kernels ran in this process before; the crash may be a late effect of theirs."""
 
 
 _board: mmap | None = None
@@ -38,14 +38,14 @@ _temporary: list[str] = []
 
 
 def note_on(board: mmap) -> None:
-    """Note what goes on in this memory, which the watcher shares."""
+    """Records activities in `board`, memory shared with the watcher."""
     global _board
     _board = board
 
 
 @contextmanager
 def doing(what: str, *, runs: str = "", hint: str = "") -> Generator[None]:
-    """What is done inside, as `Activity` has it; the innermost is what a crash is blamed on."""
+    """Records an activity for the duration of the block; a crash is attributed to the innermost one."""
     global _kernels_ran
     if _board is None:
         yield
@@ -63,7 +63,7 @@ def doing(what: str, *, runs: str = "", hint: str = "") -> Generator[None]:
 
 @contextmanager
 def leaving(folder: str) -> Generator[None]:
-    """A folder of the user's that is removed afterwards: by the watcher, where this process does not come to it."""
+    """Registers a temporary folder; the watcher removes it if this process ends before it does so itself."""
     _temporary.append(folder)
     _write()
     try:
@@ -84,10 +84,10 @@ def _write() -> None:
 
 
 def read_board(board: mmap) -> tuple[Activity | None, list[str]]:
-    """What was going on, if anything was noted, and the folders that are to go."""
+    """Returns the recorded activity, or None, and the temporary folders to remove."""
     size = int.from_bytes(board[:_LENGTH], "little")
     try:
         noted = json.loads(board[_LENGTH : _LENGTH + size])
-    except ValueError:  # nothing was noted yet, or the process ended just as it wrote
+    except ValueError:  # nothing recorded yet, or the process ended during a write
         return None, []
     return (Activity(**noted["doing"]) if noted["doing"] else None), noted["temporary"]

@@ -54,16 +54,16 @@ if TYPE_CHECKING:
     Inputs: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | Path | None"
 
 EXTERNAL_BYTES = 1024
-"""Weights of at least this size go to the external file, which ORT maps; the rest stays in the model."""
+"""The least size in bytes of weights in the external file, mapped by ORT; smaller weights stay in the model."""
 
 
 VERIFY_OPTIONS = {"shapes": None, "inputs": None, "rtol": None, "atol": 0.0, "seed": 0, "budget": None}
-"""What `compile` hands on to `Artifact.verify`, with the defaults."""
+"""The options that `compile` passes to `Artifact.verify`, with their defaults."""
 
 
 class VerificationFailed(NotGood):
-    """The compiled model does not compute what the original computes; `verification` has the figures, `folder` the
-    model."""
+    """Raised when the outputs of the compiled model differ from the original's; `verification` has the figures,
+    `folder` the model."""
 
     def __init__(self, message: str, verification: Verification):
         super().__init__(message)
@@ -71,20 +71,20 @@ class VerificationFailed(NotGood):
 
 
 class Module(ModelTools):
-    """A model as IR, at whatever level its passes have taken it to."""
+    """A model as IR, at the level of its last pass."""
 
     def __init__(self, ir: ModuleOp, ctx: IgniterContext, source: str | Path | bytes | None = None):
         self.ir = ir
         self.ctx = ctx
         self.source = source
         self.external: set[str] = set()
-        """The files besides `source` that weights are in."""
+        """The files with weights besides `source`."""
         self.import_seconds = 0.0
-        """How long `load` took to make IR of the model."""
+        """The duration of `load` in seconds."""
 
     @property
     def remarks(self) -> Remarks:
-        """What the passes that ran said."""
+        """The remarks of all passes so far."""
         return self.ctx.remarks
 
     def run_passes(
@@ -96,10 +96,10 @@ class Module(ModelTools):
         machine: Machine = None,
         sizes: Mapping[str, int] | None = None,
     ) -> Self:
-        """Run a pipeline (`"infer-shapes,form-fusion-regions{...}"`) over the IR, in place.
+        """Runs a pipeline (`"infer-shapes,form-fusion-regions{...}"`) over the IR, in place.
 
-        Passes work for the CPU `target`, with the figures that `machine` gives in the place of its own; without either,
-        for a typical one with AVX-512. `sizes` are what symbols of the module typically are.
+        Passes work for the CPU `target`; `machine` overrides its figures. Without either they work for a typical
+        machine with AVX-512. `sizes` are typical sizes of the module's symbols.
         """
         from igniter.analysis.typical_sizes import give_module_sizes
         from igniter.passes import run_pipeline
@@ -117,7 +117,7 @@ class Module(ModelTools):
         return self
 
     def clone(self) -> Module:
-        """A copy that passes can change without changing this one."""
+        """Returns a copy; passes over it leave this module unchanged."""
         from igniter.dialects.onnx import building
 
         copy = Module(building.clone(self.ir), self.ctx.clone(), self.source)
@@ -125,13 +125,13 @@ class Module(ModelTools):
         return copy
 
     def to_onnx(self) -> onnx.ModelProto:
-        """The model as a `ModelProto`, fusion regions taken apart and kernels left out."""
+        """Returns the model as a `ModelProto`, with fusion regions inlined and without kernels."""
         from igniter.frontend import export_model
 
         return export_model(self._onnx_level())
 
     def save(self, path: str | PathLike[str], *, keep_weights: bool = False) -> None:
-        """Write the model as an ONNX file. With `keep_weights`, those in files of external data in the folder of `path`
+        """Writes the model as an ONNX file. With `keep_weights`, weights in external data files in the folder of `path`
         stay in these files, and the model refers to them."""
         from igniter.frontend import save_model
 
@@ -166,21 +166,20 @@ class Module(ModelTools):
         sanitize: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> Artifact:
-        """Compile a copy of the model, and check the result against ONNX Runtime unless `verify` is false.
+        """Compiles a copy of the model, and checks the result against ONNX Runtime unless `verify` is false.
 
-        The folder `output` gets the rewritten model, its library and a report; without one the artifact lives in a
-        temporary folder as long as the object. `machine` gives figures of the machine that take the place of the
-        target's own: a file that `igniter machine -o` wrote, or values by name. `sizes` are what symbolic dims
-        typically are, which schedules are chosen for; the code takes any. `precision` is f32, or on request bf16
-        or int8-dynamic for products with weights. `winograd` says which convolutions of 3 x 3 are computed in tiles:
-        `auto` those that are expected to take less time so, 2 or 4 the same in tiles of so many results along each
-        axis at most, `on` all that can be, `off` none. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget`
-        (seconds) are for the verification, as `Artifact.verify` takes them. `VerificationFailed` says which output
-        differs, and `output` is then as it was; where nothing could be compared, the report says so. Unless `load` is
-        false, ONNX Runtime loads the result, verified or not, where it is for this machine; `NotLoaded` says which node
-        it refuses, and nothing is written. `strict` makes a node that cannot be compiled an error; with `sanitize`,
-        every access of a kernel checks its address at run time.
-        `fusion_author` names who decides what is fused (`NAME` or `NAME{option=value ...}`).
+        The folder `output` receives the rewritten model, its library and a report; without one the artifact lives in a
+        temporary folder as long as the object. `machine` overrides figures of the target's machine: a file written by
+        `igniter machine -o`, or values by name. `sizes` are typical sizes of symbolic dims; schedules are optimised for
+        them, and the code is correct for all sizes. `precision` is f32, or on request bf16 or int8-dynamic for products
+        with weights. `winograd` selects the convolutions of 3 x 3 computed in tiles: `auto` the profitable ones, 2 or 4
+        the same with at most this number of results in a tile along each axis, `on` all possible ones, `off` none.
+        `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are passed to the verification
+        (`Artifact.verify`). `VerificationFailed` names the differing output, and leaves `output` unchanged; if nothing
+        could be compared, the report says so. Unless `load` is false, ONNX Runtime loads a result for this machine,
+        verified or not; `NotLoaded` names the refused node, and nothing is written. `strict` forbids nodes left to ONNX
+        Runtime for want of a kernel; with `sanitize`, every access of a kernel checks its address at run time.
+        `fusion_author` selects the author of fusion (`NAME` or `NAME{option=value ...}`).
         """
         chosen = _chosen(
             options,
@@ -203,7 +202,7 @@ class Module(ModelTools):
         given = {"shapes": shapes, "inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
         if budget is not None:
             given["budget"] = budget
-        # An edited model is its own original: it may have other inputs and outputs than the file has.
+        # An edited model is its own reference: its inputs and outputs may differ from the file's.
         source = None if self.edits else self.source
         with blaming(self.source):
             return _compile(compilation, source, self, output, given if verify else None, load)
@@ -217,9 +216,9 @@ class Module(ModelTools):
 
 
 def load(model: Model) -> Module:
-    """The module of an ONNX model: a path, the bytes of a file, or a `ModelProto`. Weights stay in their file.
+    """Loads an ONNX model: a path, the bytes of a file, or a `ModelProto`. Weights stay in their file.
 
-    A path that ends in `.mlir` is a module's text.
+    A path ending in `.mlir` is the text of a module.
     """
     from igniter.context import IgniterContext
     from igniter.frontend import fits_message, import_model
@@ -246,12 +245,12 @@ def load(model: Model) -> Module:
 
 
 def shape_engine(model: Model, values: Sequence[str] | None = None) -> ShapeEngine:
-    """`load(model).shape_engine(values)`: what tells the shapes of a model's values at any sizes, in microseconds."""
+    """Returns `load(model).shape_engine(values)`: shapes of a model's values at any sizes, in microseconds."""
     return load(model).shape_engine(values)
 
 
 def parse(text: str, name: str = "<text>") -> Module:
-    """The module that `text` writes, in the syntax that `str(module)` gives; `name` is what errors call the text."""
+    """Parses a module from `text`, in the syntax of `str(module)`; errors call the text `name`."""
     from xdsl.parser import Parser
     from xdsl.utils.exceptions import ParseError
 
@@ -266,8 +265,8 @@ def parse(text: str, name: str = "<text>") -> Module:
 
 
 def compile(model: Model, output: str | PathLike[str] | None = None, **options: Any) -> Artifact:
-    """`load(model).compile(output, ...)`; of a model in a file that has been compiled in this way before, the finished
-    result is taken from the cache."""
+    """Returns `load(model).compile(output, ...)`. For a model file compiled before with the same options, the finished
+    result comes from the cache."""
     if not isinstance(model, (str, PathLike)) or str(model).endswith(".mlir") or not options.get("cache", True):
         return load(model).compile(output, **options)
     from igniter.runtime.cache import default_cache
@@ -302,8 +301,8 @@ def _chosen(
     fusion_author: str = "",
     sanitize: bool = False,
 ) -> CompileOptions:
-    """The options that `compile` is asked for: what is given by name besides `options` fills in what those leave at its
-    default. `IgniterError` where both say something, and not the same."""
+    """Merges the options given by name into `options`, in place of defaults. Raises `IgniterError` if both set an
+    option, to different values."""
     figures: tuple[Given, ...] = ()
     if machine is not None:
         from igniter.targets import given_machine
@@ -331,9 +330,9 @@ def _chosen(
 
 @contextmanager
 def blaming(model: str | Path | bytes | None) -> Generator[None]:
-    """Says of a model that is not valid which node is wrong, where otherwise a pass would say how it failed.
+    """Replaces a pass's error by one about the invalid node, if the model is invalid.
 
-    A model is looked at only once it has failed, and errors that have other reasons are left as they are.
+    A model is checked only after a failure; errors with other causes are raised unchanged.
     """
     from igniter.passes import PassError
     from igniter.runtime.session import SessionError
@@ -353,7 +352,7 @@ def blaming(model: str | Path | bytes | None) -> Generator[None]:
 
 
 def is_fused(module: ModuleOp) -> bool:
-    """Whether a module has been taken past the ONNX level: it has regions, or kernels."""
+    """True if a module is past the ONNX level: it contains regions or kernels."""
     from igniter.dialects.fusion import RegionOp
     from igniter.dialects.loop import KernelOp
 
@@ -361,7 +360,7 @@ def is_fused(module: ModuleOp) -> bool:
 
 
 def lower_to_kernels(c: Compilation) -> None:
-    """Take a module from wherever it is to compiled kernels; levels that it is past are left out."""
+    """Lowers a module from its current level to compiled kernels; levels above the current one are skipped."""
     from igniter.analysis.typical_sizes import give_module_sizes
 
     if not is_fused(c.module):
@@ -389,7 +388,7 @@ def _compile(
     from igniter.runtime.loading import NotLoaded, again
 
     if output is not None:
-        # Before the minutes that a large model takes, not after them.
+        # Checked here, before a compilation of minutes for a large model.
         check_replaceable(Path(output))
     _require_outputs(c.module)
     _require_dims(original.ir, verify)
@@ -412,7 +411,7 @@ def _write(
     verify: Mapping[str, Any] | None,
     load: bool,
 ) -> Artifact:
-    """The folder, once it is loaded and verified."""
+    """Writes the folder, after loading and verification."""
     from igniter.runtime.artifact import write_artifact
     from igniter.runtime.results import folder_for
 
@@ -430,7 +429,7 @@ def _write(
 
 
 def _require_outputs(module: ModuleOp) -> None:
-    """ONNX Runtime loads a model without outputs, and refuses each run of it."""
+    """Raises for a model without outputs: ONNX Runtime loads it but refuses each run."""
     from igniter.dialects.onnx.structure import main_graph
 
     end = main_graph(module).body.last_op
@@ -439,7 +438,7 @@ def _require_outputs(module: ModuleOp) -> None:
 
 
 def _require_dims(module: ModuleOp, verify: Mapping[str, Any] | None) -> None:
-    """Sizes that a verification is asked for are of dims that the model has: known before it is compiled."""
+    """Raises before the compilation if the sizes given for the verification are of unknown dims."""
     from igniter.runtime.verification.specs import checked_shapes, specs_of_module
 
     asked: Sequence[Mapping[str, int]] = (verify or {}).get("shapes") or ()
@@ -463,8 +462,8 @@ def _save(c: Compilation, path: Path) -> None:
 
 
 def _finish(artifact: Artifact, c: Compilation, original: Module, verify: Mapping[str, Any] | None, load: bool) -> None:
-    """Verify and load a model before it is put in place, and put that and the times into its report;
-    `VerificationFailed` where an output differs, `NotLoaded` where ONNX Runtime does not load it."""
+    """Verifies and loads a model before it replaces `output`, and adds the outcome and the times to its report. Raises
+    `VerificationFailed` if an output differs, `NotLoaded` if ONNX Runtime does not load it."""
     from igniter.runtime.loading import not_loaded, require_loads
 
     try:
@@ -487,7 +486,7 @@ def _finish(artifact: Artifact, c: Compilation, original: Module, verify: Mappin
 
 
 def _unloaded(error: Exception) -> dict[str, Any]:
-    """The outcome of a verification that could not begin."""
+    """Returns the outcome of a verification without a run."""
     from igniter.runtime.session import said_by_onnxruntime
     from igniter.runtime.verification.report import Verification
 
@@ -495,7 +494,7 @@ def _unloaded(error: Exception) -> dict[str, Any]:
 
 
 def _verify(artifact: Artifact, original: Module, verify: Mapping[str, Any]) -> None:
-    """`check` with the original from memory, where it is in no file."""
+    """Calls `check`, with the original from memory if it is in no file."""
     from igniter.runtime.verification.report import Verification
 
     if artifact.source is None:
@@ -509,7 +508,7 @@ def _verify(artifact: Artifact, original: Module, verify: Mapping[str, Any]) -> 
 
 
 def check(artifact: Artifact, verify: Mapping[str, Any]) -> None:
-    """Verify a compiled model and put the outcome into its report; `VerificationFailed` where an output differs."""
+    """Verifies a compiled model and adds the outcome to its report; raises `VerificationFailed` if an output differs."""
     verification = artifact.verify(**verify)
     artifact.report["verification"] = verification.to_dict()
     if verification.status == "differs":
@@ -520,7 +519,7 @@ def check(artifact: Artifact, verify: Mapping[str, Any]) -> None:
 
 
 def report(c: Compilation) -> dict[str, Any]:
-    """What `report.json` says of a compilation."""
+    """Returns the contents of `report.json` for a compilation."""
     from igniter.runtime.library import versions
     from igniter.transforms.fusion.form_fusion_regions import summaries
 
@@ -545,13 +544,13 @@ def report(c: Compilation) -> dict[str, Any]:
 
 
 def kernel_digest(kernels: Sequence[CompiledKernel]) -> str:
-    """What kernels were compiled to: equal for equal code, whichever programs call it."""
+    """Returns a hash of the code of kernels, independent of the programs around them."""
     texts = sorted(text for kernel in kernels for text in kernel.variants)
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def _input_dims(c: Compilation) -> dict[str, list[str]]:
-    """The dims of the inputs, in the symbols that the figures of programs are in."""
+    """Returns the dims of the inputs, in the symbols used by the figures of programs."""
     from igniter.analysis.fusion.legality import as_tensor, has_dims
     from igniter.dialects.onnx.structure import main_graph
     from igniter.dialects.sym import dims_of

@@ -6,7 +6,7 @@
     outputs = rep.run([x, y])                # arrays in the order of the model's inputs, or a dictionary by name
     (z,) = backend.run_node(node, [x, y])
 
-So ONNX's test runner takes it: `onnx.backend.test.BackendTest(igniter.backend, __name__)`.
+ONNX's test runner accepts it: `onnx.backend.test.BackendTest(igniter.backend, __name__)`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from igniter.runtime.artifact import Artifact
 
 EVERYTHING = "form-fusion-regions{contractions=all singletons=all},pack-weights"
-"""The fusion passes that compile whatever has a kernel, also where ONNX Runtime's is faster."""
+"""The fusion passes for compiling every node with a kernel, also if ONNX Runtime's kernel is faster."""
 
 
 class IgniterRep(BackendRep):
@@ -31,16 +31,16 @@ class IgniterRep(BackendRep):
 
     def __init__(self, artifact: Artifact, threads: int):
         self.artifact = artifact
-        """The compiled model: `artifact.report` says which nodes became kernels, and why others did not."""
+        """The compiled model; `artifact.report` lists the compiled nodes, and the reasons for the others."""
         self._session: Any = artifact.session(intra_op_num_threads=threads)
         self._inputs: list[str] = [value.name for value in self._session.get_inputs()]
         self._outputs: list[str] = [value.name for value in self._session.get_outputs()]
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """The outputs as a named tuple.
+        """Returns the outputs as a named tuple.
 
-        `inputs` is a sequence in the order of the model's inputs, a dictionary by name, or the one input alone.
-        `IgniterError` where their number is wrong; ONNX Runtime's own errors where a value does not fit.
+        `inputs` is a sequence in the order of the model's inputs, a dictionary by name, or the single input. Raises
+        `IgniterError` if their number is wrong, and ONNX Runtime's own errors if a value does not fit.
         """
         if kwargs:
             raise IgniterError(f"running a compiled model takes no options, and {', '.join(kwargs)} was given")
@@ -53,16 +53,16 @@ class IgniterRep(BackendRep):
         values = _values(inputs)
         if len(values) > len(self._inputs):
             raise IgniterError(f"the model has {len(self._inputs)} inputs, and {len(values)} were given")
-        # Trailing inputs with a default may be left out; ONNX Runtime says if one of them has none.
+        # Trailing inputs with a default may be omitted; ONNX Runtime reports one without a default.
         return dict(zip(self._inputs, values, strict=False))
 
 
 class IgniterBackend(Backend):
-    """Compiles for the CPU that it runs on."""
+    """Compiles for the CPU of this machine."""
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """CPU only."""
+        """True for CPU only."""
         return Device(device).type == DeviceType.CPU
 
     @classmethod
@@ -75,9 +75,9 @@ class IgniterBackend(Backend):
         threads: int = 1,
         **kwargs: Any,
     ) -> IgniterRep:
-        """Compile a model, unverified. `IgniterError` says which part of it is invalid, or that the device is not CPU.
+        """Compiles a model, unverified. Raises `IgniterError` if a part of it is invalid, or if the device is not CPU.
 
-        `fusion_passes` is the pipeline that forms regions; further options are those of `Module.compile`.
+        `fusion_passes` is the pipeline for fusion; further options are those of `Module.compile`.
         """
         import igniter
         from igniter.compilation import CompileOptions
@@ -90,7 +90,7 @@ class IgniterBackend(Backend):
 
     @classmethod
     def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
-        """`prepare`, then run once."""
+        """Calls `prepare`, then runs once."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
@@ -102,7 +102,7 @@ class IgniterBackend(Backend):
         outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """Run one node. `opset_version` is the version of its domain; by default the first with the op's newest form.
+        """Runs one node. `opset_version` is the version of its domain; by default the first with the op's newest form.
 
         `outputs_info` gives the type and shape of each output; without it ONNX's shape inference finds them.
         """
@@ -117,7 +117,7 @@ class IgniterBackend(Backend):
         outputs = [name for name in node.output if name]
         graph = onnx.helper.make_graph([node], "node", given, [])
         opsets = [onnx.helper.make_opsetid(node.domain, version)]
-        # The onnx package may be ahead of ONNX Runtime in the format, which says nothing of the op.
+        # The onnx package may write a newer IR version than ONNX Runtime reads, even for an old op.
         oldest = onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True)
         model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=oldest)
         if outputs_info is not None:

@@ -1,4 +1,4 @@
-"""What is compiled, and with what: the options, and one model on its way down through the stages of `driver.py`."""
+"""The inputs of a compilation: the options, and one model on its way through the stages of `driver.py`."""
 
 from __future__ import annotations
 
@@ -30,56 +30,56 @@ if TYPE_CHECKING:
 
 
 WINOGRAD = ("off", "auto", "on")
-"""What can be said of convolutions in tiles, besides the largest tile."""
+"""The values of `winograd`, besides the largest tile."""
 
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """Everything that decides what code comes out of a model, except the model."""
+    """The options of a compilation: all inputs of its code, except the model."""
 
     target: str = "native"
-    """What to compile for, by name: see `igniter.targets`, and `docs/cli.md` for the CPUs."""
+    """The name of the target: see `igniter.targets`, and `docs/cli.md` for the CPUs."""
     machine: tuple[Given, ...] = ()
-    """Figures of the machine that take the place of the target's own, as `igniter.targets.given_machine`
-    makes them of a file or of values by name: see `igniter.analysis.machine`."""
+    """Figures in place of the target's own, as returned by `igniter.targets.given_machine` for a file or for values by
+    name: see `igniter.analysis.machine`."""
     sizes: tuple[tuple[str, int], ...] = ()
-    """What symbols of the model typically are, by name: schedules and fusion are chosen for these sizes, and the code
-    is right for all. A mapping will do. See `igniter.analysis.typical_sizes`."""
+    """Typical sizes of the model's symbols, by name; a mapping is accepted. Schedules and fusion are optimised for
+    these sizes, and the code is correct for all. See `igniter.analysis.typical_sizes`."""
     precision: str = "f32"
-    """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
+    """The type for computing products with weights: see `igniter.transforms.onnx.lower_precision`."""
     winograd: int | str = "auto"
-    """Which convolutions of 3 x 3 are computed in tiles: with `auto` those that are expected to take less time, as the
-    backend has it, with 2 or 4 the same, in tiles of so many results at most; with `on` all that can be; with `off` or
+    """The convolutions of 3 x 3 computed in tiles: with `auto` the profitable ones by the backend's estimate, with 2 or
+    4 the same with at most this number of results in a tile along each axis; with `on` all possible ones; with `off` or
     0 none. See `igniter.transforms.onnx.winograd`."""
     onnx_passes: str | None = None
-    """The pipeline of this level, and of those below: `None` is the one that the target's backend names."""
+    """The pipeline of this level; the fields below are for the other levels. `None` selects the backend's pipeline."""
     fusion_passes: str | None = None
     fusion_author: str = ""
-    """Who decides what is fused, `NAME` or `NAME{option=value ...}`: the `author` of `form-fusion-regions` where
-    `fusion_passes` names none; "" is the backend's own. See `igniter.analysis.fusion.author`."""
+    """The fusion author, `NAME` or `NAME{option=value ...}`: the `author` of `form-fusion-regions` if `fusion_passes`
+    sets none; "" is the backend's own. See `igniter.analysis.fusion.author`."""
     loop_passes: str | None = None
     schedule_passes: str | None = None
     tuned: str = ""
-    """A database of schedules that `igniter tune` found, for `apply-tuned-schedules`; "" uses none."""
+    """A database of schedules found by `igniter tune`, for `apply-tuned-schedules`; "" uses none."""
     program_passes: str | None = None
-    """What joins regions to programs; "" leaves each region a custom op of its own."""
+    """The pipeline from regions to programs; "" leaves each region a custom op of its own."""
     profile: bool = False
-    """Whether programs note the time between their steps, in outputs of their own: see `igniter bench --profile`."""
+    """True if programs record the time between their steps, in outputs of their own: see `igniter bench --profile`."""
     provider: str = ""
-    """The execution provider that custom ops of GPU kernels are registered for; "" is the backend's own."""
+    """The execution provider for custom ops of GPU kernels; "" is the backend's own."""
     sanitize: bool = field(default_factory=wants_sanitizer)
-    """Whether every access of a kernel checks its address at run time: see
-    `docs/safety.md`. The default is what the environment's `IGNITER_SANITIZE` says."""
+    """True if every access of a kernel checks its address at run time: see `docs/safety.md`. The default comes from the
+    environment variable `IGNITER_SANITIZE`."""
 
     def __post_init__(self) -> None:
         given = cast("object", self.machine)
         if not isinstance(given, tuple):
-            # Figures by name, or a file, as a caller writes them.
+            # Callers may write figures by name, or a file.
             from igniter.targets import given_machine
 
             object.__setattr__(self, "machine", given_machine(cast("Any", given)))
         sizes = dict(cast("Any", self.sizes))
-        if sizes:  # A result that the cache has is found without the compiler's modules.
+        if sizes:  # A cached result is found without importing the compiler.
             from igniter.analysis.typical_sizes import checked_sizes
 
             sizes = checked_sizes(sizes)
@@ -89,18 +89,18 @@ class CompileOptions:
         object.__setattr__(self, "winograd", 0 if self.winograd == "off" else self.winograd)
 
     def key(self) -> str:
-        """A hash of the options and of Igniter's version: part of every cache key."""
+        """Returns a hash of the options and of Igniter's version: part of every cache key."""
         text = json.dumps([build_id(), self._said(), self.tuned_digest()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def kernel_key(self) -> str:
-        """`key` without what is the same to a kernel: whether it is called from a program; and typical sizes, which
-        its text says where it has any."""
+        """Returns `key` without the options of programs and without typical sizes: the former do not affect a kernel,
+        the latter are part of the kernel's text where they matter."""
         return dataclasses.replace(self, program_passes="", profile=False, sizes=()).key()
 
     def tuned_digest(self) -> str:
-        """A hash of what the database of schedules has for the targets; "" without one. `IgniterError` where it is not
-        there."""
+        """Returns a hash of the schedules for the targets in the database; "" without one. Raises `IgniterError` if the
+        file does not exist."""
         if not self.tuned:
             return ""
         from igniter.targets import parts_for
@@ -111,7 +111,7 @@ class CompileOptions:
 
     @property
     def pipelines(self) -> Pipelines:
-        """Those of the backend, but for those that are given here; of several backends, the first's."""
+        """The pipelines given here, and the backend's for the rest; of several backends, the first's."""
         from igniter.targets import parts_for
 
         given = {
@@ -126,10 +126,10 @@ class CompileOptions:
 
     @classmethod
     def of_report(cls, said: Mapping[str, Any]) -> CompileOptions:
-        """The options that a report's `options` came from.
+        """Reconstructs the options from a report's `options`.
 
-        A report names the pipelines that ran. One that is the backend's own was not asked for, which is not the same:
-        with a pipeline of one's own for `onnx`, that alone decides about tiles of convolutions (`winograd`).
+        A report names all pipelines. A pipeline equal to the backend's own is restored as `None`, because an explicit
+        one differs in effect: an explicit `onnx` pipeline alone decides about tiles of convolutions (`winograd`).
         """
         from igniter.targets import parts_for
 
@@ -144,12 +144,12 @@ class CompileOptions:
         return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
-        """For reports."""
+        """Returns the options for reports."""
         said = {**self._said(), "sizes": dict(self.sizes)}
         return {**said, "tuned_digest": self.tuned_digest()} if self.tuned else said
 
     def _said(self) -> dict[str, Any]:
-        """Every option by its name, with the pipelines that are run."""
+        """Returns every option by its name, with the effective pipelines."""
         pipelines = self.pipelines
         return {
             **dataclasses.asdict(self),
@@ -163,8 +163,7 @@ class CompileOptions:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel or program as text, once for each target, and the custom op around it in the text of `ort`, once for
-    each backend."""
+    """One kernel or program: its text for each target, and its custom op in the text of `ort` for each backend."""
 
     name: str
     variants: tuple[str, ...]
@@ -173,7 +172,7 @@ class CompiledKernel:
 
 @dataclass
 class Compilation:
-    """One model on its way down. `module` is rewritten in place; `kernels` is filled by `make_llvm`."""
+    """One model on its way through the stages. `module` is rewritten in place; `make_llvm` fills `kernels`."""
 
     module: ModuleOp
     options: CompileOptions
@@ -181,9 +180,9 @@ class Compilation:
     cache: Cache | None = None
     verify_each: bool = False
     strict: bool = False
-    """A node that cannot be compiled is an error rather than left to ONNX Runtime."""
+    """True if a node without a kernel is an error rather than left to ONNX Runtime."""
     required: tuple[str, ...] = ()
-    """Ops whose nodes are not left to ONNX Runtime, which turned out not to load them."""
+    """Ops whose nodes must be compiled, because ONNX Runtime failed to load them."""
     progress: Callable[[str], None] = lambda _: None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     peak_memory: dict[str, int] = field(default_factory=dict[str, int])
@@ -191,14 +190,14 @@ class Compilation:
     kernels: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
     programs: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
     steps: list[ProgramSteps] = field(default_factory=list["ProgramSteps"])
-    """What the programs do, for reports and profiles."""
+    """The steps of the programs, for reports and profiles."""
     nodes_before: int = 0
     isolation: Isolation = field(default_factory=Isolation)
-    """What went back to ONNX Runtime because its kernel could not be made, with the reason."""
+    """The nodes returned to ONNX Runtime because their kernel failed to compile, with the reasons."""
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The targets, backend by backend. What is formed for all of them, the first's passes form."""
+        """The targets, by backend. The passes of the first backend form the regions for all."""
         from igniter.targets import parts_for
 
         return parts_for(self.options.target)
@@ -209,7 +208,7 @@ class Compilation:
         return self.parts[0].backend
 
     def require_options(self) -> None:
-        """`IgniterError` where an option asks for what a backend does not have."""
+        """Raises `IgniterError` for an option without support in a backend."""
         options, first = self.options, self.backend
         if options.provider and not first.provider:
             raise IgniterError(
@@ -235,47 +234,47 @@ class Compilation:
                     )
 
     def require_library(self) -> None:
-        """`IgniterError` where there is no library for a target."""
+        """Raises `IgniterError` if a target does not support libraries."""
         for part in self.parts:
             if part.backend.no_library:
                 raise IgniterError(part.backend.no_library)
 
     @cached_property
     def pipelines(self) -> Pipelines:
-        """What is run, level by level."""
+        """The effective pipelines, by level."""
         return self.options.pipelines
 
     @cached_property
     def targets(self) -> Sequence[Target]:
-        """What to compile for; a library for several chooses when it is loaded."""
+        """The targets; a library for several of them chooses one when it is loaded."""
         return [target for part in self.parts for target in part.targets]
 
     @cached_property
     def machines(self) -> list[MachineModel]:
-        """What schedules know of the machines to compile for."""
+        """The machine models of the targets, for schedules."""
         return [machine for part in self.parts for machine in part.machines(self.options.machine)]
 
     def machine_of(self, part: Part) -> MachineModel:
-        """What is asked of a single machine, of all those of a backend."""
+        """Returns the backend's representative machine, the machine of the part's first target."""
         return self.machines[self.targets.index(part.targets[0])]
 
     @cached_property
     def kernel_settings(self) -> str:
-        """What decides the code of a kernel besides its text: part of the key of each. Of a database of schedules, what
-        it had when the first kernel was looked up."""
+        """The inputs of a kernel's code besides its text: part of the key of each. For a database of schedules, its
+        contents at the lookup of the first kernel."""
         from igniter.dialects.loop.instructions import outside_identity
 
         machines = (m.key() for m in self.machines)
         return "".join([self.options.kernel_key(), repr(self.targets), *machines, outside_identity()])
 
     def context(self, machine: MachineModel | None = None) -> IgniterContext:
-        """What passes work in: for one machine, or for all that are compiled for, and what is asked of a single one is
-        the first's. A kernel that fails costs itself alone, unless the compilation is strict."""
+        """Returns the context of passes, for one machine, or for all of the compilation, represented by the first. The
+        failure of a kernel affects only this kernel, unless the compilation is strict."""
         self.isolation.enabled = not self.strict
         return self.ctx.on(machine or self.machines[0], self.isolation, dict(self.options.sizes))
 
     def one_target(self) -> Target:
-        """The one CPU to compile for; `IgniterError` where there are several, and only a library has room for them."""
+        """The one CPU to compile for; raises `IgniterError` if there are several, because only a library can hold them."""
         if len(self.targets) > 1:
             raise IgniterError(f"only a library is for several targets ('{self.options.target}'): name one")
         return self.targets[0]

@@ -1,4 +1,4 @@
-"""The context that Igniter's tools work in: xDSL's, with every dialect on call and remarks collected."""
+"""The context of Igniter's tools: xDSL's, with dialects imported on demand and a collector of remarks."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ def _factories() -> dict[str, Callable[[], Dialect]]:
 
 @dataclass
 class IgniterContext(Context):
-    """Knows every dialect by name and imports one when the parser meets its prefix.
+    """A context with every dialect by name; the parser imports one when it meets its prefix.
 
-    Dialects of installed packages (entry points) are looked up only for a prefix that Igniter does not have.
+    Dialects of installed packages (entry points) are looked up only for prefixes unknown to Igniter.
     """
 
     _registered_dialects: dict[str, Callable[[], Dialect]] = field(default_factory=_factories)
     remarks: Remarks = field(default_factory=lambda: Remarks(enabled=False))
     machine: object = None
-    """The `igniter.analysis.machine.MachineModel` that passes work for, which `machine_of` of that module reads; None
-    stands for the typical one. A layer below the analyses can hold it, and no more."""
+    """The `igniter.analysis.machine.MachineModel` for passes, read by `machine_of` of that module; None is the typical
+    machine. Its type is `object` because this layer is below the analyses."""
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What the model's symbols typically are, as far as somebody said so: `igniter.analysis.typical_sizes`."""
+    """Typical sizes of the model's symbols, where given: see `igniter.analysis.typical_sizes`."""
     rewrites: Rewrites = field(default_factory=Rewrites)
-    """How many rewrites the passes made, and how many they may make."""
+    """The count of rewrites made by passes, with its limit."""
     isolation: Isolation = field(default_factory=Isolation)
-    """Whether a kernel that fails is given up alone, and those that were."""
+    """The setting for isolated failures, and the failed units."""
 
     def clone(self) -> IgniterContext:
-        """A copy that shares the remarks' collector and the count of rewrites: what a pass says of a clone is
-        said of the compilation, and what it does to it counts."""
+        """Returns a copy with the same collector of remarks and count of rewrites: remarks and rewrites on a clone
+        count for the compilation."""
         return IgniterContext(
             self.allow_unregistered,
             self._loaded_dialects.copy(),
@@ -55,14 +55,14 @@ class IgniterContext(Context):
         )
 
     def whole(self) -> IgniterContext:
-        """The same context for passes of which none may fail alone: they are the step of one unit themselves."""
+        """Returns the same context without isolation, for passes inside the step of one unit."""
         return self.on(self.machine, Isolation())
 
     def on(
         self, machine: object, isolation: Isolation | None = None, sizes: Mapping[str, int] | None = None
     ) -> IgniterContext:
-        """The same context for passes that work for `machine`, and with `isolation` note there what fails, and with
-        `sizes` take these for typical: what they load and remark is this one's."""
+        """Returns this context for another `machine`, and optionally another `isolation` and typical `sizes`; loaded
+        dialects and remarks are shared with this one."""
         return IgniterContext(
             self.allow_unregistered,
             self._loaded_dialects,

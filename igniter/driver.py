@@ -1,15 +1,15 @@
-"""The compile driver: an ONNX model through every level to a library that ONNX Runtime loads.
+r"""The compile driver: an ONNX model through every level to a library for ONNX Runtime.
 
     make_onnx -> make_fusion -> make_loop -> make_scheduled -> make_llvm -> make_object / make_assembly
-                                                                       \\-> make_library
+                                                                       \-> make_library
 
-Each function takes a `Compilation` to one level and says so in its name: it runs the pipelines that the backend of the
-target names, which `pipelines.py` has as lists of passes, and behind the last of them asks that backend for text, and
-for a library. From
-`make_loop` on every kernel is a unit that fails alone: one that cannot be lowered, scheduled or emitted gives its nodes
-back to ONNX Runtime, with a remark that says why, and costs nothing but speed (`igniter.isolation`). What a kernel
-became is cached under its text, the passes, the target and the versions. Once all kernels are known to be good,
-`make_llvm` joins the regions to programs, which call them.
+Each function takes a `Compilation` to the level in its name. It runs the pipelines of the target's backend, listed in
+`pipelines.py`; after the last one it asks the backend for text and for a library.
+
+From `make_loop` on every kernel is a unit of its own: if it cannot be lowered, scheduled or emitted, its nodes return
+to ONNX Runtime, with the reason as a remark; the only cost is speed (`igniter.isolation`). The cache key of a kernel's
+code is made of its text, the passes, the target and the versions. After all kernels have compiled, `make_llvm` joins
+the regions to programs, which call the kernels.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from igniter.targets import Part
 
 EXPECTED = "expected"
-"""Whose remarks say how long a launch is expected to take."""
+"""The pass name of remarks about the expected duration of launches."""
 
 STAGES = ("onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library")
 
@@ -48,10 +48,10 @@ STAGES = ("onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library"
 
 
 def make_onnx(c: Compilation) -> ModuleOp:
-    """Shapes inferred, constants folded, patterns recomposed: what fusion works on."""
+    """Simplifies the graph for fusion: infers shapes, folds constants, recomposes patterns."""
     c.nodes_before = count_nodes(c.module)
     if c.options.fusion_author:
-        # A wrong name is said before the work, not after it.
+        # Reports a wrong name before the work.
         from igniter.analysis.fusion.author import make_author
 
         make_author(c.options.fusion_author)
@@ -72,14 +72,14 @@ def make_onnx(c: Compilation) -> ModuleOp:
         from igniter.analysis.model.input_places import shown_dims
         from igniter.analysis.typical_sizes import module_symbols, require_known
 
-        # Behind the passes that infer shapes: the symbols that they make up can be given sizes, too.
+        # After shape inference: the symbols created there can have sizes too.
         require_known(dict(c.options.sizes), module_symbols(c.module), partial(shown_dims, c.module))
     return c.module
 
 
 def _tiles(c: Compilation) -> str:
-    """What makes tiles of convolutions, as a compilation is asked for it; "" for none. A pipeline of this level that
-    the options give says itself whether there are any."""
+    """Returns the pass for convolutions in tiles, as the options select it; "" for none. An explicit pipeline of this
+    level decides about tiles itself."""
     asked = c.options.winograd
     if asked == "auto":
         return c.pipelines.tiles if c.options.onnx_passes is None else ""
@@ -89,21 +89,21 @@ def _tiles(c: Compilation) -> str:
 
 
 def make_fusion(c: Compilation) -> ModuleOp:
-    """Nodes grouped into regions."""
+    """Groups nodes into regions."""
     with c.stage("fusion"):
         _run(c, c.pipelines.fusion, author=c.options.fusion_author)
     return c.module
 
 
 def make_loop(c: Compilation) -> ModuleOp:
-    """A structured kernel for every region that has a lowering; the others taken apart again."""
+    """Lowers every region to a structured kernel, and inlines regions without a lowering."""
     with c.stage("loop"):
         _run(c, c.pipelines.loop)
     return c.module
 
 
 def make_scheduled(c: Compilation) -> ModuleOp:
-    """Every kernel scheduled, and the programs that call them; for looking at, since `make_llvm` goes one by one."""
+    """Schedules every kernel and its programs; for inspection, since `make_llvm` works kernel by kernel."""
     c.one_target()
     with c.stage("scheduled"):
         _run(c, c.pipelines.kernels, kernels=c.pipelines.schedule, tuned=c.options.tuned)
@@ -113,7 +113,7 @@ def make_scheduled(c: Compilation) -> ModuleOp:
 
 
 def make_llvm(c: Compilation) -> list[CompiledKernel]:
-    """LLVM IR for every kernel, those that cannot be emitted giving their nodes back, and then for every program."""
+    """Emits LLVM IR for every kernel, then for every program; nodes of failed kernels return to ONNX Runtime."""
     with c.stage("llvm"):
         emit_kernels(c)
         _run(c, "inline-failed-regions")
@@ -124,8 +124,8 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
 
 
 def make_programs(c: Compilation) -> list[tuple[ProgramOp, FuncOp]]:
-    """The programs, a region alone being one too, each with the calls and the arena that it becomes for the first
-    backend: for looking at, with kernels out of the cache. `IgniterError` for several targets."""
+    """Returns the programs, including those of a single region, each with its calls and its arena for the first
+    backend; for inspection, with kernels from the cache. Raises `IgniterError` for several targets."""
     from igniter.dialects.fusion import ProgramOp
     from igniter.dialects.loop import FuncOp
 
@@ -142,7 +142,8 @@ def make_programs(c: Compilation) -> list[tuple[ProgramOp, FuncOp]]:
 
 
 def _program_passes(c: Compilation) -> tuple[str, str]:
-    """What joins regions to programs. For a profile a region alone becomes one too: only programs note the time."""
+    """Returns the pipelines from regions to programs. For a profile also a single region becomes a program, because
+    only programs record times."""
     return c.pipelines.programs, "form-programs{alone=true}" if c.options.profile else ""
 
 
@@ -150,7 +151,7 @@ def _program_passes(c: Compilation) -> tuple[str, str]:
 
 
 def emit_kernels(c: Compilation) -> None:
-    """The text of every kernel, which leaves the module; the regions of one that fails are marked."""
+    """Emits the text of every kernel and removes it from the module; the regions of a failed kernel are marked."""
     from igniter.runtime.compile_helpers import CompileHelpers
     from igniter.transforms.fusion.inline_failed_regions import mark_failed
 
@@ -178,14 +179,14 @@ def assemble(c: Compilation, kernel: CompiledKernel) -> None:
 
 
 def kernel_key(c: Compilation, text: str) -> str:
-    """Where the cache has what a kernel of this text became."""
+    """Returns the cache key of a kernel with this text."""
     from igniter.runtime.cache import cache_key
 
     return cache_key("kernel", c.kernel_settings, str(c.ctx.remarks.enabled), text)
 
 
 def compile_kernel(c: Compilation, kernel: KernelOp, text: str) -> CompiledKernel:
-    """One kernel as LLVM IR, from the cache if it has been compiled before; what passes said of it comes with it.
+    """Returns one kernel as LLVM IR, from the cache if it was compiled before; the remarks of its passes come with it.
     `text` is the kernel's own."""
     from igniter.remarks import Remark
 
@@ -238,7 +239,7 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
 
 
 def emit_programs(c: Compilation) -> None:
-    """The text of every program, for all targets; one that fails for any of them is taken apart."""
+    """Emits the text of every program, for all targets; if one of them fails, the program is inlined."""
     from igniter.analysis.fusion.program_steps import program_steps
     from igniter.dialects.fusion import ProgramOp
     from igniter.dialects.loop import FuncOp
@@ -267,7 +268,7 @@ def emit_programs(c: Compilation) -> None:
 
 
 def _compile_program(c: Compilation, func: FuncOp, part: Part) -> tuple[tuple[str, ...], str]:
-    """One program as text for the targets of a backend, from the cache if it has been compiled before, and its op."""
+    """Compiles one program for the targets of a backend, or takes it from the cache; returns its texts and its op."""
     from igniter.runtime.cache import cache_key
     from igniter.transforms.scheduled.form_ort_library import describe
 
@@ -283,7 +284,7 @@ def _compile_program(c: Compilation, func: FuncOp, part: Part) -> tuple[tuple[st
 
 
 def _emit_program(c: Compilation, func: FuncOp, part: Part) -> tuple[str, ...]:
-    """The program for every target of a backend; it calls the kernels for that target."""
+    """Emits the program for every target of a backend; each version calls the kernels of its target."""
     from xdsl.dialects.builtin import StringAttr
 
     from igniter.dialects.loop import CallOp
@@ -301,7 +302,7 @@ def _emit_program(c: Compilation, func: FuncOp, part: Part) -> tuple[str, ...]:
 
 @contextmanager
 def _described(c: Compilation, part: int) -> Generator[None]:
-    """The kernels that have left the module stand in it as the ops around them for a backend, which programs call."""
+    """Adds the ops of the emitted kernels to the module, for one backend: programs call them by these ops."""
     from igniter.dialects.ort import LibraryOp
 
     library = LibraryOp("igniter", [_parse_op(c, k.ops[part]) for k in c.kernels])
@@ -316,7 +317,7 @@ def _described(c: Compilation, part: int) -> Generator[None]:
 
 
 def make_module(c: Compilation) -> str:
-    """One LLVM module with every kernel in it, as text."""
+    """Returns one LLVM module with every kernel in it, as text."""
     target = c.one_target()
     if not c.kernels:
         raise IgniterError("no node of the model compiles, so there is no code; --explain says why")
@@ -325,20 +326,20 @@ def make_module(c: Compilation) -> str:
 
 
 def make_assembly(c: Compilation) -> str:
-    """Assembly for the target, every kernel in one file."""
+    """Returns assembly for the target, every kernel in one file."""
     with c.stage("asm"):
         return c.backend.assembly(make_module(c), c.one_target())
 
 
 def make_object(c: Compilation) -> bytes:
-    """One relocatable object with every kernel in it."""
+    """Returns one relocatable object with every kernel in it."""
     with c.stage("obj"):
         return c.backend.object_code(make_module(c), c.one_target())
 
 
 def make_library(c: Compilation) -> Library | None:
-    """The shared library, and `module` with a custom op for each program and each region in none; `None` where no
-    region compiled."""
+    """Builds the shared library, and replaces each program, and each region outside programs, in `module` by a custom
+    op; returns `None` if no region compiled."""
     from igniter.dialects.ort import LibraryOp
     from igniter.runtime.library import LibraryPart, build_library
     from igniter.transforms.scheduled.form_ort_library import name_carriers, replace_carriers, replace_regions
@@ -359,7 +360,7 @@ def make_library(c: Compilation) -> Library | None:
         parts: list[LibraryPart] = []
         for number, part in enumerate(c.parts):
             ops, named = _named_ops(c, number)
-            # What makes a carrier is the same for all.
+            # Carriers have the same source for all backends.
             shared = [] if number else list(carriers.values())
             kernels = {target: next(texts) for target in part.targets}
             provider = c.options.provider or part.backend.provider if part.backend.provider else ""
@@ -371,7 +372,7 @@ def make_library(c: Compilation) -> Library | None:
 
 
 def _named_ops(c: Compilation, part: int) -> tuple[list[OpOp], dict[str, OpOp]]:
-    """The custom ops of a library for one backend, and of them that of each region in no program, by its label."""
+    """Returns the custom ops of a library for one backend, and by its label the op of each region outside programs."""
     from igniter.dialects.fusion import ProgramOp
     from igniter.transforms.scheduled.form_ort_library import name_nodes, name_ports
 
@@ -411,8 +412,8 @@ def _run(
     profile: bool = False,
     part: Part | None = None,
 ) -> None:
-    """Runs pipelines one after the other over the module, for the machines of one backend, or for all. The others are
-    what the options say to some passes: to `form-fusion-regions`, `schedule-kernels` and `lower-programs`."""
+    """Runs pipelines in sequence over the module, for the machines of one backend or for all. The other arguments are
+    options of single passes: `form-fusion-regions`, `schedule-kernels` and `lower-programs`."""
     from igniter.analysis.machine import pass_figures
     from igniter.passes import parse_passes, run_passes
 
@@ -428,13 +429,14 @@ def _run(
 
 
 def _with_options(passes: Sequence[ModulePass], name: str, /, **options: object) -> tuple[ModulePass, ...]:
-    """The passes, those called `name` with the options that are not `None`."""
+    """Returns the passes, with the options not `None` set on those called `name`."""
     said = {option: value for option, value in options.items() if value is not None}
     return tuple(dataclasses.replace(this, **said) if this.name == name else this for this in passes)
 
 
 def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tuple[ModulePass, ...]:
-    """The passes with a fusion author for `form-fusion-regions`; `IgniterError` where that has one, or is not there."""
+    """Sets the fusion author of `form-fusion-regions`; raises `IgniterError` if the pass has another author or is not
+    in the pipeline."""
     from igniter.transforms.fusion.form_fusion_regions import FormFusionRegions
 
     forming = [this for this in passes if isinstance(this, FormFusionRegions)]
@@ -450,15 +452,15 @@ def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tu
 
 
 def nodes_left(c: Compilation) -> list[LeftNode]:
-    """The nodes that ONNX Runtime will run, each with the reason."""
+    """Returns the nodes left to ONNX Runtime, each with the reason."""
     from igniter.analysis.fusion.left_nodes import left_nodes
 
     return left_nodes(c.module, c.ctx.remarks, c.isolation.nodes)
 
 
 def require_no_author(c: Compilation) -> None:
-    """`IgniterError` where a fusion author or tiles of convolutions were asked for, and the module's regions have been
-    formed already."""
+    """Raises `IgniterError` if a fusion author or tiles of convolutions were requested, but the module's regions exist
+    already."""
     if c.options.winograd not in (0, "auto"):
         raise IgniterError(
             "winograd has nothing to decide: the regions have been formed. Give the model, or IR of the onnx level"
@@ -471,7 +473,7 @@ def require_no_author(c: Compilation) -> None:
 
 
 def require_all_compiled(c: Compilation) -> None:
-    """`IgniterError` that lists the nodes left to ONNX Runtime for want of a kernel, and not because it is as fast."""
+    """Raises `IgniterError` with the nodes left to ONNX Runtime for want of a kernel; unprofitable nodes are no error."""
     left = [node for node in nodes_left(c) if not node.is_choice]
     if left:
         shown = "; ".join(map(str, left[:5])) + ("; ..." if len(left) > 5 else "")
@@ -479,7 +481,7 @@ def require_all_compiled(c: Compilation) -> None:
 
 
 def _regions_alone(module: ModuleOp) -> list[RegionOp]:
-    """The regions that are in no program."""
+    """Returns the regions outside programs."""
     from igniter.dialects.fusion import RegionOp, program_around
 
     return [op for op in module.walk() if isinstance(op, RegionOp) and program_around(op) is None]
@@ -497,9 +499,9 @@ def _erase(op: Operation) -> None:
 
 
 def count_nodes(module: ModuleOp) -> int:
-    """The ONNX nodes of the main graph and of the subgraphs in it, as ORT will see them.
+    """Counts the ONNX nodes of the main graph and of its subgraphs, as ORT will see them.
 
-    A region or a program counts as one, constants as none.
+    A region or a program counts as one, a constant as zero.
     """
     from igniter.dialects.onnx.structure import GraphOp
 

@@ -1,4 +1,4 @@
-"""What the environment asks for, besides where the cache and the linker are."""
+"""Settings from environment variables, except those of the cache and the linker."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from igniter.errors import IgniterError
 
 
 def require_lock() -> None:
-    """`IgniterError` in a free-threaded Python that runs without its global lock: neither xDSL's IR nor the tables here
-    are made for threads that change them at once."""
+    """Raises `IgniterError` in a free-threaded Python without the global lock: neither xDSL's IR nor the tables here
+    are thread-safe."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         raise IgniterError(
             "this Python runs without its global lock (free-threaded), for which Igniter is not made: set "
@@ -19,11 +19,11 @@ def require_lock() -> None:
 
 
 def wants_sanitizer() -> bool:
-    """Whether kernels are sanitized unless an option says otherwise: how a whole test suite is run with them."""
+    """True if kernels are sanitized by default; lets a whole test suite run with the sanitizer."""
     return os.environ.get("IGNITER_SANITIZE", "0") not in ("", "0")
 
 
 def pretended_machine() -> str:
-    """The machine that the target `native` stands for, a file of figures (`.json`) or a target's name; "" for the
-    machine that runs: how a whole test suite is run as if on another one (`igniter.backends.cpu.pretended`)."""
+    """Returns the stand-in for this machine as target `native`: a file of figures (`.json`) or a target's name; "" for
+    no stand-in. Lets a whole test suite run as on another machine (`igniter.backends.cpu.pretended`)."""
     return os.environ.get("IGNITER_NATIVE", "")

@@ -1,13 +1,13 @@
-"""Units that fail alone: a region that cannot be lowered, a kernel that cannot be scheduled or emitted.
+"""Isolated failures: a region that cannot be lowered, a kernel that cannot be scheduled or emitted.
 
-A pass whose work falls into such units does each in `attempt`, which says what to do with one that fails:
+A pass runs its work on each unit in `attempt`, with a function to handle a failure:
 
     for kernel in kernels:
         attempt(ctx, partial(schedule, kernel), lambda reason: mark_failed(module, kernel.name, reason))
 
-In a context that isolates (the driver's, `igniter-opt --isolate`), the failure costs that unit and nothing else:
-the groups of nodes that it stands for are marked with the reason, and `inline-failed-regions` gives their nodes back to
-ONNX Runtime. In any other the first failure is the pass's.
+In an isolating context (the driver's, `igniter-opt --isolate`), a failure affects only its unit: the groups of nodes in
+it are marked with the reason, and `inline-failed-regions` returns the nodes to ONNX Runtime. In other contexts the
+first failure is the pass's failure.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ T = TypeVar("T")
 
 @dataclass
 class Isolation:
-    """Whether units fail alone, and what was given back to ONNX Runtime because of it."""
+    """The setting for isolated failures, with the nodes returned to ONNX Runtime because of them."""
 
     enabled: bool = False
     regions: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """The regions that were taken apart again, each with the reason."""
+    """The regions inlined again, each with the reason."""
     nodes: dict[str, str] = field(default_factory=dict[str, str])
-    """Their nodes, by what they are called in remarks, with the reason."""
+    """Their nodes, by their names in remarks, with the reason."""
 
 
 def isolation_of(ctx: Context) -> Isolation:
-    """What a context says of units that fail; one that says nothing does not isolate."""
+    """Returns the isolation of a context; by default a context does not isolate."""
     found = getattr(ctx, "isolation", None)
     return found if isinstance(found, Isolation) else Isolation()
 
 
 def attempt(ctx: Context, step: Callable[[], T], fail: Callable[[str], None]) -> T | None:
-    """What `step` gives. Where it fails in a context that isolates, `fail` is told the reason, and there is no result;
-    in any other the error is raised."""
+    """Returns the result of `step`. If it fails in an isolating context, calls `fail` with the reason and returns None;
+    in other contexts raises the error."""
     try:
         return step()
     except Exception as error:
         if not isolation_of(ctx).enabled:
             raise
-        # Whatever went wrong with one kernel, the model still compiles: that is what the original nodes are kept for.
+        # The model compiles in spite of any failed kernel, because the original nodes are kept.
         fail(reason_of(error))
         return None
 
 
 def reason_of(error: Exception) -> str:
-    """An error as the reason of a remark."""
+    """Returns an error as the reason of a remark."""
     return error.message if isinstance(error, IgniterError) else f"{type(error).__name__}: {error}"

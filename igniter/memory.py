@@ -1,4 +1,4 @@
-"""The memory of this process: how much it has used at most, and Python's cycle collector out of the way."""
+"""The memory of this process: its peak, and a pause of Python's cycle collector."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def collection_paused() -> Generator[None]:
-    """Runs the block without the cycle collector, and puts it back as it was. May be nested.
+    """Runs the block without the cycle collector, and restores it afterwards. Can be nested.
 
-    Allocations start the collector, and it looks at every container that there is. While a compile builds large graphs
-    that all stay alive, that is up to a fifth of the time, to free next to nothing.
+    Allocations trigger the collector, and it scans every container. The large graphs of a compile all stay alive; there
+    the collector takes up to a fifth of the time and frees almost nothing.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -25,8 +25,8 @@ def collection_paused() -> Generator[None]:
 
 
 def peak_memory() -> int:
-    """The most memory that this process has held so far, in bytes, pages of mapped files included; 0 where the system
-    does not say."""
+    """Returns the peak memory of this process in bytes, including pages of mapped files; 0 if the system does not
+    report it."""
     try:
         import resource
     except ImportError:

@@ -1,7 +1,7 @@
-"""What a `Module` can say of its model, and do to it, besides compiling: the toolbox in Python.
+"""The methods of `Module` besides compilation: the toolbox in Python.
 
-Each method is one verb of the command line (`docs/toolbox.md`). Those that look return frozen data and leave the module
-as it is; those that change it run a pass of the same name in place and return the module.
+Each method is one verb of the command line (`docs/toolbox.md`). A query returns frozen data and leaves the module
+unchanged; an edit runs a pass of the same name in place and returns the module.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ModelTools(ModelEdits):
     """The verbs of the toolbox, for `Module`."""
 
     def shapes(self) -> ModelShapes:
-        """The shape and type of every value, as expressions of the symbols of the inputs' dims. A dim without a name is
-        called by its place: `x.0` is the first of `x`."""
+        """Returns the shape and type of every value, as expressions of the symbols of the inputs' dims. A dim without a
+        name is called by its place: `x.0` is the first of `x`."""
         from igniter.analysis.model.shapes import model_shapes
         from igniter.passes import run_pipeline
         from igniter.transforms.edit.dims import name_by_place
@@ -43,17 +43,17 @@ class ModelTools(ModelEdits):
         return model_shapes(copy)
 
     def shape_engine(self, values: Sequence[str] | None = None) -> ShapeEngine:
-        """What tells the shapes of all values, or of those named, at any sizes, in microseconds."""
+        """Returns an engine for the shapes of all values, or of the named ones, at any sizes, in microseconds."""
         from igniter.analysis.model.shape_engine import ShapeEngine
 
         return ShapeEngine(self.shapes(), values)
 
     def profile(self, sizes: Mapping[str, int] | None = None, *, sparsity: bool = False) -> Profile:
-        """What the model computes, holds and moves, by node, op type, module and in total (docs/profile.md).
+        """Counts the model's computation, memory and traffic, by node, op type, module and in total (docs/profile.md).
 
-        Amounts are expressions in the symbols of the model, and numbers where `sizes` gives all of these. Weights are
-        read only for `sparsity`. A dim without a name is called by its place: `x.0`, or `x:0`, is the first of `x`.
-        `IgniterError` for a size of a symbol that the model has not.
+        Amounts are expressions in the symbols of the model, and numbers if `sizes` gives all of these. Weights are read
+        only for `sparsity`. A dim without a name is called by its place: `x.0`, or `x:0`, is the first of `x`. Raises
+        `IgniterError` for a size of an unknown symbol.
         """
         from igniter.analysis.model.counting import count_model
         from igniter.analysis.model.input_places import by_symbol
@@ -83,13 +83,13 @@ class ModelTools(ModelEdits):
         in_place: bool = True,
         align: int = 64,
     ) -> MemoryPlan:
-        """The memory of the model's activations: lifetimes, places and totals in bytes (docs/memory-plan.md).
+        """Plans the memory of the model's activations: lifetimes, places and totals in bytes (docs/memory-plan.md).
 
-        Amounts are expressions in the symbols of the model, and numbers where `sizes` gives all of these. Nodes are in
-        the `order` in which ONNX Runtime runs them (`ort`, or with its `execution_order=1` `ort-priority`), or as the
-        `model` has them. `inputs` counts the model's inputs too; `fold` takes what only weights lead to for weights;
-        `views` and `in_place` let values share a buffer; buffers are multiples of `align` bytes. `IgniterError` for a
-        size of a symbol that the model does not have.
+        Amounts are expressions in the symbols of the model, and numbers if `sizes` gives all of these. `order` is ONNX
+        Runtime's order of nodes (`ort`, or with its `execution_order=1` `ort-priority`), or the `model`'s. `inputs`
+        counts the model's inputs too; `fold` treats values computed only from weights as weights; `views` and
+        `in_place` let values share a buffer; buffers are multiples of `align` bytes. Raises `IgniterError` for a size
+        of an unknown symbol.
         """
         from igniter.analysis.model.input_places import by_symbol
         from igniter.analysis.model.plan import plan_memory
@@ -106,8 +106,8 @@ class ModelTools(ModelEdits):
         return plan_memory(module, given, order, Rules(inputs, fold, views, in_place), align)
 
     def plan_compiled(self, sizes: Mapping[str, int] | None = None, *, target: str = "native") -> CompiledPlan:
-        """The memory of the model as Igniter runs it on `target`: `graph` is the plan of what ONNX Runtime runs,
-        `arenas` has what passes between the kernels of each program. The model is compiled for it, but not linked."""
+        """Plans the memory of the model compiled for `target`: `graph` is the plan of ONNX Runtime's nodes, `arenas`
+        has the values between the kernels of each program. The model is compiled, but not linked."""
         from typing import cast
 
         from igniter.api import Module
@@ -116,8 +116,8 @@ class ModelTools(ModelEdits):
         return plan_compiled(cast("Module", self), sizes, target)
 
     def diff(self, other: ModelTools) -> ModelDiff:
-        """What differs from this model to `other`: nodes, weights, inputs and outputs, opsets and metadata. Nodes are
-        matched whatever they are called and wherever they stand. False where nothing does."""
+        """Compares this model with `other`: nodes, weights, inputs and outputs, opsets and metadata. Nodes are matched
+        independently of names and order. The result is false if the models are equal."""
         from igniter.analysis.model.diff import diff_modules
         from igniter.transforms.fusion.inline_regions import onnx_level
 
@@ -132,9 +132,9 @@ class ModelTools(ModelEdits):
         target: str = "native",
         verify: bool = True,
     ) -> None:
-        """Compile the model for `target`, and write a page on it: its graph, and where time and memory go, measured
-        with so many threads on made inputs of `sizes` (docs/report.md). `VerificationFailed` where an output differs.
-        """
+        """Compiles the model for `target`, and writes a page on it: its graph, and its time and memory, measured with
+        `threads` threads on generated inputs of `sizes` (docs/report.md). Raises `VerificationFailed` if an output
+        differs."""
         from typing import cast
 
         from igniter.api import Module
@@ -143,11 +143,11 @@ class ModelTools(ModelEdits):
         report_module(cast("Module", self), Path(output), sizes, threads, target, verify)
 
     def compute_graph(self, sizes: Mapping[str, int] | None = None) -> Self:
-        """Drops the nodes that only compute shapes, in place. With `sizes`, one for each symbol of the inputs' dims,
-        all dims that follow from the inputs' are fixed.
+        """Removes nodes used only for shapes, in place. With `sizes`, one for each symbol of the inputs' dims, all dims
+        derived from the inputs' are fixed.
 
-        What a constant operand, 0 or -1 cannot say stays computed, and remarks of `drop-shape-nodes` say so. Calls of
-        functions are inlined.
+        A shape stays computed if a constant operand, 0 or -1 cannot express it; a remark of `drop-shape-nodes` reports
+        it. Calls of functions are inlined.
         """
         from igniter.analysis.model.input_places import by_symbol
         from igniter.passes import run_pipeline
@@ -163,11 +163,11 @@ class ModelTools(ModelEdits):
         return self
 
     def fuse(self, pattern: str | PathLike[str], into: str = "") -> Self:
-        """Replaces the instances of a pattern, in place: by calls of a function of the model that is made of the nodes
-        that were there, or by the op `into` (`"com.microsoft.Gelu"`; `"default"` for the one that the pattern names).
+        """Replaces the instances of a pattern, in place: by calls of a function of the model made of the original
+        nodes, or by the op `into` (`"com.microsoft.Gelu"`; `"default"` for the op named in the pattern).
 
-        `pattern` is a file, or the name of one that comes with Igniter. `IgniterError` says what came nearest where
-        nothing matches; where something does, remarks of `fuse-pattern` do.
+        `pattern` is a file, or the name of a file of Igniter's. Without a match `IgniterError` describes the nearest
+        one; otherwise remarks of `fuse-pattern` list the instances.
         """
         from igniter.errors import IgniterError
         from igniter.passes import run_passes
@@ -197,14 +197,13 @@ class ModelTools(ModelEdits):
         accuracy_level: int = 0,
         measure: bool = True,
     ) -> Self:
-        """Store weights as `f16`, `bf16`, `int8` or `int4`, in place (`docs/compression.md`); returns the module.
+        """Stores weights as `f16`, `bf16`, `int8` or `int4`, in place (`docs/compression.md`); returns the module.
 
-        `granularity` is what has a scale of its own: `tensor`, `channel`, or `block:32` for blocks of 32. `only` and
-        `leave` are patterns (`*` and `?`) of names of weights, and of names and op types of the nodes that read them.
-        Weights of fewer than `min_elements` elements stay. With `standard` there are no ops of com.microsoft;
-        `accuracy_level` is that of MatMulNBits. What became of each weight, with its error unless `measure` is false,
-        is a remark of the pass `compress-weights`. `IgniterError` where nothing could be compressed, and for a pattern
-        that names nothing.
+        `granularity` is the unit with one scale: `tensor`, `channel`, or `block:32` for blocks of 32. `only` and
+        `leave` are patterns (`*` and `?`) of names of weights, and of names and op types of their readers. Weights of
+        fewer than `min_elements` elements stay. `standard` excludes ops of com.microsoft; `accuracy_level` is
+        MatMulNBits' attribute. Remarks of the pass `compress-weights` report each weight, with its error unless
+        `measure` is false. Raises `IgniterError` if nothing could be compressed, and for a pattern without a match.
         """
         from igniter.passes import run_passes
         from igniter.transforms.edit.compress_weights import CompressWeights
@@ -236,15 +235,14 @@ class ModelTools(ModelEdits):
         held: Any = None,
         progress: Callable[[str], None] | None = None,
     ) -> Quantization:
-        """Have products and convolutions compute on quantised tensors, in place (`docs/quantization.md`).
+        """Computes products and convolutions on quantised tensors, in place (`docs/quantization.md`).
 
         `data` are samples: a `.npz` file, a folder of them, `module:function`, a list of mappings of inputs by name, or
-        a function that yields them, which is called several times. `calibrate` is `min-max`, `entropy`, `percentile`
-        or `distribution`, or `best`, of all of them what has the least error; `percentile` is for the third. `ops` are
-        op types, and `only` and `leave` patterns of names and op types of nodes. With `max_error`, nodes stay in float
-        until the error of every output over the samples (the root of the mean square, relative to that of the output)
-        is no larger. With `correct`, biases make up for the mean error of each channel. Returns ranges, errors and
-        choices.
+        a generator function of them, called several times. `calibrate` is `min-max`, `entropy`, `percentile` or
+        `distribution`, or `best`, the one with the least error; `percentile` is for the third. `ops` are op types, and
+        `only` and `leave` patterns of names and op types of nodes. With `max_error`, nodes stay in float until the
+        error of every output over the samples (the root of the mean square, relative to the output's) is no larger.
+        With `correct`, biases compensate the mean error of each channel. Returns ranges, errors and choices.
         """
         from igniter.passes import run_passes
         from igniter.runtime.calibration.quantizer import Asked, quantize_module
@@ -271,9 +269,10 @@ class ModelTools(ModelEdits):
         verify: bool = True,
         seed: int = 0,
     ) -> tuple[Manifest, EditCheck | None]:
-        """Write the model as `stages` of a pipeline into a folder, with even `flops`, `bytes` or `time` at the given
-        sizes (64 where none is given); `slack` allows a dearer stage where fewer bytes flow then. Returns the manifest,
-        and how the stages compare with the whole model. `igniter.runtime.stages.workers.ProcessStages` runs them."""
+        """Writes the model as `stages` of a pipeline into a folder, with even `flops`, `bytes` or `time` at the given
+        sizes (64 by default); `slack` allows a more expensive stage if it reduces the bytes between stages. Returns the
+        manifest, and the comparison of the stages with the whole model. `igniter.runtime.stages.workers.ProcessStages`
+        runs them."""
         from igniter.runtime.stages.splitting import split_model
 
         return split_model(self, folder, stages, balance, dict(sizes or {}), slack, verify=verify, seed=seed)
@@ -287,8 +286,8 @@ class ModelTools(ModelEdits):
         verify: bool = True,
         seed: int = 0,
     ) -> tuple[Manifest, EditCheck | None]:
-        """Write a model for each of several ranks that share the products with weights (`shard-products`) into a
-        folder. Returns the manifest, and how the ranks compare with the whole model."""
+        """Writes a model for each of several ranks into a folder; the ranks share the products with weights
+        (`shard-products`). Returns the manifest, and the comparison of the ranks with the whole model."""
         from igniter.runtime.stages.splitting import split_products
 
         return split_products(self, folder, ranks, alone, verify=verify, seed=seed)

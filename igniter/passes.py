@@ -1,7 +1,7 @@
-"""Pipelines from text: `"infer-shapes,form-fusion-regions{max-nodes=32},cpu-loop"` to passes that can be run.
+"""Pipelines from text: `"infer-shapes,form-fusion-regions{max-nodes=32},cpu-loop"` becomes a list of passes.
 
-The grammar is xDSL's; a name may also be that of a pipeline, which stands for its passes. `run_pipeline` is the one
-place where passes are run: tools watch it through a `PassObserver`.
+The grammar is xDSL's; the name of a pipeline expands to its passes. `run_pipeline` is the only place where passes run:
+tools observe it through a `PassObserver`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from igniter.registry import UnknownName, all_passes, load_pass, where_pass
 
 
 class PipelineError(IgniterError):
-    """A pipeline that cannot be understood: an unknown name, or an option that the pass does not have."""
+    """Raised for a pipeline with an unknown name, or with an unknown option of a pass."""
 
 
 class PassError(IgniterError):
-    """A pass that failed, or left IR that does not verify; the cause is chained."""
+    """Raised when a pass fails or leaves invalid IR; the cause is chained."""
 
     def __init__(self, pass_name: str, message: str):
         super().__init__(f"pass '{pass_name}': {message}")
@@ -35,7 +35,7 @@ class PassError(IgniterError):
 
 
 class PassObserver(Protocol):
-    """Told before and after every pass of a run."""
+    """An observer, called before and after every pass of a run."""
 
     def before(self, this: ModulePass, module: ModuleOp) -> None: ...
 
@@ -64,15 +64,14 @@ def _specs(text: str, seen: tuple[str, ...] = ()) -> list[ArgSpec]:
 
 
 def flat_passes(text: str) -> tuple[str, ...]:
-    """The passes of a pipeline one by one, as text, named pipelines expanded."""
+    """Returns the passes of a pipeline one by one, as text, with named pipelines expanded."""
     return tuple(str(spec) for spec in _specs(text))
 
 
 def parse_passes(text: str, figures: Mapping[str, object] | None = None) -> tuple[ModulePass, ...]:
-    """The passes of a pipeline, named pipelines expanded; `PipelineError` says what is wrong with the text.
+    """Parses a pipeline, with named pipelines expanded; `PipelineError` names the error in the text.
 
-    `figures` of a machine (`vector_bytes`, `registers`, ...) go into the options of these names that the text does not
-    set.
+    `figures` of a machine (`vector_bytes`, `registers`, ...) are defaults for the options of these names.
     """
     passes: list[ModulePass] = []
     for spec in _specs(text):
@@ -96,10 +95,10 @@ def run_passes(
     verify_each: bool = True,
     observers: tuple[PassObserver, ...] = (),
 ) -> None:
-    """Run `passes` over `module` in place.
+    """Runs `passes` over `module` in place.
 
-    With `verify_each`, IR that does not verify after a pass is that pass's failure. A failure is a `PassError` that
-    names the pass.
+    With `verify_each`, invalid IR after a pass is a failure of this pass. A failure is a `PassError` with the pass's
+    name.
     """
     for this in passes:
         for observer in observers:
@@ -129,5 +128,5 @@ def run_pipeline(
     verify_each: bool = True,
     observers: tuple[PassObserver, ...] = (),
 ) -> None:
-    """`run_passes` over the passes of a pipeline given as text; `figures` as `parse_passes` takes them."""
+    """Calls `run_passes` with the passes of a pipeline given as text; `parse_passes` describes `figures`."""
     run_passes(ctx, module, parse_passes(pipeline, figures), verify_each=verify_each, observers=observers)

@@ -1,6 +1,6 @@
-"""The named pipelines: the passes from ONNX to what the emitter takes, in order, one a line.
+"""The named pipelines: the passes from ONNX to the emitter's input, in order, one a line.
 
-A name stands for its passes wherever a pipeline is written (`igniter-opt -p cpu-fusion`, `Module.run_passes`).
+A name expands to its passes wherever a pipeline is written (`igniter-opt -p cpu-fusion`, `Module.run_passes`).
 """
 
 from __future__ import annotations
@@ -14,48 +14,48 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "canonicalize-onnx",
         "form-integer-products",
         "rewrite-small-integers",
-        # In front of what makes floats of codes.
+        # Before dequantisation.
         "form-block-products",
         "fold-constants",
         "eliminate-common-nodes",
-        # Once more on what is left: new constants and merged nodes tell more dims.
+        # Again on the rest: new constants and merged nodes determine more dims.
         "infer-shapes",
         "canonicalize-onnx",
         "recompose",
-        # Weights that recomposition transposed.
+        # Weights transposed by recomposition.
         "fold-constants",
-        # Integer products as micro-kernels have them.
+        # Integer products in the form of micro-kernels.
         "hoist-zero-points",
         "copy-dequantized",
         "form-subpixel-convolutions",
         "eliminate-dead-nodes",
-        # Loops that stack as much as only a run knows.
+        # Loops with a number of stacked results known only at run time.
         "bind-values{ops=loops}",
     ),
     # onnx -> onnx: convolutions with fewer multiplications.
     "cpu-tiles": ("winograd",),
-    # onnx -> fusion: which nodes become one kernel.
+    # onnx -> fusion: nodes become regions, one kernel each.
     "cpu-fusion": (
-        # Behind all that looks at weights: those of 16 bits are behind a Cast from here on.
+        # After all passes over weights: weights of 16 bits are behind a Cast from here on.
         "form-half-products",
         "form-fusion-regions",
         "choose-layouts",
         "lift-constants",
         "pack-weights",
     ),
-    # fusion -> loop, structured: what is computed.
+    # onnx -> loop, structured: the computation.
     "cpu-loop": (
         "lower-onnx-to-loop{few-rows=true}",
         "inline-failed-regions",
         "abstract-dims",
-        # What no kernel checks of what the graph assumes, once it is known which kernels there are.
+        # Assumptions of the graph not checked by any kernel; needs all kernels.
         "guard-assumptions",
         "lower-onnx-to-loop{few-rows=true}",
         "deduplicate-kernels",
-        # While the nests are there: what programs can do image by image.
+        # While the nests exist: marks the batches for programs to compute image by image.
         "mark-batches",
     ),
-    # loop -> loop: how it is computed, down to what the emitter takes.
+    # loop -> loop: the execution, down to the emitter's input.
     "cpu-schedule": (
         "canonicalize-loop",
         "split-axes",
@@ -70,10 +70,10 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "pack-operands",
         # Every read proven inside of its tensor or guarded, every write proven, or the kernel refused.
         "check-bounds{guard=true}",
-        # What `igniter tune` found, where a database is given.
+        # The schedules found by `igniter tune`, if a database is given.
         "apply-tuned-schedules",
         "choose-schedule",
-        # Behind all that copies bodies, whose sums have to round alike.
+        # After all passes over copies of bodies: copies of a sum must round alike.
         "form-fma",
         "lower-to-loops",
         "fuse-loops",
@@ -89,12 +89,12 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "plan-buffers",
         "form-ort-library",
     ),
-    # loop -> loop: the same, kernel by kernel; one that fails costs its own regions.
+    # loop -> loop: the same, kernel by kernel; a failure affects only the regions of its kernel.
     "cpu-kernels": (
         "schedule-kernels",
         "inline-failed-regions",
     ),
-    # fusion -> fusion: which regions are entered together, once their kernels are known to compile.
+    # fusion -> fusion: regions joined to programs, once their kernels have compiled.
     "cpu-programs": ("form-programs",),
     # fusion -> loop: the calls of a program, in one arena.
     "cpu-calls": (
@@ -102,9 +102,9 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "plan-buffers",
         "inline-failed-regions",
     ),
-    # fusion -> onnx: the weights as kernels read them.
+    # fusion -> onnx: the weights in the layout of kernels.
     "cpu-weights": ("fold-packs",),
-    # The same for GPUs, as far as it goes.
+    # The same for GPUs, as far as implemented.
     "cuda-onnx": (
         "inline-functions",
         "expand-quantized",
@@ -144,11 +144,11 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "choose-splits",
         "check-bounds{guard=true}",
         "choose-schedule",
-        # From here on blocks of programs, no nests.
+        # From here on blocks of programs instead of nests.
         "lower-to-triton",
         "plan-buffers",
     ),
-    # A host only launches: what goes round in a program, or copies, needs a CPU that sees the data.
+    # A host only launches: loops and copies in a program need a CPU with access to the data.
     "cuda-programs": ("form-programs{loops=false}",),
     "cuda-calls": (
         "lower-programs{batches=false}",
@@ -172,7 +172,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
 
 
 def find_pipeline(name: str) -> tuple[str, ...] | None:
-    """The elements of the pipeline called `name`, Igniter's or an installed package's; `None` if there is none."""
+    """Returns the elements of the pipeline called `name`, Igniter's or an installed package's; `None` if unknown."""
     if name in PIPELINES:
         return PIPELINES[name]
     from igniter.registry import external, load, where_pass

@@ -1,16 +1,15 @@
-"""Every dialect, pass and op family by name, each as a string that says where it lives.
+"""Every dialect, pass and op family by name, each as a string with its module and attribute.
 
-Nothing is imported until it is asked for, so that a tool can list or look up a name for free. A package outside
-Igniter adds its own through entry points, which are consulted only for names that are not found here:
+Nothing is imported before its use: a tool can list or look up a name at no cost. A package outside Igniter adds its own
+through entry points, consulted only for names not found here:
 
     [project.entry-points."igniter.passes"]
     my-pass = "my_package.my_pass:MyPass"
 
-The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines`
-(a tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported),
-`igniter.patterns` (a table of rules for `recompose`), `igniter.fusion_authors` (a `FusionAuthor` class),
-`igniter.schedule_authors` (a `ScheduleAuthor` class), `igniter.micro_kernels` (a `CpuMicroKernel`) and
-`igniter.backends` (a `Backend` class).
+The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines` (a
+tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported), `igniter.patterns` (a
+table of rules for `recompose`), `igniter.fusion_authors` (a `FusionAuthor` class), `igniter.schedule_authors` (a
+`ScheduleAuthor` class), `igniter.micro_kernels` (a `CpuMicroKernel`) and `igniter.backends` (a `Backend` class).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 SCHEMAS = "igniter.frontend.schemas"
-"""The module that knows the schemas of ONNX ops."""
+"""The module with the schemas of ONNX ops."""
 
 DIALECTS: dict[str, str] = {
     "affine": "xdsl.dialects.affine:Affine",
@@ -163,7 +162,7 @@ BACKENDS: dict[str, str] = {
 
 
 class UnknownName(IgniterError):
-    """A name that neither Igniter nor an installed package provides. With `listed`, the message has those that are."""
+    """Raised for a name unknown to Igniter and to installed packages. With `listed`, the message lists all names."""
 
     def __init__(self, kind: str, name: str, known: Mapping[str, object], listed: bool = False):
         import difflib
@@ -176,7 +175,7 @@ class UnknownName(IgniterError):
 
 
 def load(where: str) -> Any:
-    """The object that a `module:attribute` string names, or the module where there is no attribute."""
+    """Returns the object for a `module:attribute` string, or the module for a string without an attribute."""
     module_name, _, attribute = where.partition(":")
     found: Any = importlib.import_module(module_name)
     for part in filter(None, attribute.split(".")):
@@ -186,24 +185,24 @@ def load(where: str) -> Any:
 
 @cache
 def external(group: str) -> dict[str, str]:
-    """What installed packages add under the entry point group `igniter.<group>`."""
+    """Returns the names under the entry point group `igniter.<group>` of installed packages, with their places."""
     from importlib.metadata import entry_points
 
     return {point.name: point.value for point in entry_points(group=f"igniter.{group}")}
 
 
 def where_dialect(name: str) -> str | None:
-    """Where the dialect called `name` lives, or `None`."""
+    """Returns the place of the dialect called `name`, or `None`."""
     return DIALECTS.get(name) or external("dialects").get(name)
 
 
 def where_pass(name: str) -> str | None:
-    """Where the pass called `name` lives, or `None`."""
+    """Returns the place of the pass called `name`, or `None`."""
     return PASSES.get(name) or external("passes").get(name)
 
 
 def load_dialect(name: str) -> Dialect:
-    """The dialect called `name`; `UnknownName` if there is none."""
+    """Loads the dialect called `name`; raises `UnknownName` if it does not exist."""
     where = where_dialect(name)
     if where is None:
         raise UnknownName("dialect", name, {**external("dialects"), **DIALECTS})
@@ -211,7 +210,7 @@ def load_dialect(name: str) -> Dialect:
 
 
 def load_pass(name: str) -> type[ModulePass]:
-    """The pass class called `name`; `UnknownName` if there is none."""
+    """Loads the pass class called `name`; raises `UnknownName` if it does not exist."""
     where = where_pass(name)
     if where is None:
         raise UnknownName("pass", name, all_passes())
@@ -219,7 +218,7 @@ def load_pass(name: str) -> type[ModulePass]:
 
 
 def load_fusion_author(name: str) -> Any:
-    """What the fusion author called `name` is, a class; `UnknownName` if there is none."""
+    """Loads the class of the fusion author called `name`; raises `UnknownName` if it does not exist."""
     where = FUSION_AUTHORS.get(name) or external("fusion_authors").get(name)
     if where is None:
         raise UnknownName("fusion author", name, all_fusion_authors(), listed=True)
@@ -227,7 +226,7 @@ def load_fusion_author(name: str) -> Any:
 
 
 def load_schedule_author(name: str) -> Any:
-    """What the schedule author called `name` is, a class; `UnknownName` if there is none."""
+    """Loads the class of the schedule author called `name`; raises `UnknownName` if it does not exist."""
     where = SCHEDULE_AUTHORS.get(name) or external("schedule_authors").get(name)
     if where is None:
         raise UnknownName("schedule author", name, all_schedule_authors(), listed=True)
@@ -235,12 +234,12 @@ def load_schedule_author(name: str) -> Any:
 
 
 def load_micro_kernel(name: str) -> Any:
-    """What an installed package has as the micro-kernel called `name`, which there is."""
+    """Loads the micro-kernel called `name` from an installed package; the name must exist."""
     return _load_named("micro-kernel", name, external("micro_kernels")[name])
 
 
 def load_backend(name: str) -> Any:
-    """What the backend called `name` is, a class; `UnknownName` if there is none."""
+    """Loads the class of the backend called `name`; raises `UnknownName` if it does not exist."""
     where = BACKENDS.get(name) or external("backends").get(name)
     if where is None:
         raise UnknownName("backend", name, {**external("backends"), **BACKENDS}, listed=True)
@@ -257,22 +256,22 @@ def _load_named(kind: str, name: str, where: str) -> Any:
 
 
 def all_passes() -> dict[str, str]:
-    """Every pass by name, those of installed packages too."""
+    """Returns every pass by name, including those of installed packages."""
     return dict(sorted({**external("passes"), **PASSES}.items()))
 
 
 def all_fusion_authors() -> dict[str, str]:
-    """Every fusion author by name, those of installed packages too."""
+    """Returns every fusion author by name, including those of installed packages."""
     return dict(sorted({**external("fusion_authors"), **FUSION_AUTHORS}.items()))
 
 
 def all_schedule_authors() -> dict[str, str]:
-    """Every schedule author by name, those of installed packages too."""
+    """Returns every schedule author by name, including those of installed packages."""
     return dict(sorted({**external("schedule_authors"), **SCHEDULE_AUTHORS}.items()))
 
 
 def load_external(group: str) -> list[Any]:
-    """Every object that installed packages name under `igniter.<group>`, by the name of its entry point."""
+    """Loads every object under `igniter.<group>` of installed packages, in the order of the entry points' names."""
     found: list[Any] = []
     for name, where in sorted(external(group).items()):
         try:

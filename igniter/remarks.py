@@ -1,7 +1,7 @@
-"""Remarks: what a pass did to a node, what it left undone, and why.
+"""Remarks: the actions and refusals of passes on nodes, with the reasons.
 
-A pass calls `remark(ctx, ...)`. It is recorded when the context is an `IgniterContext` that collects remarks, and
-does nothing otherwise, so that passes need not care who runs them.
+A pass calls `remark(ctx, ...)`. The remark is recorded if the context is an `IgniterContext` with collection enabled;
+otherwise the call has no effect, so passes work in any context.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ RemarkKind = Literal["applied", "missed", "note"]
 
 @dataclass(frozen=True)
 class Remark:
-    """One thing that a pass has to say about one node."""
+    """One remark of a pass about one node."""
 
     pass_name: str
     node: str
-    """The name of the ONNX node, nest or region that it is about; "" for the module."""
+    """The name of the subject: an ONNX node, nest or region; "" for the module."""
     kind: RemarkKind
     message: str
     details: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Facts behind the message, in JSON's types."""
+    """The facts of the message, in JSON's types."""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(RemarkKind):
@@ -35,7 +35,7 @@ class Remark:
 
     def __str__(self) -> str:
         about = f" '{self.node}'" if self.node else ""
-        # Lists and tables are for the JSON form; a line is to be read.
+        # A line omits lists and tables; they are for the JSON form.
         short = {key: value for key, value in self.details.items() if not isinstance(value, (dict, list, tuple))}
         details = "".join(f" [{key}={value}]" for key, value in short.items())
         return f"remark: {self.pass_name}:{about} {self.kind}: {self.message}{details}"
@@ -57,7 +57,7 @@ class Remark:
 
 @dataclass
 class Remarks:
-    """The remarks of one compilation, in the order in which they were made."""
+    """The remarks of one compilation, in order of creation."""
 
     enabled: bool = True
     items: list[Remark] = field(default_factory=list[Remark])
@@ -67,7 +67,7 @@ class Remarks:
             self.items.append(made)
 
     def of(self, pass_name: str | None = None, kind: RemarkKind | None = None) -> list[Remark]:
-        """Those of one pass, of one kind, or of both."""
+        """Returns the remarks of one pass, of one kind, or of both."""
         return [r for r in self.items if pass_name in (None, r.pass_name) and kind in (None, r.kind)]
 
     def clear(self) -> None:
@@ -84,13 +84,13 @@ class Remarks:
 
 
 def remarks_of(ctx: Context) -> Remarks | None:
-    """The collector of a context, or `None` where nothing collects."""
+    """Returns the collector of a context, or `None` if it does not collect."""
     found = getattr(ctx, "remarks", None)
     return found if isinstance(found, Remarks) and found.enabled else None
 
 
 def remark(ctx: Context, pass_name: str, node: str, kind: RemarkKind, message: str, **details: Any) -> None:
-    """Record a remark with the context, if it collects them."""
+    """Records a remark in the context, if it collects them."""
     collector = remarks_of(ctx)
     if collector is not None:
         collector.add(Remark(pass_name, node, kind, message, details))

@@ -1,16 +1,16 @@
-"""How many rewrites the passes of a run may make, counted in one place: the first that is wrong is found by halving.
+"""The count and the limit of the rewrites in a run of passes; bisecting the limit finds the first wrong rewrite.
 
-A rewrite is the smallest thing that a pass does and could as well leave. What that is, a pass says in `one_rewrite`, an
-attribute of its class; a pass without it has none (it lowers, infers or checks) and runs whole. `run_passes` gives a
-pass's name, the context the count:
+A rewrite is the smallest optional change of a pass. A pass describes it in `one_rewrite`, an attribute of its class; a
+pass without this attribute has no rewrites (it lowers, infers or checks) and runs whole. `run_passes` gives a pass's
+name, the context the count:
 
     rewrites = budget(ctx, self.name)
     for nest in nests:
         if rewrites.take(nest.label, "split its axes"):
             split(nest)
 
-Once the limit is reached `take` says no, and the passes leave what they find as it is: the IR is that of the first N
-rewrites. Clearing away what a rewrite left dead is no rewrite.
+At the limit `take` returns false, and passes leave the rest unchanged: the IR is that of the first N rewrites. Removal
+of code left dead by a rewrite does not count.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 
 @dataclass
 class Rewrites:
-    """The rewrites of one run: those made, and how many there may be (`None`: all)."""
+    """The rewrites of one run, and their limit (`None`: unlimited)."""
 
     limit: int | None = None
     made: dict[str, int] = field(default_factory=dict[str, int])
-    """How many each pass made, by its name."""
+    """The number of rewrites by pass name."""
     last: str = ""
-    """The latest, in words."""
+    """The last rewrite, in words."""
     at_limit: Callable[[], None] | None = None
-    """Called when the last rewrite that may be made is about to be made, or has been."""
+    """A function called at the last permitted rewrite, just before it is made or just after."""
 
     @property
     def count(self) -> int:
-        """All that were made."""
+        """The number of rewrites made."""
         return sum(self.made.values())
 
     @property
     def is_spent(self) -> bool:
-        """Whether no more may be made."""
+        """True if the limit is reached."""
         return self.limit is not None and self.count >= self.limit
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What one pass may still do."""
+    """The remaining rewrites of one pass."""
 
     rewrites: Rewrites
     pass_name: str
@@ -58,18 +58,19 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the pass may make no more rewrites."""
+        """True if the pass may make no more rewrites."""
         return self.rewrites.is_spent
 
     def take(self, node: str, what: str) -> bool:
-        """Whether the pass may make one more rewrite, which is counted; `node` and `what` say which it is."""
+        """Counts one more rewrite and returns true, or returns false at the limit; `node` and `what` describe the
+        rewrite."""
         if self.is_spent:
             return False
         self.count(node, what)
         return True
 
     def count(self, node: str, what: str) -> None:
-        """Counts a rewrite that was made, after `is_spent` was asked."""
+        """Counts a rewrite after it was made; the caller has checked `is_spent`."""
         made = self.rewrites
         made.made[self.pass_name] = made.made.get(self.pass_name, 0) + 1
         about = f" '{node}'" if node else ""
@@ -83,16 +84,16 @@ class Budget:
 
 
 def budget(ctx: Context, pass_name: str) -> Budget:
-    """What a pass may do in a context; all that it likes in one that does not count."""
+    """Returns the budget of a pass in a context; unlimited if the context does not count."""
     found = getattr(ctx, "rewrites", None)
     return Budget(found if isinstance(found, Rewrites) else Rewrites(), pass_name, ctx)
 
 
 def unlimited(pass_name: str = "") -> Budget:
-    """The budget of a rewriting that is not part of a pass."""
+    """Returns the budget of a rewrite outside passes."""
     return Budget(Rewrites(), pass_name)
 
 
 def what_counts(this: object) -> str:
-    """What one rewrite of a pass is; "" for a pass that has none."""
+    """Returns the description of one rewrite of a pass; "" for a pass without rewrites."""
     return str(getattr(this, "one_rewrite", ""))

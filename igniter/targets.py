@@ -1,10 +1,9 @@
-"""Backends: what the rest of the compiler asks of the code generator for a target.
+"""Backends: the interface between the compiler and the code generator for a target.
 
-A backend knows its targets by name and the machine model of each; what it has code for, who decides what is fused and
-how kernels are scheduled, and which words of schedules it understands; the pipelines that end in what its emitter
-takes; and how a scheduled kernel becomes text, machine code, and a function that can be called. All else in the
-compiler goes through `Backend`, and finds one by the name of a target, a pass by the machine of its context
-(`backend_of`):
+A backend defines its targets and their machine models, the ops with code, its authors of fusion and of schedules, its
+directives of schedules, and the pipelines from a model to its emitter's input. It turns a scheduled kernel into text,
+machine code, and a callable function. The rest of the compiler uses backends only through `Backend`, found by the name
+of a target, or in a pass by the machine of its context (`backend_of`):
 
     backend = backend_for("x86-64-v3")
     target = backend.target_of("x86-64-v3")
@@ -39,46 +38,47 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 DEFAULT = "cpu"
-"""The backend of the targets whose names do not say one."""
+"""The backend of target names without a backend."""
 
 
 class Target(Protocol):
-    """What code is compiled for, complete: two equal targets get the same code. Each backend has a class of its own."""
+    """The full description of the generated code's target: equal targets get equal code. Each backend has its own
+    class."""
 
     @property
     def name(self) -> str:
-        """By which it was named, and by which its backend is found: `BACKEND:NAME` but for those of `cpu`."""
+        """The name in options, with the backend's name as prefix: `BACKEND:NAME`, except for targets of `cpu`."""
         ...
 
     @property
     def key(self) -> str:
-        """What is measured on it is filed under this (`MachineModel.filed_as`)."""
+        """The key of measurements on this target (`MachineModel.filed_as`)."""
         ...
 
     @property
     def triple(self) -> str:
-        """The machine and the system whose linker takes its objects, by LLVM's name."""
+        """LLVM's name of the machine and of the system whose linker takes its objects."""
         ...
 
     @property
     def level(self) -> int:
-        """Of the targets of a library, the one of the highest level that a machine reaches runs there; 0 asks for
-        nothing."""
+        """The level for the choice at load time: a library runs its target of the highest level within the machine's; 0
+        has no requirements."""
         ...
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """What the library says of it, by which it can be told from other targets."""
+        """The entries in the library to identify this target."""
         ...
 
 
 class CompiledFunc(Protocol):
-    """A kernel in memory. It is called with its buffers, inputs then outputs, and its symbols by name."""
+    """A kernel in memory, called with its buffers, inputs then outputs, and its symbols by name."""
 
     def __call__(self, *buffers: np.ndarray, threads: int = 1, **symbols: int) -> None: ...
 
     def prepared(self, buffers: Sequence[np.ndarray], symbols: Mapping[str, int], threads: int = 1) -> Any:
-        """The call as a function without arguments, for timing it."""
+        """Returns the call as a function without arguments, for timing."""
         ...
 
 
@@ -105,7 +105,7 @@ class AssemblyLoop(Protocol):
 
 
 class Listing(Protocol):
-    """The assembly of a kernel, read."""
+    """The parsed assembly of a kernel."""
 
     @property
     def text(self) -> str: ...
@@ -117,89 +117,90 @@ class Listing(Protocol):
     def bytes_of_stack(self) -> int: ...
 
     def loops(self) -> Sequence[AssemblyLoop]:
-        """The innermost loops, those that matter most first."""
+        """Returns the innermost loops, the most important first."""
         ...
 
 
 class Rates(Protocol):
-    """Generated loops that show what a core of this machine can do: see `igniter.runtime.machine_measurement`."""
+    """Generated loops to measure a core of this machine: see `igniter.runtime.machine_measurement`."""
 
     @property
     def VECTORS(self) -> int:
-        """The vectors that the buffers of `functions` have."""
+        """The number of vectors in the buffers of `functions`."""
         ...
 
     def peak(
         self, kind: Literal["f32", "bf16", "int8"] = "f32", trips: int = ..., chains: int = ...
     ) -> tuple[CompiledFunc, int] | None:
-        """A loop of independent multiply-adds, and the operations of one call; `None` where there is none."""
+        """Returns a loop of independent multiply-adds, and the operations of one call; `None` if unsupported."""
         ...
 
     def reader(self, size: int | None = None) -> CompiledFunc:
-        """Reads a buffer again and again."""
+        """Returns a loop of repeated reads of a buffer."""
         ...
 
     def flusher(self) -> CompiledFunc | None:
-        """Takes the lines of a buffer out of the caches; `None` where the machine has nothing for it."""
+        """Returns a function that evicts the lines of a buffer from the caches; `None` if the machine lacks the
+        instruction."""
         ...
 
     def clock(self, trips: int = ...) -> tuple[CompiledFunc, int]:
-        """A chain of a cycle a link, and the links."""
+        """Returns a dependent chain of one cycle a link, and the number of links."""
         ...
 
     def additions(self, trips: int = ...) -> tuple[CompiledFunc, int]:
-        """A chain of additions, and the links."""
+        """Returns a dependent chain of additions, and the number of links."""
         ...
 
     def functions(self, ops: Sequence[str]) -> CompiledFunc:
-        """Elementary functions of a vector."""
+        """Returns a loop of elementary functions on vectors."""
         ...
 
     def answers(self) -> CompiledFunc:
-        """One of two threads that answer each other."""
+        """Returns the function of each thread in a pair of threads answering each other."""
         ...
 
 
 @dataclass(frozen=True)
 class Pipelines:
-    """The pipelines that lead from a model to what an emitter takes, each by its name or as text; the driver runs these
+    """The pipelines from a model to an emitter's input, each by its name or as text; the driver runs them
     (`igniter/driver.py`)."""
 
     onnx: str
-    """A graph, simplified."""
+    """The simplified graph."""
     fusion: str
-    """Its nodes in regions."""
+    """The nodes in regions."""
     loop: str
     """A structured kernel for each region."""
     schedule: str
-    """One kernel by itself: to nests with schedules, the last of these passes being `choose-schedule`, and on to what
-    is emitted and `form-ort-library`."""
+    """One kernel by itself: to nests with schedules, the last of these passes being `choose-schedule`, then to the
+    emitter's input and `form-ort-library`."""
     kernels: str
-    """All kernels of a module by the last one, for looking at: `schedule-kernels`."""
+    """All kernels of a module through `schedule`, for inspection: `schedule-kernels`."""
     programs: str
-    """Regions that are entered together."""
+    """The regions joined to programs."""
     calls: str
     """The calls of programs."""
     weights: str
-    """The weights as kernels read them."""
+    """The weights in the layout of kernels."""
     tiles: str = ""
-    """Behind `onnx`, unless an option says otherwise: convolutions in tiles."""
+    """The convolutions in tiles; runs after `onnx`, unless an option disables it."""
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a launch is expected to take."""
+    """The expected duration of a launch."""
 
     launch: str
     microseconds: float
     limit: str
-    """What takes longest."""
+    """The resource with the longest time."""
     megabytes: float
-    """Of memory."""
+    """The memory traffic."""
     gigaops: float
     device: str
     sizes: str
-    """Of the symbols of its func, as `b=1, s=128`."""
+    """The sizes of its func's symbols, as `b=1, s=128`."""
 
     def __str__(self) -> str:
         where = f" at {self.sizes}" if self.sizes else ""
@@ -210,55 +211,56 @@ class Expectation:
 
 
 class Backend(ABC):
-    """The code generator for one kind of target. What takes a target takes one of its own."""
+    """The code generator for one kind of target. Its methods take targets of this backend only."""
 
     name: str
-    """What its targets are called by: `NAME:...`."""
+    """The prefix of its targets: `NAME:...`."""
     pipelines: Pipelines
     fusion_author: str
-    """Who decides what is fused where nobody names an author: `NAME`, or `NAME{option=value ...}`."""
+    """The default fusion author: `NAME`, or `NAME{option=value ...}`."""
     schedule_author: str
-    """And who writes schedules."""
+    """The default schedule author."""
     provider: str = ""
-    """The execution provider of ONNX Runtime that runs what it compiles; "" is that of CPUs."""
+    """The execution provider of ONNX Runtime for its code; "" is the provider of CPUs."""
     no_library: str = ""
-    """Why no library is made of its code, which can be looked at; "" where one is."""
+    """The reason why its code cannot be linked to a library; "" if it can."""
     lacking: tuple[str, ...] = ()
-    """The options of `CompileOptions` that it does not have."""
+    """The options of `CompileOptions` without support here."""
     modules: tuple[str, ...] = ()
-    """What a process that is going to compile may import ahead of that."""
+    """The modules for a process to import ahead of a compilation."""
 
     # -- targets and machines -----------------------------------------------------------------------------------------
 
     @abstractmethod
     def target_of(self, name: str) -> Target:
-        """The target called `name`; `IgniterError` lists what there is."""
+        """Returns the target called `name`; `IgniterError` lists the known ones."""
 
     @abstractmethod
     def targets_of(self, names: str) -> Sequence[Target]:
-        """The targets that a comma-separated list names, each once; `IgniterError` where no library is for all."""
+        """Returns the targets of a comma-separated list, without duplicates; raises `IgniterError` if one library
+        cannot hold all."""
 
     def target_names(self, start: str = "") -> Sequence[str]:
-        """The names of its targets that begin with `start`, for a shell to complete; what can be added to a target
-        once `start` adds something to it."""
+        """Returns the names of its targets with the prefix `start`, for shell completion; once `start` adds a feature
+        to a target, the possible features."""
         del start
         return ()
 
     @abstractmethod
     def machine_for(self, target: Target | str, given: Iterable[Given] = ()) -> MachineModel:
-        """The model of a target, with the figures that were given in the place of its own; `MachineError` where it
-        cannot have them."""
+        """Returns the machine model of a target, with `given` figures in place of its own; raises `MachineError` for a
+        figure without meaning there."""
 
     @abstractmethod
     def host_figures(self) -> Mapping[str, int]:
-        """What the system says of this machine, which its model and therefore the code depend on."""
+        """Returns the facts about this machine from the system: inputs of its model and of the code."""
 
     @abstractmethod
     def rates(self) -> Rates:
-        """Loops that measure this machine."""
+        """Returns loops to measure this machine."""
 
     def machines_for(self, names: str, given: Iterable[Given] = ()) -> list[MachineModel]:
-        """The models of the targets of a list; figures can be given for a single one alone."""
+        """Returns the models of the targets of a list; figures can be given for a single target only."""
         found, figures = self.targets_of(names), tuple(given)
         if figures and len(found) > 1:
             raise MachineError(
@@ -269,13 +271,13 @@ class Backend(ABC):
     # -- fusion -------------------------------------------------------------------------------------------------------
 
     def fusion_reason(self, op: OnnxOp, machine: MachineModel) -> Reason | None:
-        """Why a node that has a lowering can be in no region all the same: there is no code for its types, or for it,
-        on `machine`. None where nothing is against it."""
+        """Returns the reason why a node with a lowering can be in no region: the backend has no code for its types, or
+        for the node itself, on `machine`. Returns None if there is no reason."""
         del op, machine
         return None
 
     def cost_model(self, machine: MachineModel, typical_dim: int, typical: Mapping[str, int]) -> CostModel:
-        """What authors of fusion count with: the time that a launch and a byte take, at typical sizes."""
+        """Returns the cost model of fusion authors: the time of a launch and of a byte, at typical sizes."""
         from igniter.analysis.fusion.cost import CostModel
 
         return CostModel(typical_dim, typical, machine)
@@ -285,16 +287,17 @@ class Backend(ABC):
     @property
     @abstractmethod
     def words(self) -> frozenset[str]:
-        """What schedules may say, of `igniter.dialects.loop.schedule.VOCABULARY`: what the passes of its pipeline and
-        its emitter do."""
+        """The supported directives of schedules, a subset of `igniter.dialects.loop.schedule.VOCABULARY`: those
+        implemented by the passes of its pipeline and by its emitter."""
 
     def lacks(self, micro_kernel: str, target: Target) -> str | None:
-        """Why a target does not have a micro-kernel that is declared; None where it does, or it is not declared."""
+        """Returns the reason why a target lacks a declared micro-kernel; None if it has it, or if it is not declared."""
         del micro_kernel, target
         return None
 
     def schedule_reason(self, op: ComputeOp, machine: MachineModel) -> str | None:
-        """Why a schedule that is one says what this backend cannot do: the loop and the word, or the micro-kernel."""
+        """Returns the reason why this backend cannot carry out a valid schedule: the loop and the directive, or the
+        micro-kernel."""
         from igniter.dialects.loop import NestOp
         from igniter.dialects.loop.schedule import Loop, Product, words_of
 
@@ -312,8 +315,8 @@ class Backend(ABC):
         return None
 
     def around_schedules(self) -> tuple[str, str]:
-        """The pipeline `schedule` in two: the passes that lead to nests with schedules, `choose-schedule` the last of
-        them, and those that carry these out, down to what is emitted."""
+        """Splits the pipeline `schedule` in two: the passes up to `choose-schedule`, which gives nests their schedules,
+        and the passes from there to the emitter's input."""
         from igniter.passes import flat_passes
 
         passes = flat_passes(self.pipelines.schedule)
@@ -326,21 +329,21 @@ class Backend(ABC):
 
     @abstractmethod
     def emit_func(self, func: FuncOp, target: Target, sanitize: bool = False) -> str:
-        """One scheduled kernel as text; `IgniterError` names what cannot be said. With `sanitize`, every access of it
-        checks its address."""
+        """Emits one scheduled kernel as text; `IgniterError` names an op without a translation. With `sanitize`, every
+        access checks its address."""
 
     @abstractmethod
     def emit_module(self, module: ModuleOp, target: Target) -> str:
-        """Every scheduled kernel of a module, as one text."""
+        """Emits every scheduled kernel of a module, as one text."""
 
     def vouch(self, text: str, target: Target) -> None:
-        """Raises `IgniterError` where no machine code can be made of a text: there it costs one kernel, and later the
-        model. Nothing to do for an emitter whose text always compiles."""
+        """Raises `IgniterError` if a text cannot become machine code: here this costs one kernel, later the model. Does
+        nothing for an emitter whose text always compiles."""
         del text, target
 
     def expected(self, func: FuncOp, text: str, target: Target) -> Sequence[Expectation]:
-        """How long each launch of a func is expected to take, `text` being what it became; none where the backend does
-        not say."""
+        """Returns the expected duration of each launch of a func with the emitted `text`; empty if the backend has no
+        estimate."""
         del func, text, target
         return ()
 
@@ -348,43 +351,44 @@ class Backend(ABC):
 
     @abstractmethod
     def identity(self, target: Target) -> tuple[str, ...]:
-        """All that machine code depends on besides the text that it is made from."""
+        """Returns all inputs of machine code besides its text."""
 
     @abstractmethod
     def needed(self, texts: Iterable[str], target: Target) -> list[str]:
-        """The texts of what kernels call and is in none of them (micro-kernels), each once."""
+        """Returns the texts of functions called by kernels and defined outside them (micro-kernels), without
+        duplicates."""
 
     def launched(self, texts: Iterable[str]) -> Mapping[str, Sequence[str]]:
-        """Of a backend whose code launches kernels of its own: the names of those that each func launches, itself or
-        through what it calls. See `igniter.backends.launches`."""
+        """Returns the names of the kernels launched by each func, directly or through a callee, for a backend with
+        launches. See `igniter.backends.launches`."""
         del texts
         return {}
 
     @abstractmethod
     def merged(self, texts: Sequence[str], target: Target) -> str:
-        """One text with the functions of all, and with what they need."""
+        """Merges the functions of all texts, and the functions needed by them, into one text."""
 
     @abstractmethod
     def assembly(self, text: str, target: Target) -> str:
-        """The assembly of a text."""
+        """Returns the assembly of a text."""
 
     @abstractmethod
     def object_code(self, text: str, target: Target) -> bytes:
-        """The relocatable object of a text."""
+        """Returns the relocatable object of a text."""
 
     @abstractmethod
     def least(self, target: Target) -> Target:
-        """The target for what a library runs before it is known which machine it is on."""
+        """Returns the target for a library's code before the machine is known."""
 
     # -- on this machine ----------------------------------------------------------------------------------------------
 
     @abstractmethod
     def compile_func(self, func: FuncOp, target: Target | str = "native", sanitize: bool | None = None) -> CompiledFunc:
-        """A scheduled kernel, compiled for this machine; sanitized if asked to, or if the environment asks for it."""
+        """Compiles a scheduled kernel for this machine; `sanitize` defaults to the environment's setting."""
 
     @abstractmethod
     def listing(self, func: FuncOp, target: Target) -> Listing:
-        """The assembly of one scheduled kernel, to be looked at."""
+        """Returns the assembly of one scheduled kernel, for inspection."""
 
 
 # -- finding one ------------------------------------------------------------------------------------------------------
@@ -392,34 +396,34 @@ class Backend(ABC):
 
 @dataclass(frozen=True)
 class Part:
-    """The targets of a library that are one backend's."""
+    """The targets of a library from one backend."""
 
     backend: Backend
     names: str
-    """As they were named."""
+    """The names as given in the list of targets."""
     suffix: str = ""
-    """What the names of its funcs end in, where those of others are beside them."""
+    """The suffix of its funcs' names, if the library has funcs of other backends."""
 
     @cached_property
     def targets(self) -> tuple[Target, ...]:
-        """The targets, each once; `IgniterError` where there is no such target."""
+        """The targets, without duplicates; raises `IgniterError` for an unknown target."""
         return tuple(self.backend.targets_of(self.names))
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """What the names of the funcs for each target end in."""
+        """The suffixes of the funcs' names, one for each target."""
         count = len(self.targets)
         return tuple(self.suffix + variant_suffix(k, count) for k in range(count))
 
     def machines(self, given: Iterable[Given] = ()) -> list[MachineModel]:
-        """The models of the targets."""
+        """Returns the machine models of the targets."""
         return self.backend.machines_for(self.names, given)
 
 
 def parts_for(targets: str) -> list[Part]:
-    """The backends of the targets that a comma-separated list names: one, or two whose code runs in different execution
-    providers. What is formed of a model for all of them, the first forms: the one for GPUs. `IgniterError` where
-    no library is for all."""
+    """Returns the backends of a comma-separated list of targets: one, or two whose code runs in different execution
+    providers. The first one, for GPUs, forms the regions for all. Raises `IgniterError` if one library cannot hold
+    all."""
     named: dict[str, list[str]] = {}
     for target in targets.split(","):
         named.setdefault(_backend_name(target.strip()), []).append(target)
@@ -434,7 +438,7 @@ def parts_for(targets: str) -> list[Part]:
 
 
 def variant_suffix(number: int, count: int) -> str:
-    """What the names of the kernels of one CPU end in, in a library for `count`."""
+    """Returns the suffix of the names of kernels for one CPU, in a library for `count` CPUs."""
     return f".v{number}" if count > 1 else ""
 
 
@@ -443,7 +447,7 @@ def _several(targets: str, names: Iterable[str]) -> IgniterError:
 
 
 def backend_for(targets: str) -> Backend:
-    """The backend of the targets that a comma-separated list names; `IgniterError` where they have several."""
+    """Returns the backend of a comma-separated list of targets; raises `IgniterError` if they have several."""
     names = list(dict.fromkeys(_backend_name(target.strip()) for target in targets.split(",")))
     if len(names) > 1:
         raise _several(targets, names)
@@ -451,12 +455,12 @@ def backend_for(targets: str) -> Backend:
 
 
 def backend_of(ctx: Context) -> Backend:
-    """The backend that passes in a context work for: that of the machine's target."""
+    """Returns the backend of a context's passes, found by the machine's target."""
     return backend_for(machine_of(ctx).name)
 
 
 def _chosen_kernel(nest: NestOp) -> str:
-    """The micro-kernel that a product becomes whose schedule names none; "" where there is none."""
+    """Returns the default micro-kernel of a product whose schedule names none; "" if it has none."""
     from igniter.analysis.structured.contractions import contraction_of
 
     found = contraction_of(nest)
@@ -479,14 +483,14 @@ def _made(name: str) -> Backend:
 def described_machines(
     targets: str | None, machine: Mapping[str, Any] | str | os.PathLike[str] | None
 ) -> list[MachineModel]:
-    """The models that passes are to work for: those of `targets`, or without them the typical one, with what `machine`
-    gives in the place of their figures."""
+    """Returns the machine models for passes: those of `targets`, by default the typical one, with the figures of
+    `machine` in place of their own."""
     given = given_machine(machine)
     return backend_for(targets).machines_for(targets, given) if targets is not None else [override(TYPICAL, given)]
 
 
 def given_machine(machine: Mapping[str, Any] | str | os.PathLike[str] | Sequence[Given] | None) -> tuple[Given, ...]:
-    """What a caller gives of a machine: a file, figures by name, or what this function made of either before."""
+    """Normalises a caller's figures of a machine: a file, figures by name, or an earlier result of this function."""
     if machine is None:
         return ()
     if isinstance(machine, (str, os.PathLike)):
@@ -497,7 +501,7 @@ def given_machine(machine: Mapping[str, Any] | str | os.PathLike[str] | Sequence
 
 
 def read_machine(path: str | os.PathLike[str]) -> tuple[Given, ...]:
-    """The figures of a file that `igniter machine -o` wrote, or somebody by hand; `MachineError` says what is wrong."""
+    """Reads the figures of a file written by `igniter machine -o` or by hand; `MachineError` names the error in it."""
     import json
 
     try:
