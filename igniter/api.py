@@ -508,7 +508,8 @@ def _verify(artifact: Artifact, original: Module, verify: Mapping[str, Any]) -> 
 
 
 def check(artifact: Artifact, verify: Mapping[str, Any]) -> None:
-    """Verifies a compiled model and adds the outcome to its report; raises `VerificationFailed` if an output differs."""
+    """Verifies a compiled model and adds the outcome to its report; raises `VerificationFailed` if an output
+    differs."""
     verification = artifact.verify(**verify)
     artifact.report["verification"] = verification.to_dict()
     if verification.status == "differs":

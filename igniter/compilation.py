@@ -274,7 +274,8 @@ class Compilation:
         return self.ctx.on(machine or self.machines[0], self.isolation, dict(self.options.sizes))
 
     def one_target(self) -> Target:
-        """The one CPU to compile for; raises `IgniterError` if there are several, because only a library can hold them."""
+        """The one CPU to compile for; raises `IgniterError` if there are several, because only a library can hold
+        them."""
         if len(self.targets) > 1:
             raise IgniterError(f"only a library is for several targets ('{self.options.target}'): name one")
         return self.targets[0]

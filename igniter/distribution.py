@@ -1,4 +1,4 @@
-"""The name under which Igniter is installed, and the command that installs one of its extras.
+"""The name of Igniter's distribution, and the command that installs one of its extras.
 
 The package `igniter` of the public index is another author's, so every message takes the name from here.
 """
@@ -10,5 +10,5 @@ DISTRIBUTION = "onnx-igniter"
 
 
 def install_command(extra: str) -> str:
-    """Returns the command that installs Igniter with one of its extras."""
+    """Returns the command to install Igniter with one of its extras."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"

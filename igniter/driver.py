@@ -473,7 +473,8 @@ def require_no_author(c: Compilation) -> None:
 
 
 def require_all_compiled(c: Compilation) -> None:
-    """Raises `IgniterError` with the nodes left to ONNX Runtime for want of a kernel; unprofitable nodes are no error."""
+    """Raises `IgniterError` with the nodes left to ONNX Runtime for want of a kernel; unprofitable nodes are no
+    error."""
     left = [node for node in nodes_left(c) if not node.is_choice]
     if left:
         shown = "; ".join(map(str, left[:5])) + ("; ..." if len(left) > 5 else "")

@@ -291,7 +291,8 @@ class Backend(ABC):
         implemented by the passes of its pipeline and by its emitter."""
 
     def lacks(self, micro_kernel: str, target: Target) -> str | None:
-        """Returns the reason why a target lacks a declared micro-kernel; None if it has it, or if it is not declared."""
+        """Returns the reason why a target lacks a declared micro-kernel; None if it has it, or if it is not
+        declared."""
         del micro_kernel, target
         return None
 
