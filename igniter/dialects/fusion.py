@@ -13,18 +13,18 @@
 
 A region is isolated from above: its nodes use only its operands and cloned small constants. Its body is ordinary `onnx`
 IR, so a region can be run, printed and unfused. The symbols of its types denote the same dims inside and outside;
-`form-fusion-regions` ensures that the dims of the operands bind them all. `kernel` names the `loop.kernel` that
-`lower-onnx-to-loop` makes from the region.
+`form-fusion-regions` ensures that their operands' dims bind them all. `kernel` names the `loop.kernel` of the region,
+made by `lower-onnx-to-loop`.
 
-`fusion.dims` replaces an integer operand that is a function of the symbols, such as the shape of a Reshape, so that the
-region does not need the nodes that computed it.
+`fusion.dims` replaces an integer operand that is a function of the symbols, such as the shape of a Reshape. The region
+then does not need the nodes behind it.
 
 `fusion.pack` is a weight in another layout; the last block of a dim is padded with zeros. It is computed at compile
 time. `fusion.unpack`, in a region, is its inverse and moves no data: it describes where readers of the weight find its
 elements.
 
 A program is a sequence of regions that ONNX Runtime enters once: it calls their kernels in order, on buffers in one
-arena. Between them it holds only views, ONNX nodes that rename elements (`cost.VIEWS`), the sources of their shapes,
+arena. Between them it holds only views (`cost.VIEWS`, ONNX nodes without data movement), the sources of their shapes,
 and Loop and Scan nodes. The bodies of these nodes hold the same ops and may read values from around them.
 `form-programs` makes programs; `lower-programs` lowers them.
 """
@@ -132,7 +132,7 @@ class DimsOp(IRDLOperation):
 class TablesOp(IRDLOperation):
     """Constant tensors, by name, for the lowering of the next node: the contents of its attributes.
 
-    The node itself is unchanged, so that ONNX Runtime can run it if the region is unfused.
+    The node itself is unchanged; ONNX Runtime can run it if the region is unfused.
     """
 
     name = "fusion.tables"
@@ -259,11 +259,11 @@ class GroupOp(IRDLOperation):
 
     @property
     def yielded(self) -> tuple[SSAValue, ...]:
-        """The values inside that become the results, in order."""
+        """The inside values of the results, in order."""
         return tuple(self.yield_op.values)
 
     def verify_group(self) -> None:
-        """Checks the types of operands and results, and that the body is not empty."""
+        """Checks the types of operands and results; rejects an empty body."""
         here = f"{self.what} @{self.label}"
         terminator = self.block.last_op
         if not isinstance(terminator, YieldOp):
@@ -323,7 +323,7 @@ class RegionOp(GroupOp):
 
     @property
     def kernel_name(self) -> str | None:
-        """The `loop.kernel` that computes the region; `None` before it is lowered."""
+        """The `loop.kernel` of the region; `None` before lowering."""
         return None if self.kernel is None else self.kernel.root_reference.data
 
     @kernel_name.setter
@@ -388,7 +388,7 @@ class ProgramOp(GroupOp):
 
     @property
     def calls(self) -> tuple[RegionOp, ...]:
-        """The regions, including those in loops, in the order in which their kernels are called."""
+        """The regions, including those in loops, in call order."""
         return tuple(op for op in self.walk() if isinstance(op, RegionOp))
 
     @property
@@ -403,7 +403,7 @@ class ProgramOp(GroupOp):
         self._verify_steps(self.block)
 
     def _verify_steps(self, block: Block) -> None:
-        """Checks that a block holds only regions, views, and loops over such blocks."""
+        """Checks a block: it may hold only regions, views, and loops over such blocks."""
         from igniter.dialects.onnx.names import VIEWS, op_name
 
         for op in block.ops:

@@ -113,8 +113,8 @@ def is_storable(element: Attribute) -> bool:
 
 
 def scalar_type(element: Attribute) -> Attribute:
-    """Returns the type of an element in a body: integers lose their signedness, which the ops carry, and 8-bit floats
-    are raw bits (`i8`)."""
+    """Returns the type of an element in a body: integers lose their signedness (the ops carry it), and 8-bit floats are
+    raw bits (`i8`)."""
     if isinstance(element, SMALL_FLOATS):
         return i8
     integer = as_integer(element)

@@ -200,7 +200,7 @@ class DotBytesOp(IRDLOperation):
     """`total` plus the dot product of four unsigned and four signed bytes, packed in an i32 each, or lane by lane in
     vectors.
 
-    The unsigned bytes are at most 127, as low-bit codes are. Instructions that add two byte products in 16 bits then
+    The unsigned bytes are at most 127, as low-bit codes are. Instructions with 16-bit sums of two byte products then
     cannot saturate, and the result is exact (it wraps as i32 does).
     """
 
@@ -281,7 +281,7 @@ class IndexOp(IRDLOperation):
 
 
 class Clause:
-    """One result of a nest: the value, its combiner, its access map, and the value of elements that no point writes."""
+    """One result of a nest: the value, its combiner, its access map, and the value of unwritten elements."""
 
     __slots__ = ("combiner", "otherwise", "subscripts", "value")
 
@@ -309,14 +309,14 @@ class Clause:
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The values of one point of the domain, and the elements that they are written to."""
+    """The values of one point of the domain, with their elements."""
 
     name = "loop.yield"
     values = var_operand_def()
     combiners = prop_def(ArrayAttr[StringAttr])
     subscripts = prop_def(ArrayAttr[DimsAttr])
     others = opt_prop_def(ArrayAttr)
-    """For each clause, the value of elements that no point writes: a number, or a unit if every element is written."""
+    """For each clause, the value of unwritten elements: a number, or a unit if every element is written."""
     traits = traits_def(IsTerminator())
 
     def __init__(self, clauses: Iterable[Clause]):

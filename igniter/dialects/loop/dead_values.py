@@ -6,7 +6,7 @@ from xdsl.ir import Block, Operation
 
 
 def is_pure(op: Operation) -> bool:
-    """True if `op` only computes a value, so that it can be moved, copied or erased."""
+    """True if `op` only computes a value: it can be moved, copied or erased."""
     return op.name.partition(".")[0] in ("arith", "math", "vector") or op.name in (
         "loop.dot_bytes",
         "loop.index",

@@ -1,4 +1,4 @@
-"""Scheduled kernels: `loop.func`, the statements allowed in one, and the names that it uses."""
+"""Scheduled kernels: `loop.func`, the statements allowed in one, and its free names."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ STATEMENTS = (*_STATEMENTS, CallOp, ClockOp, LaunchOp, SliceOp)
 
 
 def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
-    """Checks that a block holds only statements, with `names` in scope; adds the names of loops, which must differ, to
-    `axes`."""
+    """Checks that a block holds only statements, with `names` in scope; adds the names of loops to `axes`; they must
+    differ."""
     for op in block.ops:
         if op.name.partition(".")[0] not in ("arith", "math", "vector") and not isinstance(op, STATEMENTS):
             raise VerifyException(f"'{op.name}' cannot stand in a loop.func")
@@ -210,7 +210,7 @@ class FuncOp(IRDLOperation):
 
     @property
     def requires(self) -> tuple[Requirement, ...]:
-        """The facts about symbols that the caller has checked."""
+        """The facts about symbols checked by the caller."""
         return requirements_of(self.requires_attr)
 
     @property
@@ -229,7 +229,7 @@ class FuncOp(IRDLOperation):
 
     @property
     def team(self) -> Team | None:
-        """The thread team that persists across kernels; None if each step enters the pool separately."""
+        """The thread team, shared by all kernels of a program; None if each step enters the pool separately."""
         return None if self.team_attr is None else self.team_attr.data
 
     @team.setter

@@ -1,4 +1,4 @@
-"""The vocabulary of hints: the directives that the `hints` of a scheduled loop or of a buffer may contain.
+"""The vocabulary of hints: the directives in the `hints` of a scheduled loop or of a buffer.
 
 `lower-to-loops` writes the hints from the schedules of nests; one pass consumes each. The verifier rejects an unknown
 or malformed hint, and the emitter rejects a hint left unconsumed.
@@ -19,7 +19,7 @@ Form = Literal["count", "flag", "flag or count", "text", "words"]
 
 @dataclass(frozen=True)
 class Word:
-    """One directive of a loop: the form of its value, and the pass that consumes it."""
+    """One directive of a loop: the form of its value, and its consuming pass."""
 
     form: Form
     consumer: str
@@ -27,7 +27,7 @@ class Word:
     beside: tuple[str, ...] = ()
     """The directive needs one of these directives beside it."""
     choices: tuple[str, ...] = ()
-    """The texts that the value may be."""
+    """The allowed texts of the value."""
     least: int = 1
     """The least count."""
 
@@ -55,7 +55,7 @@ WORDS: Mapping[str, Word] = {
     "accumulators": Word("count", "vectorize-loops", "vectors that a sum is kept in, in turn", beside=("vector",)),
     "unroll": Word("flag or count", "unroll-loops", "copies of the body: of all iterations, or of so many", least=2),
 }
-"""The directives by name, in the order in which passes consume them."""
+"""The directives by name, in the order of their consuming passes."""
 
 BUFFER_WORDS: Mapping[str, Word] = {
     "depth": Word("count", "promote-buffers", "it lives in the body of so many loops, one for each iteration", least=0),

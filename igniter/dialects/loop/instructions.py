@@ -16,9 +16,9 @@
 A meaning is one nest with two tensors and one result. Its axes are a row, a panel, a lane of a panel, and the depth,
 the only reduction. The first tensor is indexed by the row and the depth, the second by the panel, the depth and the
 lane. Constant dims are dense, in the order written; the strides of the others are arguments of the code. A constant
-last dim is the *group*: the number of adjacent steps of depth. A panel has 64 bytes of sums on every target, so that
-packing is independent of the target. The body is any arithmetic on the two reads, folded over the depth with any
-combiner: `igniter.analysis.structured.matching` proves that a nest has the same meaning.
+last dim is the *group*: the number of adjacent steps of depth. A panel has 64 bytes of sums on every target; packing is
+therefore independent of the target. The body is any arithmetic on the two reads, folded over the depth with any
+combiner: `igniter.analysis.structured.matching` proves equality of meanings.
 
 Micro-kernels of other packages are entry points of the group `igniter.micro_kernels`
 (`igniter.backends.cpu.micro_kernels`: a meaning with its code). A schedule selects these, and the ones in `BY_NAME`, by
@@ -108,8 +108,8 @@ class MicroKernel:
         return a, b, c
 
     def takes(self, a: Attribute, b: Attribute, c: Attribute) -> bool:
-        """True if it folds elements of `a` and `b` into `c`. The signedness of sums is irrelevant; that of a maximum or
-        minimum is not."""
+        """True if it folds elements of `a` and `b` into `c`. The signedness of sums is irrelevant; the signedness of a
+        maximum or minimum is not."""
         found, wanted = [element_name(e) for e in (a, b, c)], self.element_names
         ordered = self.facts.combiner in ("max", "min")
         same = found[2] == wanted[2] or (not ordered and scalar_type(c) == scalar_type(self.facts.elements[2]))
@@ -117,17 +117,17 @@ class MicroKernel:
 
     @property
     def identity(self) -> str:
-        """A digest of everything that determines the micro-kernel: its name, its meaning and, for other packages, the
-        source of the module that defines its class or code."""
+        """A digest of the micro-kernel: its name, its meaning and, for other packages, the source of the module with
+        its class or code."""
         return hashlib.sha256("\n".join([self.name, self.text, *self.sources()]).encode()).hexdigest()[:16]
 
     def sources(self) -> list[str]:
-        """Returns the sources that make the micro-kernel, beyond Igniter's own."""
+        """Returns the sources of the micro-kernel, beyond Igniter's own."""
         return []
 
 
 def source_of(thing: object) -> str:
-    """Returns the source of the module that defines a function or a class; if it has no source, a name of it."""
+    """Returns the source of the module of a function or a class; without a source, its name."""
     module = sys.modules.get(getattr(thing, "__module__", ""))
     try:
         return inspect.getsource(module) if module is not None else repr(thing)
@@ -152,7 +152,7 @@ def known_micro_kernels() -> list[str]:
 
 
 def micro_kernel(name: str) -> MicroKernel:
-    """Returns the micro-kernel called `name`; raises `UnknownName`, which lists the known ones."""
+    """Returns the micro-kernel called `name`; raises `UnknownName` with the known ones."""
     return BUILT_IN[name] if name in BUILT_IN else _external(name)
 
 
@@ -173,14 +173,14 @@ def _external(name: str) -> MicroKernel:
 
 
 def outside_identity() -> str:
-    """Returns the part of compiled-code cache keys for micro-kernels of other packages; empty without such packages.
-    For one that fails to load it holds the reason: this is an error only if a schedule names it."""
+    """Returns the part of compiled-code cache keys for micro-kernels of other packages; empty without such packages. If
+    one fails to load, it holds the reason; only a schedule that names it is an error."""
     names = sorted(registry.external("micro_kernels"))
     return " ".join(micro_kernel_reason(name) or micro_kernel(name).identity for name in names)
 
 
 def micro_kernel_reason(name: str) -> str | None:
-    """Returns the reason why no micro-kernel of that name is available; None if one is."""
+    """Returns the reason why no micro-kernel of this name is available; None if one is."""
     try:
         micro_kernel(name)
     except IgniterError as error:
@@ -315,5 +315,5 @@ BUILT_IN: Mapping[str, MicroKernel] = {
 """The built-in micro-kernels."""
 
 BY_NAME = frozenset(("f16",))
-"""The micro-kernels that are used only if a schedule names them. Otherwise an `a` of f16 is converted to f32 once, for
-all columns."""
+"""The micro-kernels used only by name, in schedules. Otherwise an `a` of f16 is converted to f32
+once, for all columns."""

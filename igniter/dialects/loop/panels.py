@@ -1,7 +1,7 @@
-"""Panels of columns, and the kinds of micro-kernels that multiply them.
+"""Panels of columns, and their kinds of micro-kernels.
 
-A factor in panels has as many adjacent columns as fill `PANEL_BYTES` of sums. For elements that an instruction
-multiplies in groups, the steps of depth of a group are adjacent too.
+A factor in panels has as many adjacent columns as fill `PANEL_BYTES` of sums. If an instruction multiplies elements in
+groups, the steps of depth of a group are adjacent too.
 """
 
 from __future__ import annotations
@@ -41,13 +41,12 @@ def panel_lanes(element: Attribute) -> int:
 
 
 def kind_of(a: Attribute, b: Attribute, c: Attribute) -> str | None:
-    """Returns the kind of micro-kernel that multiplies elements `a` by `b` and sums in `c`; None if no micro-kernel
-    does."""
+    """Returns the kind of micro-kernel for products of `a` and `b` with sums in `c`; None if there is no such kind."""
     return chosen_kernels().get((element_name(a), element_name(b), element_name(scalar_type(c))))
 
 
 def widened_kind(a: Attribute, b: Attribute, c: Attribute) -> str | None:
-    """Returns the kind that multiplies `a`, converted to f32 beforehand, by `b`; None if `a` is no 16-bit float."""
+    """Returns the kind for products of `a`, converted to f32 beforehand, and `b`; None if `a` is no 16-bit float."""
     return kind_of(c, b, c) if is_half(a) and isinstance(c, Float32Type) else None
 
 

@@ -1,5 +1,5 @@
-"""`loop.procedure`: an algorithm that no nest of parallel and reduction axes expresses, as scheduled-level code on the
-structured level.
+"""`loop.procedure`: an algorithm beyond nests of parallel and reduction axes, as scheduled-level code on the structured
+level.
 
     op ::= %r... = loop.procedure "name" [axis: parallel extent, ...] (schedule [..])?
                (%buffer = %tensor, ...) -> (%buffer : tensor, ...) { stmt* }
@@ -23,8 +23,8 @@ of every result is written by some point. The body only reads its operands.
 The passes over nests treat a procedure as a black box: they neither inspect nor move it. `lower-to-loops` puts loops
 over the axes around the body.
 
-The verifier checks that points are independent: in every access to a result, each axis is a bare subscript, in the same
-dim for all accesses. An indirect subscript has a lower and an upper guard, so that no value of a tensor leads outside a
+The verifier checks the independence of points: in every access to a result, each axis is a bare subscript, in the same
+dim for all accesses. An indirect subscript has a lower and an upper guard, so no value of a tensor leads outside a
 buffer.
 """
 
@@ -59,7 +59,7 @@ def buffer_type(tensor: Attribute) -> Attribute:
 
 @irdl_op_definition
 class ProcedureOp(ComputeOp):
-    """Statements over buffers that compute tensors from tensors, once for each point of parallel axes."""
+    """Statements over buffers for each point of parallel axes; the op computes tensors from tensors."""
 
     name = "loop.procedure"
     inputs = var_operand_def(TensorType)
@@ -122,15 +122,14 @@ class ProcedureOp(ComputeOp):
         return [a for a in self.axes if a.extent.constant != 1]
 
     def place_of(self, axis: str, buffer: SSAValue) -> int | None:
-        """Returns the dim in which every access to a buffer has the axis as a bare subscript; None if no such dim
-        exists."""
+        """Returns the dim with the axis as a bare subscript in every access to a buffer; None if no dim has."""
         accesses = [use.operation for use in buffer.uses if isinstance(use.operation, MemoryOp)]
         name = Expr.of(axis)
         places = range(len(dims_of(buffer.type)))
         return next((k for k in places if all(op.subscripts[k] == name for op in accesses)), None)
 
     def _verify_apart(self, buffer: SSAValue) -> None:
-        """Checks that every access to a result has each axis as a bare subscript, always in the same dim."""
+        """Checks every access to a result: each axis must be a bare subscript, always in the same dim."""
         for axis in self._wide():
             if self.place_of(axis.name, buffer) is None:
                 raise VerifyException(f"points along '{axis.name}' of '{self.label}' may meet in {buffer.type}")
@@ -187,7 +186,7 @@ def _parse_input(parser: Parser) -> tuple[Parser.UnresolvedArgument, SSAValue]:
 
 
 def _verify_guarded(op: MemoryOp) -> None:
-    """Checks that an indirect operand used in a subscript has a lower and an upper guard."""
+    """Checks the guards of an indirect operand used in a subscript: it needs a lower and an upper one."""
     for k in range(len(op.indices)):
         name = f"{INDIRECT_PREFIX}{k}"
         if name not in symbols_of(op.subscripts):

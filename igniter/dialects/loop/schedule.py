@@ -12,18 +12,17 @@
     %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
       j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll] -> ...
 
-A loop iterates over an axis, or over blocks of `size` iterations of it; inner loops that name the same axis run inside
-a block. An axis may have several loops: each block size is a multiple of the next inner one, and the last loop has no
+A loop iterates over an axis, or over blocks of `size` iterations of it; inner loops over the same axis run inside a
+block. An axis may have several loops: each block size is a multiple of the next inner one, and the last loop has no
 `by`. The order is free. A parallel loop inside a reduction keeps its sums in a buffer, one buffer for each iteration of
 the loops around the reduction; with `into result` it keeps them in the result itself. A `product` computes the
 remaining iterations of its axes with a micro-kernel: the named one, or the one chosen for the element types
-(`instructions.py`). The loops over its rows and columns that follow copy the tile to the result. A `store` gives the
+(`instructions.py`). The loops over its rows and columns after it copy the tile to the result. A `store` gives the
 memory and the lifetime of the result: each iteration of the loops before it has its own buffer, in the named memory, as
-large as the elements written by that iteration.
+large as the elements written by the iteration.
 
-`schedule_reason` checks a schedule independently of the backend. Legal schedules that a pass cannot carry out
-(dependent lanes, `unroll` without a constant extent) are rejected by that pass; directives that a backend lacks
-(`words_of`) are rejected by the backend.
+`schedule_reason` checks a schedule independently of the backend. A pass rejects legal schedules beyond its abilities
+(dependent lanes, `unroll` without a constant extent); a backend rejects its missing directives (`words_of`).
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ class Loop:
     by: int = 1
     """The block size, in iterations of the axis."""
     tail: Tail = ""
-    """The tail strategy, for a last block that is not full: bounds on the inner loops (`mask`, the default), a copy of
-    the inner loops that is split again (`peel`), or a scalar loop (`rest`). With a tail, blocks are formed after the
-    nests of the group are fused, for all of them."""
+    """The tail strategy for a partial last block: bounds on the inner loops (`mask`, the default), a copy of the inner
+    loops, split again (`peel`), or a scalar loop (`rest`). With a tail, blocks are formed after the nests of the group
+    are fused, for all of them."""
     into_result: bool = False
     """True for a reduction around parallel loops that adds the sum of each iteration to the result in memory."""
     threads: int | None = None
@@ -71,7 +70,7 @@ class Loop:
     vector: int = 0
     """The number of vector lanes; the iterations of the loop are the lanes."""
     accumulators: int = 0
-    """The number of vectors that hold partial sums, used in turn."""
+    """The number of vectors of partial sums, used in turn."""
     unroll: int | None = None
     """The unroll factor; 0 unrolls fully."""
     prefetch: bool = False
@@ -436,7 +435,7 @@ def _product_reasons(product: Product, schedule: ScheduleAttr, axes: Mapping[str
     if min(product.tile) < 1:
         yield "the tile of a product is [rows, panels], two positive counts"
     if product.kernel:
-        # Imported here: micro-kernels are declared as kernels, of nests that have schedules.
+        # Imported here: micro-kernels are declared as kernels, whose nests have schedules.
         from igniter.dialects.loop.instructions import micro_kernel_reason
 
         reason = micro_kernel_reason(product.kernel)

@@ -21,7 +21,7 @@ all values written to an element, from the combiner's identity, in any order. Ev
 `none`, or with the identity if no point reaches it.
 
 A kernel may rely on its requirements (`igniter.dialects.sym.requirements`), because the op around it checks them first.
-The last results may be data checks, which the op tests after the run.
+The last results may be data checks; the op tests them after the run.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class KernelOp(IRDLOperation):
     checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
     typical = opt_prop_def(SizesAttr)
     when = opt_prop_def(DimsAttr)
-    """The condition of a variant, under which it runs."""
+    """The condition of a variant."""
     body = region_def("single_block")
     others = opt_region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
@@ -152,7 +152,7 @@ class KernelOp(IRDLOperation):
 
     @property
     def checks(self) -> tuple[DataCheck, ...]:
-        """The data checks, reported by the last results, which are not results of the region."""
+        """The data checks, reported by the last results; those are no results of the region."""
         return checks_of(self.checks_attr)
 
     @property
@@ -165,7 +165,7 @@ class KernelOp(IRDLOperation):
 
     @property
     def variants(self) -> list[KernelOp]:
-        """The variants of the kernel, in the order in which their conditions `when` are tested."""
+        """The variants of the kernel, in the order in which their conditions are tested."""
         return [] if self.others is None else [op for op in self.others.block.ops if isinstance(op, KernelOp)]
 
     def set_variants(self, variants: Sequence[KernelOp]) -> None:
@@ -290,7 +290,7 @@ class ViewOp(IRDLOperation):
 
 
 class ComputeOp(IRDLOperation):
-    """An op that computes tensors in a kernel: a nest or a procedure."""
+    """The base of nests and procedures, the ops of a kernel that compute tensors."""
 
     label_attr = prop_def(StringAttr, prop_name="label")
     axes_attr = prop_def(AxesAttr, prop_name="axes")
@@ -313,11 +313,11 @@ class ComputeOp(IRDLOperation):
 
     @property
     def loops_inside(self) -> Sequence[str] | None:
-        """The axes of the loops in the body, which a schedule may name too; None for a nest."""
+        """The axes of the loops in the body, also allowed in schedules; None for a nest."""
         return None
 
     def verify_schedule(self) -> None:
-        """Checks that the schedule is valid."""
+        """Checks the schedule."""
         if self.schedule is None:
             return
         axes: dict[str, str] = {a.name: a.kind for a in self.axes}
@@ -326,7 +326,7 @@ class ComputeOp(IRDLOperation):
             raise VerifyException(f"the schedule of nest '{self.label}': {reason}")
 
     def verify_names(self, symbols: frozenset[str]) -> None:
-        """Checks that every name in an expression of the op is one of its axes or one of the kernel's `symbols`."""
+        """Checks the names in the expressions of the op: each is one of its axes or one of the kernel's `symbols`."""
         shadowed = symbols & {a.name for a in self.axes}
         if shadowed:
             raise VerifyException(f"nest '{self.label}': axes {sorted(shadowed)} hide symbols of the kernel")
@@ -359,7 +359,7 @@ class NestOp(ComputeOp):
         )
 
     def axis(self, name: str) -> Axis:
-        """Returns the axis of that name."""
+        """Returns the axis called `name`."""
         return next(a for a in self.axes if a.name == name)
 
     @property

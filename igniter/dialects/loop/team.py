@@ -1,4 +1,4 @@
-"""`team(runs 64, looks 32768)`: a thread team that persists from the first kernel of a program to the last.
+"""`team(runs 64, looks 32768)`: a thread team for a program, from its first kernel to the last.
 
 The program enters the thread pool once, for `runs` runs of one task. One of them leads from kernel to kernel and the
 others help; a helper leaves after `looks` unsuccessful polls for work. A program computes the same results without a
@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 
 
 class Team(NamedTuple):
-    """The maximum number of threads, and the polls after which one leaves."""
+    """The maximum number of threads, and the number of polls before one leaves."""
 
     runs: int
     looks: int

@@ -1,7 +1,7 @@
 """`typical [n = 128, m = 1]`: the typical sizes of a kernel's symbols, if known.
 
-The sizes do not change the meaning of a kernel, which is correct for all sizes. Schedule authors use them in choices
-that need a figure (`igniter.analysis.typical_sizes`). They are part of the kernel's text, so also of its cache key.
+The sizes do not change the meaning of a kernel; it is correct for all sizes. Schedule authors use them as estimates
+(`igniter.analysis.typical_sizes`). They are part of the kernel's text, so also of its cache key.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
       }
     }
 
-A variant is a whole kernel with the same inputs, results and meaning for all sizes. `when` is the condition under which
-it is faster; no pass may rely on it for correctness. The first variant whose condition holds runs, or else the kernel's
+A variant is a whole kernel with the same inputs, results and meaning for all sizes. Its schedule is better if `when`
+holds; no pass may rely on `when` for correctness. The first variant whose condition holds runs, or else the kernel's
 own body. `lower-to-loops` lowers each variant to a `loop.if`.
 """
 
@@ -55,14 +55,14 @@ def condition_text(when: DimsAttr) -> str:
 
 
 def guard_of(when: DimsAttr) -> Expr:
-    """Returns the expression that is >= 0 if and only if the condition holds."""
+    """Returns an expression equivalent to the condition: it holds if and only if the expression is >= 0."""
     left, right = when.data
     return right - left
 
 
 def guards_of(kernel: KernelOp) -> list[tuple[KernelOp, tuple[Expr, ...]]]:
-    """Returns the versions of a kernel in the order in which they are tried, the kernel itself last. Each has the
-    guards (>= 0) under which it runs: its own condition, and the negated conditions before it."""
+    """Returns the versions of a kernel in the order of their tests, the kernel itself last, each with its guards (>=
+    0): its own condition, and the negated conditions before it."""
     found: list[tuple[KernelOp, tuple[Expr, ...]]] = []
     before: tuple[Expr, ...] = ()
     for variant in kernel.variants:
@@ -74,7 +74,7 @@ def guards_of(kernel: KernelOp) -> list[tuple[KernelOp, tuple[Expr, ...]]]:
 
 
 def verify_variants(kernel: KernelOp) -> None:
-    """Checks that a kernel and its variants fit together; raises `VerifyException` otherwise."""
+    """Checks the consistency of a kernel and its variants; raises `VerifyException` otherwise."""
     from igniter.dialects.loop.structured import KernelOp
 
     parent = kernel.parent_op()

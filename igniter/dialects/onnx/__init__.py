@@ -16,7 +16,7 @@ from igniter.dialects.onnx.types import TYPES
 
 
 class OnnxDialect(Dialect):
-    """The dialect, which creates its op classes on first use, because they need the schemas."""
+    """The dialect; it creates its op classes on first use, because they need the schemas."""
 
     @property
     def operations(self) -> Iterator[type[Operation]]:

@@ -7,9 +7,9 @@
     %n = onnx.custom(%x) <{domain = "igniter.count", op_type = "NonMaxSuppression"}> {igniter.axis = 0 : i64}
 
 A carrier has no bytes. `igniter.carrier` is the error message of ONNX Runtime for a negative value. A bound node
-computes the same as the ONNX node without the last operand, and is exported as that node; its carrier only provides
-sizes, and follows all operands of the op. A counting node gives one dim of the result of the ONNX node, and is exported
-as that node and a Shape.
+computes the same as the ONNX node without the last operand, and is exported as such; its carrier only provides sizes,
+and follows all operands of the op. A counting node gives one dim of the result of the ONNX node, and is exported as the
+node and a Shape.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ def carrier_text(op: Operation) -> str:
 
 
 def carrier_attr(text: str) -> StringAttr:
-    """Returns the attribute that makes a ConstantOfShape a carrier."""
+    """Returns the attribute of a ConstantOfShape used as a carrier."""
     return StringAttr(text)
 
 
 def base_name(op: OnnxOp) -> str:
-    """Returns the qualified name of the ONNX op that a node computes, bound or not."""
+    """Returns the qualified name of the ONNX op computed by a node, bound or not."""
     return op.op_type if is_exported(op) else op.qualified_name
 
 
 def own_attributes(op: OnnxOp) -> Mapping[str, Any]:
-    """Returns the attributes of a node that come from the model."""
+    """Returns the attributes of a node from the model."""
     kept: dict[str, Attribute] = {k: v for k, v in op.attributes.items() if not k.startswith("igniter.")}
     return kept

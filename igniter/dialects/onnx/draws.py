@@ -2,7 +2,7 @@
 
 A model opts in, because ONNX Runtime's own random stream cannot be reproduced: `igniter.draws` on a node selects the
 generator of `igniter.dialects.onnx.ops.random`. The drawn values stay a value of the graph: the node is a region of its
-own, outside all programs, so that verification can feed the values drawn by the original.
+own, outside all programs, so verification can feed the values drawn by the original.
 """
 
 from __future__ import annotations

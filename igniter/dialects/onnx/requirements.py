@@ -1,7 +1,7 @@
 """The requirements of one node on the dims around it, in terms of the model's symbols.
 
-They have three sources. The first is `OpSpec.requires`. The second is the shape rule: the dims that it equates, and its
-result dims, evaluated again with the final types of inference (which may be simpler than the rule can derive: `seq` for
+They have three sources. The first is `OpSpec.requires`. The second is the shape rule: its equated dims and its result
+dims, evaluated again with the final types of inference (possibly simpler than derivable by the rule: `seq` for
 `min(512, seq)`, because another node needs them equal). The third: no result may have a negative dim. All use only
 symbols of the node's operands, results and known values.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 _OPEN = "?"
-"""The prefix of dims that a shape rule leaves unknown."""
+"""The prefix of the unknown dims of a shape rule."""
 
 
 def node_requirements(op: OnnxOp) -> list[Requirement]:
@@ -65,7 +65,7 @@ def _of_rule(op: OnnxOp, infer: Any) -> list[Requirement]:
 
 
 class TypedContext:
-    """An `InferContext` over the types of values that records the equalities of the rule."""
+    """An `InferContext` over the types of values; it records the equalities of the rule."""
 
     optimistic = False
 
@@ -99,7 +99,7 @@ class TypedContext:
         return Expr.of(_OPEN + re.sub(r"\W+", "_", hint))
 
     def equate(self, a: Expr, b: Expr) -> None:
-        """Records that two dims are equal in every run accepted by ONNX Runtime."""
+        """Records an equality of two dims, valid in every run accepted by ONNX Runtime."""
         if a != b and not any(name.startswith(_OPEN) for name in a.symbols | b.symbols):
             self.equated.append(equal(a, b, "its dims do not fit together"))
 

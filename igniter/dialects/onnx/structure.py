@@ -15,8 +15,8 @@ Attributes of `onnx.graph` and `onnx.function`, besides those shown (all optiona
     quantization_annotations   [[tensor, [[parameter, tensor], ...]], ...]
 
 and of a function alone: `domain`, `function_name`, `overload`, `opset_import`, `attribute_names` (required ones) and
-`attribute_defaults`. The graph of an If, Loop or Scan is a region of its op; what describes it (`graph_name`,
-`input_names`, ...) sits on the `onnx.return` that ends it, so it moves with the region.
+`attribute_defaults`. The graph of an If, Loop or Scan is a region of its op; its attributes (`graph_name`,
+`input_names`, ...) are on its terminator `onnx.return`, so they move with the region.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class FunctionOp(_GraphLike):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The domain, name and overload, by which nodes call the function."""
+        """The domain, name and overload: the key of calls."""
         return (
             text_of(self.attributes.get("domain")),
             text_of(self.attributes.get("function_name"), self.sym_name),

@@ -43,7 +43,7 @@ class Weight:
     """A constant tensor: shape, element type and location of the bytes.
 
     Equal weights have the same shape, element type and bytes; derived weights are equal if their derivations are.
-    `array()` and `raw()` return views if possible, which must not be written to.
+    `array()` and `raw()` return read-only views if possible.
     """
 
     __slots__ = ("_array", "_digest", "_raw", "derivation", "element", "file", "shape", "strings")
@@ -85,8 +85,8 @@ class Weight:
 
     @staticmethod
     def of(array: np.ndarray[Any, Any]) -> Weight:
-        """Returns a weight that holds `array`, which must not be changed afterwards. Strings are `str` or `bytes`
-        objects."""
+        """Returns a weight with the values of `array`; the array must not be changed afterwards. Strings are `str` or
+        `bytes` objects."""
         import numpy as np
 
         row = element_of_dtype(array.dtype)
@@ -118,7 +118,7 @@ class Weight:
 
     @property
     def elided(self) -> bool:
-        """True if the text from which this weight was parsed omitted the bytes."""
+        """True if the bytes were omitted in the parsed text of this weight."""
         given = (self._raw, self._array, self.file, self.strings, self.derivation)
         return all(source is None for source in given)
 

@@ -3,10 +3,10 @@
     #sym.dims<batch, 128, batch*seq + 1>
 
 The attribute is the encoding of a `tensor` type (`tensor<?x128xf32, #sym.dims<batch, 128>>`) and the layout of a
-`memref` type, for which it means a dense row-major buffer of those dims. A tensor of constant dims needs no attribute.
-The grammar of expressions is in `igniter.dialects.sym.expr`.
+`memref` type, with the meaning of a dense row-major buffer. A tensor of constant dims needs no attribute. The grammar
+of expressions is in `igniter.dialects.sym.expr`.
 
-Kernels and custom ops also have requirements, facts about symbols that a call checks before it computes any size from
+Kernels and custom ops also have requirements, facts about symbols, checked by a call before it computes any size from
 them: `requires [16*n == 64*(16*n floordiv 64) "the input cannot be reshaped" node 2]`.
 """
 
@@ -74,7 +74,7 @@ class DimsAttr(Data[tuple[Expr, ...]], MemRefLayoutAttr):
 
 
 class ParserTokens:
-    """Adapts an xDSL parser to the token stream that `parse_expr` reads."""
+    """An adapter from an xDSL parser to the token stream of `parse_expr`."""
 
     def __init__(self, parser: AttrParser):
         self._parser = parser
@@ -223,7 +223,7 @@ def print_checks(attr: ArrayAttr[CheckAttr] | None, printer: Printer) -> None:
 def verify_checks(
     attr: ArrayAttr[CheckAttr] | None, symbols: Iterable[str], results: Sequence[tuple[Attribute, Sequence[Expr]]]
 ) -> None:
-    """Checks that the last `results`, as element types and dims, are single i64 numbers, one for each check; raises
+    """Checks the last `results`, given as element types and dims: each check needs a single i64 number; raises
     `VerifyException` otherwise."""
     checks, known = checks_of(attr), frozenset(symbols)
     for check in checks:
@@ -269,7 +269,7 @@ def _print_lines(keyword: str, items: Sequence[Callable[[], None]], printer: Pri
 
 
 def verify_requirements(attr: ArrayAttr[RequirementAttr] | None, symbols: Iterable[str]) -> None:
-    """Checks that requirements name only `symbols`; raises `VerifyException` otherwise."""
+    """Checks the symbols in requirements against `symbols`; raises `VerifyException` for others."""
     known = frozenset(symbols)
     for requirement in requirements_of(attr):
         if free := sorted(requirement.symbols - known):
@@ -287,8 +287,8 @@ def tensor_of(element: Attribute, dims: Iterable[ExprLike]) -> TensorType[Attrib
 
 @lru_cache(maxsize=1 << 14)
 def _tensor(element: Attribute, dims: tuple[Expr, ...]) -> TensorType[Attribute]:
-    """Returns the cached type. A model has few distinct types, and creating one verifies it, which dominates the cost
-    of a value."""
+    """Returns the cached type. A model has few distinct types, and the verification of a new one dominates the cost of
+    a value."""
     shape = _static(dims)
     return TensorType(element, shape, DimsAttr(dims) if DYNAMIC in shape else NoneAttr())
 

@@ -1,6 +1,6 @@
 """The binding of a kernel's symbols to the dims of its inputs.
 
-A dim that is a single symbol binds it at its first occurrence and is compared at later ones. Any other dim is evaluated
+A single-symbol dim binds its symbol at its first occurrence and is compared at later ones. Any other dim is evaluated
 and compared once its symbols are bound. If exactly one symbol is unbound and the dim is `c*symbol + rest` with an
 integer `c`, the equation is solved for it (`past + seq`, with `seq` bound elsewhere, gives `past`).
 
@@ -51,7 +51,7 @@ Step: TypeAlias = Bind | Check | Solve
 
 @dataclass(frozen=True)
 class Binding:
-    """The steps, each after the steps that it depends on; `unsolved` lists the dims without a step."""
+    """The steps in dependence order; `unsolved` lists the dims without a step."""
 
     steps: tuple[Step, ...]
     bound: frozenset[str]
@@ -59,7 +59,7 @@ class Binding:
 
 
 def bind_symbols(inputs: Sequence[tuple[Sequence[Expr], bool]], known: Iterable[str] = ()) -> Binding:
-    """Returns the steps that bind the symbols of `inputs`; each input is its dims and True if it is always present.
+    """Returns the steps to bind the symbols of `inputs`; each input is its dims and True if it is always present.
 
     `known` are symbols bound beforehand. Constant dims need no step.
     """

@@ -16,13 +16,13 @@ def never_one(dim: Expr) -> bool:
 
 
 def must_agree(a: Expr, b: Expr) -> bool:
-    """True if two dims that broadcast with each other are equal in every valid run: neither is ever 1, or one is 1 only
-    if the other is, as with `s` and `min(s, 512)`."""
+    """True if two dims of a broadcast are equal in every valid run: neither is ever 1, or one is 1 only if the other
+    is, as with `s` and `min(s, 512)`."""
     return (never_one(a) and never_one(b)) or _caps(a, b) or _caps(b, a)
 
 
 def _caps(dim: Expr, capped: Expr) -> bool:
-    """True if `capped` is the minimum of `dim` and of bounds that are at least 2."""
+    """True if `capped` is the minimum of `dim` and of bounds of at least 2."""
     if len(capped.terms) != 1:
         return False
     monomial, factor = capped.terms[0]
@@ -33,19 +33,19 @@ def _caps(dim: Expr, capped: Expr) -> bool:
 
 
 def broadcast_pair(a: Expr, b: Expr) -> Expr | None:
-    """Returns the dim that two dims broadcast to; `None` if the result depends on which of them is 1."""
+    """Returns the broadcast of two dims; `None` if it depends on which of them is 1."""
     if a == b or b.constant == 1:
         return a
     if a.constant == 1:
         return b
     if must_agree(a, b):
         return min(a, b, key=lambda e: (e.constant is None, len(str(e)), str(e)))
-    # A dim that is never 1 decides: the other equals it, or is 1.
+    # A dim other than 1 decides: the other equals it, or is 1.
     return a if never_one(a) else b if never_one(b) else None
 
 
 def broadcast_dims(dims: list[Expr]) -> Expr | None:
-    """Returns the dim that several dims broadcast to; `None` if it is undetermined."""
+    """Returns the broadcast of several dims; `None` if it is undetermined."""
     result: Expr | None = Expr.of(1)
     for dim in dims:
         result = broadcast_pair(result, dim) if result is not None else None

@@ -1,4 +1,4 @@
-"""Names of input dims: placeholders that name nothing, and places: `x:0` is the first dim of the input `x`."""
+"""Names of input dims: placeholders without a name, and places: `x:0` is the first dim of the input `x`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _ANONYMOUS = re.compile(r"\s*(\?+|-1|[Nn]one|null|nan|unk|unk_*\d+|[Uu]nknown(_?
 
 
 def is_anonymous(word: str) -> bool:
-    """True for the placeholders that exporters write for an unknown dim. Equal placeholders do not imply equal dims, so
-    users refer to such a dim by its place."""
+    """True for the placeholders of exporters for an unknown dim. Equal placeholders do not imply equal dims, so users
+    refer to such a dim by its place."""
     return _ANONYMOUS.fullmatch(word) is not None
 
 

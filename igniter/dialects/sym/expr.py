@@ -145,9 +145,9 @@ class Expr:
 
     @property
     def is_small(self) -> bool:
-        """True if the expression is within the size limits for further arithmetic. Products of sums are expanded, which
-        doubles the terms with every factor of two terms; squares double the degree; quotients of quotients nest. Code
-        that creates dims must stop at these limits (`MAX_TERMS`, `MAX_TEXT`, `MAX_DEGREE`, `MAX_DEPTH`, `MAX_BITS`)."""
+        """True if the expression is within the size limits for further arithmetic. Products of sums are expanded, and
+        every factor of two terms doubles the terms; squares double the degree; quotients of quotients nest. Code that
+        creates dims must stop at these limits (`MAX_TERMS`, `MAX_TEXT`, `MAX_DEGREE`, `MAX_DEPTH`, `MAX_BITS`)."""
         if len(self.terms) > MAX_TERMS or self.depth > MAX_DEPTH:
             return False
         if any(len(m) > MAX_DEGREE or c.bit_length() > MAX_BITS for m, c in self.terms):
@@ -372,7 +372,7 @@ def maximum(*args: Expr) -> Expr:
 
 
 def symbols_of(exprs: Iterable[Expr]) -> frozenset[str]:
-    """Returns every symbol that occurs in `exprs`."""
+    """Returns the union of the symbols of `exprs`."""
     found: frozenset[str] = frozenset()
     for e in exprs:
         found |= e.symbols
@@ -440,7 +440,7 @@ def _any_nonneg(exprs: Iterable[Expr]) -> bool:
 
 
 def split_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Returns `(q, r)` with `a = q*b + r`; `q` holds the terms that `b` divides exactly."""
+    """Returns `(q, r)` with `a = q*b + r`; `q` holds the terms divisible by `b`."""
     if len(b.terms) != 1:
         return _split_by_sum(a, b) if b.terms else (ZERO, a)
     (divisor, scale), *_ = b.terms
@@ -458,7 +458,7 @@ def split_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr]:
                 quotient[tuple(left)] = c // scale
                 continue
         rest[monomial] = c
-    # A constant remainder is normalised to [0, b), so that (i + 9) floordiv 8 equals (i + 1) floordiv 8 + 1.
+    # A constant remainder is normalised to [0, b), so (i + 9) floordiv 8 equals (i + 1) floordiv 8 + 1.
     if not divisor and () in rest and scale > 0:
         whole, rest[()] = divmod(rest[()], scale)
         quotient[()] = quotient.get((), 0) + whole

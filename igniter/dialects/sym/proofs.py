@@ -1,4 +1,4 @@
-"""Proofs that an expression is never negative, from the ranges of axes and from facts.
+"""Proofs of non-negativity of expressions, from the ranges of axes and from facts.
 
 Sound and incomplete: a proven expression is never negative; an unproven one may still be non-negative.
 """
@@ -86,7 +86,7 @@ def _follows(e: Expr, ranges: Ranges, facts: Sequence[Expr], depth: int) -> bool
 
 
 def _factors(e: Expr, fact: Expr, ranges: Ranges) -> list[Expr]:
-    """Returns the factors under which a fact cancels a name in `e`, and 1."""
+    """Returns the factors with which a fact cancels a name in `e`, and 1."""
     found = [ONE] if fact.symbols & e.symbols else []
     for name in sorted(fact.symbols & e.symbols):
         inner, outer = fact.coefficient(name), e.coefficient(name)
@@ -98,8 +98,8 @@ def _factors(e: Expr, fact: Expr, ranges: Ranges) -> list[Expr]:
 
 
 def _with_indirect(ranges: Ranges, facts: Sequence[Expr]) -> Ranges:
-    """Returns `ranges` with the ranges that guards give to indirect operands: `_0 >= 0` and `9 - _0
-    >= 0` give 0 to 10."""
+    """Returns `ranges` extended by ranges of indirect operands, derived from guards: `_0 >= 0` and `9 - _0 >= 0` give 0
+    to 10."""
     names = {n for f in facts for n in f.symbols if INDIRECT.fullmatch(n)}
     axes = dict(ranges.axes)
     for name in sorted(names):
@@ -143,8 +143,8 @@ def _holds(e: Expr, ranges: Ranges, depth: int) -> bool:
 
 
 def _holds_on_average(e: Expr, call: Call, ranges: Ranges, depth: int) -> bool:
-    """Uses that a maximum of two arguments is at least their mean, and a minimum at most: |i - 2| is `max(i - 2, 2 -
-    i)`."""
+    """Proves `e >= 0` with the mean as a bound: a maximum of two arguments is at least their mean, a minimum at most:
+    |i - 2| is `max(i - 2, 2 - i)`."""
     if len(call.args) != 2 or any(call in monomial and monomial != (call,) for monomial, _ in e.terms):
         return False
     (coefficient,) = (c for monomial, c in e.terms if monomial == (call,))
@@ -153,8 +153,8 @@ def _holds_on_average(e: Expr, call: Call, ranges: Ranges, depth: int) -> bool:
 
 
 def _holds_in_fractions(e: Expr, ranges: Ranges, depth: int) -> bool:
-    """Uses that `e - c*(a floordiv n)` is an integer and at least `e - c*a/n`: it is not negative if n times this bound
-    exceeds -n. Thus `x - (x + 1) floordiv 2` is not negative if x is not."""
+    """Proves non-negativity by integrality: `e - c*(a floordiv n)` is an integer and at least `e - c*a/n`. It is not
+    negative if n times this bound exceeds -n. Thus `x - (x + 1) floordiv 2` is not negative if x is not."""
     for monomial, c in e.terms:
         quotient = monomial[0] if len(monomial) == 1 else None
         if c >= 0 or not isinstance(quotient, Call) or quotient.fn != "floordiv":
@@ -168,9 +168,9 @@ def _holds_in_fractions(e: Expr, ranges: Ranges, depth: int) -> bool:
 
 
 def _difference(e: Expr, call: Call) -> Expr | None:
-    """Returns an expression whose being >= 0 implies `e >= 0`, for `e` of the form `c*(a floordiv n) - c*(b floordiv n)
-    + constant`: the difference of the quotients is at least `(a - b) floordiv n`, which is at least `k` if `a - b >=
-    k*n`. None for other forms."""
+    """Returns a sufficient expression (if it is >= 0, so is `e`) for `e` of the form `c*(a floordiv n) - c*(b floordiv
+    n) + constant`: the difference of the quotients is at least `(a - b) floordiv n`, and this is at least `k` if `a - b
+    >= k*n`. None for other forms."""
     divisor = call.args[1].constant if call.fn == "floordiv" else None
     quotients: dict[int, Expr] = {}
     constant = 0
@@ -206,8 +206,8 @@ def _holds_at_end(e: Expr, ranges: Ranges, depth: int) -> bool:
 
 
 def _first_call(e: Expr) -> tuple[Call, int] | None:
-    """Returns a call in a term of `e`, with its coefficient; extrema only if they are a whole term, because their sign
-    must be that of a number."""
+    """Returns a call in a term of `e`, with its coefficient; extrema only if they are a whole term, because their
+    coefficient must be a number."""
     for monomial, c in e.terms:
         for atom in monomial:
             if isinstance(atom, Call) and (atom.fn in ("floordiv", "mod") or len(monomial) == 1):
@@ -216,7 +216,7 @@ def _first_call(e: Expr) -> tuple[Call, int] | None:
 
 
 def _multiples(e: Expr, call: Call) -> list[int]:
-    """Returns the coefficient of a quotient that is a term of its own, if the (constant) divisor divides it."""
+    """Returns the coefficient of a quotient in a term of its own, if the (constant) divisor divides it."""
     divisor = call.args[1].constant
     if call.fn != "floordiv" or not divisor:
         return []

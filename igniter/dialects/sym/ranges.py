@@ -14,7 +14,7 @@ class Ranges:
     """The known facts about names in an expression.
 
     `axes` maps a loop axis to `(first, end)`, `end` exclusive. If an axis takes any value, its extent is at least 1, so
-    the symbols whose product is that extent are positive.
+    the symbols whose product is the extent are positive.
     """
 
     axes: Mapping[str, tuple[Expr, Expr]]
@@ -35,8 +35,8 @@ NO_RANGES = Ranges({})
 def is_nonneg(e: Expr, ranges: Ranges = NO_RANGES) -> bool:
     """True if `e >= 0` is proven for every value of the axes in their ranges and every non-negative symbol.
 
-    Sound and incomplete. Each axis is replaced by the end of its range that minimises the expression. The rest is
-    non-negative if no coefficient is negative, with a symbol known to be positive written as `1 + something`.
+    Sound and incomplete. Each axis is replaced by the minimising end of its range. The rest is non-negative if no
+    coefficient is negative, with a symbol known to be positive written as `1 + something`.
     """
     return _is_nonneg(e, ranges, 4)
 
@@ -109,7 +109,7 @@ def _atom_nonneg(atom: Atom, ranges: Ranges, depth: int) -> bool:
 
 
 def simplify(e: Expr, ranges: Ranges) -> Expr:
-    """Returns `e` without the divisions and extrema that `ranges` decides: `(i*64 + j) floordiv 64` is `i` if `0 <= j <
+    """Returns `e` without the divisions and extrema decided by `ranges`: `(i*64 + j) floordiv 64` is `i` if `0 <= j <
     64`."""
     if not any(isinstance(a, Call) for m, _ in e.terms for a in m):
         return e

@@ -9,8 +9,7 @@ from igniter.dialects.sym.ranges import Ranges, simplify
 
 
 def dim_groups(a: Sequence[Expr], b: Sequence[Expr]) -> list[tuple[range, range]]:
-    """Returns the finest division of two lists of dims with the same product into runs that pair up with equal
-    products.
+    """Returns the finest division of two lists of dims with the same product into pairs of runs with equal products.
 
     `[b, s, 768]` and `[b, s, 12, 64]` give `b|s|768` against `b|s|12,64`. A run may be empty if its counterpart holds
     only ones.
@@ -36,7 +35,7 @@ def prefix_products(dims: Sequence[Expr]) -> list[Expr]:
 def reindex(subscripts: Sequence[Expr], dims: Sequence[Expr], to: Sequence[Expr], ranges: Ranges) -> list[Expr]:
     """Returns the subscripts in a tensor of dims `to` of the element at `subscripts` in the same tensor of `dims`.
 
-    Matching runs of dims are handled separately, so that a view that only joins dims needs no division.
+    Matching runs of dims are handled separately, so a view needs no division for joined dims.
     """
     result: list[Expr] = []
     for here, there in dim_groups(dims, to):
@@ -55,7 +54,7 @@ def reindex(subscripts: Sequence[Expr], dims: Sequence[Expr], to: Sequence[Expr]
 
 
 def solve(written: Expr, at: Expr, extents: Mapping[str, Expr]) -> dict[str, Expr] | None:
-    """Returns the values of the axes for which the subscript `written` equals `at`; None if it is not invertible.
+    """Returns the values of the axes with the subscript `written` equal to `at`; None if it is not invertible.
 
     `written` is an axis, or a mixed-radix sum of axes such as `i*64 + j` with `j` below 64.
     """

@@ -1,8 +1,8 @@
-"""Requirements of nodes on the dims of their operands: facts that a run has to check unless they are proven.
+"""Requirements of nodes on the dims of their operands: facts to be proven, or checked by a run.
 
-A Reshape to `[64, -1]` of `n` rows of 16 requires that 64 divides `16*n`; a Split requires that its sizes add up. If
-such a fact fails, ONNX Runtime reports an error. A kernel computes sizes, bounds and accesses from it, so the op around
-the kernel checks it first (`igniter.backends.ort.shapes`).
+A Reshape to `[64, -1]` of `n` rows of 16 requires 64 to divide `16*n`; a Split requires its sizes to add up. If such a
+fact fails, ONNX Runtime reports an error. A kernel computes sizes, bounds and accesses from it, so the op around the
+kernel checks it first (`igniter.backends.ort.shapes`).
 
     requirement ::= expr (== | <=) expr "text" (node number | node "name")?
 """
@@ -21,8 +21,7 @@ Relation = Literal["==", "<="]
 
 @dataclass(frozen=True)
 class Requirement:
-    """A fact `left == right` or `left <= right`; a value that overflows or a divisor that is not positive breaks it
-    too.
+    """A fact `left == right` or `left <= right`; overflow or a non-positive divisor breaks it too.
 
     `text` is the error message if it does not hold, as a clause about the node. `node` is the node with this
     requirement: its index among the nodes of a fusion region while kernels of equal regions may be shared, later its

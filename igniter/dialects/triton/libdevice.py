@@ -1,4 +1,4 @@
-"""Functions of CUDA's device library that kernels call: its symbols, and Triton's names for them.
+"""Functions of CUDA's device library for kernels: its symbols, and Triton's names for them.
 
 Each maps floats to floats of the same width; `igniter.backends.triton.interpreter` computes them with NumPy.
 """
@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, str] = {
     "math.trunc": "trunc",
     "arith.remf": "fmod",
 }
-"""The functions that compute ops, by the name of the op."""
+"""The functions for ops, by the name of the op."""
 
 PREFIX = "__nv_"
 

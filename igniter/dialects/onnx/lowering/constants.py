@@ -15,7 +15,7 @@ from igniter.dialects.sym.expr import Expr, linearize
 from igniter.errors import IgniterError
 
 TABLE_ELEMENTS = 16
-"""The maximum number of elements of a non-uniform constant inside a kernel, which becomes a chain of selects."""
+"""The maximum number of elements of a non-uniform constant inside a kernel (as a chain of selects)."""
 
 
 def is_inline(array: np.ndarray[Any, Any]) -> bool:
@@ -63,7 +63,7 @@ def _table(nest: Nest, numbers: list[Number], position: Expr, element: Attribute
 
 
 def _splat(array: np.ndarray[Any, Any]) -> Number | None:
-    """Returns the number that all elements equal bitwise; None if they differ (even in the sign of a zero)."""
+    """Returns the common number of all elements, compared bitwise; None if they differ (even in the sign of a zero)."""
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.size == 0:
         return None

@@ -1,8 +1,8 @@
-"""Scalars of a nest's body, with operators: `x / (x.abs() + 1)` appends the `arith` and `math` ops that compute it.
+"""Scalars of a nest's body, with operators: `x / (x.abs() + 1)` appends the corresponding `arith` and `math` ops.
 
-A `Scalar` knows the tensor element type that it comes from, so that `+`, `<` and `/` select the float, signed or
-unsigned op. A Python number takes the type of the scalar it is combined with. Arithmetic on 16-bit floats is in f32:
-operators widen their operands, and the nest narrows yielded values.
+A `Scalar` knows its tensor element type, so `+`, `<` and `/` select the float, signed or unsigned op. A Python number
+takes the type of the scalar it is combined with. Arithmetic on 16-bit floats is in f32: operators widen their operands,
+and the nest narrows yielded values.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Scalar:
     # -- float functions -----------------------------------------------------------------------------------------------
 
     def math(self, name: str) -> Scalar:
-        """Returns the unary float `math` op of that name: `x.math("tanh")`."""
+        """Returns the unary float `math` op called `name`: `x.math("tanh")`."""
         a = self.widened()
         if not a.is_float:
             raise ValueError(f"math.{name} takes a float, not {self.element}")
@@ -330,8 +330,8 @@ class Scalar:
         return self._append((arith.ExtUIOp if self.is_unsigned else arith.ExtSIOp)(self.value, target), element)
 
     def _float_to_int(self, element: Attribute) -> Scalar:
-        """Rounds towards zero. Values that overflow i32 (i64 for wide types), and NaN, give its least value; narrower
-        types keep the low bits of that. This is the behaviour of `cvttss2si`, and thus of ONNX Runtime."""
+        """Rounds towards zero. Values beyond i32 (i64 for wide types), and NaN, give its least value; narrower types
+        keep its low bits. This is the behaviour of `cvttss2si`, and thus of ONNX Runtime."""
         wide = int_bits(element) == 64 or (int_bits(element) == 32 and is_unsigned(element))
         through = i64 if wide else i32
         if is_unsigned(element) and int_bits(element) == 64:

@@ -5,8 +5,8 @@ vector (a word of each column) become floats in registers and the rows share the
 floats, a group at a time (`igniter/analysis/structured/made_panels.py`), and a product reads them. If the left factor
 may be rounded to eight bits, it is, and bytes are multiplied, for any number of rows.
 
-Words are four bytes of a column, so that one load brings 8 numbers of 4 bits for each lane. A number is masked in
-place, and the left factor is scaled down by the same power of two, which is exact:
+Words are four bytes of a column: one load brings 8 numbers of 4 bits for each lane. A number is masked in place, and
+the left factor is scaled down by the same power of two, which is exact:
 
     sum of x[k] * q[k] = sum of (x[k] * 2^-s) * (word & (15 << s))        s = 0, 4, 8, 12
 
@@ -61,9 +61,9 @@ HALF = 16
 
 
 STRETCH = 16
-"""The bytes of a stretch, which share the work for zero points and scales. A longer one is more code, and no faster."""
+"""The bytes of a stretch; they share the work for zero points and scales. A longer one is more code, and no faster."""
 CHAINS = 2
-"""The number of independent partial sums, which hide the latency of additions."""
+"""The number of independent partial sums, to hide the latency of additions."""
 
 
 def added(terms: Sequence[Scalar]) -> Scalar:
@@ -86,16 +86,15 @@ def unpacked(byte: Scalar, part: int, bits: int) -> Scalar:
 
 
 def in_place(word: Scalar, place: int, bits: int) -> Scalar:
-    """Returns the number at `place` of a word as an i32, times the power of two that `lowered`
-    removes from its factor."""
+    """Returns the number at `place` of a word as an i32, times the power of two removed from its
+    factor by `lowered`."""
     at = place * bits
     half = word.shift_right(HALF) if at >= HALF else word
     return (half & (((1 << bits) - 1) << at % HALF)).to(i32)
 
 
 def lowered(nest: Nest, value: Scalar, place: Expr, bits: int) -> Scalar:
-    """Returns the factor of the numbers at `place` of words, divided by the power of two by which
-    they are too large."""
+    """Returns the factor of the numbers at `place` of words, divided by their excess power of two."""
     shift = nest.index(mod(place, Expr.of(HALF // bits)) * bits).to(i32)
     return value * ((127 - shift).shift_left(23)).bits(f32)
 
@@ -136,7 +135,7 @@ class Blocks:
 
     @property
     def stretch(self) -> int:
-        """The numbers of a block that are summed before zero points and scales are applied."""
+        """The numbers of a block summed before zero points and scales are applied."""
         return gcd(self.blob, STRETCH) * self.parts
 
     @property

@@ -72,7 +72,7 @@ def _matmul_reason(op: OnnxOp) -> str | None:
 
 
 def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    """Returns a reason for formats with a kernel in ONNX Runtime, which multiplies other formats number by number."""
+    """Returns a reason for formats with a kernel in ONNX Runtime; it multiplies other formats number by number."""
     shape, rows = Blocks.of(op), estimate(product(operand_dims(op, 0)[:-1]))
     if constant_weight(op.operands[1]) is None:
         return "its weights are computed, and not in panels"
@@ -93,7 +93,7 @@ def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
 
 
 def _matmul_panels(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """Returns byte weights, and all scales and zero points that are matrices."""
+    """Returns byte weights, and the scales and zero points with two dims."""
     found: dict[int, tuple[int, ...]] = {} if Blocks.of(op).are_words else {1: (0, 1, 2)}
     for index in (2, 3):
         if operand(op, index) is not None and len(operand_dims(op, index)) == 2:

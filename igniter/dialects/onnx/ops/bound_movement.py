@@ -28,7 +28,7 @@ def _infer_expand(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _expand_requires(op: OnnxOp) -> list[Requirement]:
-    """Requires that every dim is 1 or that of the result."""
+    """Requires every dim to be 1 or the result's dim."""
     before, after = operand_dims(op, 0), dims_of(op.results[0].type)
     pairs = zip(reversed(before), reversed(after), strict=False)
     return [equal((d - 1) * (d - r), 0, "its shape does not broadcast") for d, r in pairs if ONE != d != r]
@@ -58,7 +58,7 @@ SPECS: list[OpSpec] = [
         requires=_expand_requires,
         kind="movement",
     ),
-    # Every run checks that the number of elements is unchanged.
+    # Every run checks the number of elements.
     OpSpec(
         f"{BOUND_DOMAIN}.Reshape",
         infer_reshape,

@@ -1,8 +1,8 @@
 """Reductions over axes known only at run time (docs/values.md).
 
 The carrier has the outer extents o of the axes, then the inner ones r, then the dims of the result with reduced axes
-dropped. Axis k of d elements is read at i + j, i below o and j below r, one of which is 1: the requirement o + r = d +
-1, which also keeps the read in bounds.
+dropped. Axis k of d elements is read at i + j, i below o and j below r, and o or r is 1. The requirement o + r = d + 1
+states this, and keeps the read in bounds.
 """
 
 from __future__ import annotations

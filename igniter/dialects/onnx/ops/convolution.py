@@ -2,9 +2,9 @@
 
 A convolution with windows of one element and stride one is a contraction: the weight of each group times a matrix of
 channels and places, for the micro-kernels. Between two transpositions it is a linear layer with a packed weight. Any
-other convolution is a nest over the results that folds channels and window; reads of the padding are guarded. ONNX
-Runtime's own convolutions, on blocks of channels, are faster than these nests, so the default pipeline leaves them to
-it.
+other convolution is a nest over the results with a fold over channels and window; reads of the padding are guarded.
+ONNX Runtime's own convolutions, on blocks of channels, are faster than these nests, so the default pipeline leaves them
+to it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SLOW = "ONNX Runtime convolves blocks of channels, which is faster"
 
 SMALL_GROUPS = (2, 4, 8)
-"""The sizes of groups that fit a vector several times, without remainder."""
+"""The sizes of groups with several whole groups in a vector."""
 
 Factor = Callable[[Nest, list[Expr], list[Expr]], Scalar]
 """A function that returns one term of a sum, given the subscripts in the weight and the matching ones in the image."""
@@ -45,7 +45,7 @@ Factor = Callable[[Nest, list[Expr], list[Expr]], Scalar]
 
 
 def kernel_dims(op: OnnxOp, weight: Dims) -> Dims:
-    """Returns the spatial dims of a window: those of the attribute, which must equal the weight's, or the weight's."""
+    """Returns the spatial dims of a window: those of the attribute (they must equal the weight's), or the weight's."""
     given = op.attr("kernel_shape")
     return tuple(Expr.of(int(k)) for k in given) if given else weight[2:]
 
@@ -100,8 +100,8 @@ def window_reason(op: OnnxOp) -> str | None:
 
 
 def phases_of(op: OnnxOp) -> tuple[int, ...]:
-    """Returns the outer part of the channels of a result that become places (`form-subpixel-convolutions`); empty
-    without a mark."""
+    """Returns the outer part of a result's channels, which becomes places (`form-subpixel-convolutions`); empty without
+    a mark."""
     return tuple(int(k) for k in op.attr(PHASES_ATTRIBUTE) or ())
 
 
@@ -118,7 +118,7 @@ def _windowed(ctx: Lowering) -> SSAValue:
 
 def window_sums(ctx: Lowering, factor: Factor, element: Attribute | None = None) -> SSAValue:
     """Returns the sums of `factor(nest, tap, place)` over the window of each result: `tap` is an element of the weight,
-    `place` the matching one of the image, which may be out of bounds."""
+    `place` the matching one of the image, possibly out of bounds."""
     slides, weight, group, out = slides_of(ctx.op), ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
     phases = phases_of(ctx.op)
     size, depth = weight[0] // (group * prod(phases)), weight[1]
@@ -147,8 +147,8 @@ def window_sums(ctx: Lowering, factor: Factor, element: Attribute | None = None)
 
 
 def _in_padded_groups(ctx: Lowering, lanes: int) -> SSAValue:
-    """Returns the sums over windows, with each group padded with zero results to `lanes`, so that a vector has several
-    whole groups; the padding is dropped afterwards."""
+    """Returns the sums over windows, with each group padded with zero results to `lanes`, for several whole groups in a
+    vector; the padding is dropped afterwards."""
     x, weight, group, out = ctx.required(0), ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
     size, depth, slides = (weight[0] // group).constant or 1, weight[1], slides_of(ctx.op)
     weights, wide = _padded_weight(ctx, lanes), Expr.of(lanes)
@@ -276,7 +276,7 @@ def _causal_reason(op: OnnxOp) -> str | None:
 
 
 def _causal(ctx: Lowering) -> list[SSAValue | None]:
-    """Computes causal windows: each result sees the window that ends at it, preceded by the state, or by 0."""
+    """Computes causal windows: each result sees the window up to it, preceded by the state, or by 0."""
     x, w, bias, past = ctx.required(0), ctx.required(1), ctx.input(2), ctx.input(3)
     dims, taps, dilation = ctx.dims(0), ctx.dims(1)[2], int(ctx.attr("dilation", 1))
     before = (taps - 1) * dilation
@@ -313,7 +313,7 @@ def conv_macs(op: OnnxOp) -> Expr:
 
 def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     """Returns the weight if the channels of the image are its last dim in memory: steps of the window with their
-    channels are then the depth, and output channels the columns. Otherwise places are the columns, which are contiguous
+    channels are then the depth, and output channels the columns. Otherwise places are the columns; they are contiguous
     already."""
     rank = len(operand_dims(op, 1))
     in_tiles = tiling_of(op) is not None
@@ -348,7 +348,7 @@ def has_small_groups(op: OnnxOp) -> bool:
 
 def padded_lanes(op: OnnxOp) -> int | None:
     """Returns the lanes of a zero-padded group of three, five, six or seven results: four or eight. Only for float
-    convolutions with channels last whose groups read at most that number of channels; None for others."""
+    convolutions with channels last with at most `lanes` input channels per group; None for others."""
     group, (channels, depth) = int(op.attr("group", 1)), (d.constant for d in operand_dims(op, 1)[:2])
     if group == 1 or channels is None or depth is None or op.op_type not in ("Conv", "FusedConv"):
         return None

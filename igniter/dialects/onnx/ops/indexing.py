@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def from_front(nest: Nest, index: Scalar, dim: Expr) -> Scalar:
-    """Returns `index` as an i64 that counts from the front."""
+    """Returns `index` as an i64, counted from the front."""
     wide = index.to(i64)
     if index.is_unsigned:
         return wide
@@ -123,7 +123,7 @@ def lower_gather_elements(ctx: Lowering) -> list[SSAValue]:
 
 
 def gather_elements_requires(op: OnnxOp) -> list[Requirement]:
-    """Requires that the indices fit into the data along all other axes."""
+    """Requires indices no longer than the data along all other axes."""
     dims, shape = operand_dims(op, 0), operand_dims(op, 1)
     axis = normal_axis(op.attr("axis", 0), len(dims))
     text = "its indices have more elements than the data along an axis"

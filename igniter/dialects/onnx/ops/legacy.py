@@ -1,4 +1,4 @@
-"""Former ONNX ops of the first converters, which ONNX Runtime still runs in models before opset 10."""
+"""Former ONNX ops of the first converters; ONNX Runtime still runs them in models before opset 10."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def _like_input(element: Attribute | None = None) -> Callable[[InferContext], li
 
 
 def _per_feature(nest: Nest, table: SSAValue, size: int, at: Sequence[Expr]) -> Scalar:
-    """The number of a list that belongs to a feature: one for all, or one each."""
+    """Reads the number of a list for a feature: one for all, or one each."""
     return nest.read(table, [0 if size == 1 else at[-1]])
 
 
@@ -63,9 +63,10 @@ def lower_scaler(ctx: Lowering) -> list[SSAValue]:
 
 
 def lower_normalizer(ctx: Lowering) -> list[SSAValue]:
-    """By the sum of absolute values, the root of the sum of squares, or the greatest value; a row of zeros stays.
+    """Divides by the sum of absolute values, the root of the sum of squares, or the greatest value; a row of zeros is
+    unchanged.
 
-    NaN is never the greatest value: a row of nothing else is divided by the least number.
+    NaN is never the greatest value: a row of NaN only is divided by the least number.
     """
     norm, dims = text(ctx.op, "norm", "MAX"), ctx.dims(0)
     last = len(dims) - 1
@@ -130,12 +131,12 @@ def infer_vectorizer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _table(dims: Dims) -> tuple[Expr, Expr]:
-    """Rows and features: a vector is one row, and behind the first dim all are features."""
+    """Returns rows and features: a vector is one row, and all dims after the first are features."""
     return (Expr.of(1), dims[0]) if len(dims) == 1 else (dims[0], product(dims[1:]))
 
 
 def lower_vectorizer(ctx: Lowering) -> list[SSAValue]:
-    """Of each input as many features as it should have; ones that it lacks are 0, as in ONNX Runtime."""
+    """Takes the declared number of features of each input; missing ones are 0, as in ONNX Runtime."""
     tables = [_table(ctx.dims(k)) for k in range(len(ctx.inputs))]
     views = [ctx.view(ctx.required(k), table) for k, table in enumerate(tables)]
     starts = list(accumulate(_widths(ctx.op), initial=0))
@@ -210,7 +211,7 @@ def lower_one_hot(ctx: Lowering) -> list[SSAValue]:
 
 
 def _check_categories(ctx: Lowering, cats: SSAValue) -> None:
-    """Has a run end with an error where a value is in no category."""
+    """Makes a run end with an error if a value is in no category."""
     values, dims = ctx.required(0), ctx.dims(0)
 
     def hit(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
@@ -235,7 +236,7 @@ def _one_hot_reason(op: OnnxOp) -> str | None:
 
 
 def _encoder(op: OnnxOp) -> tuple[Array, Array, Any] | str:
-    """Keys, values and the default; why not, where texts are among them."""
+    """Returns keys, values and the default; or the reason for a fallback if there are texts among them."""
     found: list[Array] = []
     for what in ("keys", "values"):
         tensor = op.attr(f"{what}_tensor")
@@ -260,8 +261,8 @@ def _encoder(op: OnnxOp) -> tuple[Array, Array, Any] | str:
 
 
 def _encoder_tables(op: OnnxOp) -> Mapping[str, Array]:
-    """Keys in order, each once (the first of equal ones counts), with their values; a key that is NaN is apart, and
-    is none before version 4."""
+    """Returns the sorted keys, each once (the first of equal ones counts), with their values; a NaN key is handled
+    separately, and is not a key before version 4."""
     found = _encoder(op)
     assert not isinstance(found, str)
     keys, values, _ = found
@@ -281,7 +282,7 @@ def infer_encoder(ctx: InferContext) -> list[TensorInfo]:
 
 
 def lower_encoder(ctx: Lowering) -> list[SSAValue]:
-    """A binary search for every element."""
+    """Lowers to a binary search for every element."""
     found = _encoder(ctx.op)
     assert not isinstance(found, str)
     keys, values, default = found

@@ -1,4 +1,4 @@
-"""Ops that only move elements: views, permutations and copies. Slices and joins are in `windows.py`, reads with indices
+"""Ops of pure data movement: views, permutations and copies. Slices and joins are in `windows.py`, reads with indices
 in `indexing.py`.
 """
 
@@ -66,7 +66,7 @@ def infer_reshape(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _quotient(dims: Sequence[Expr], divisors: Sequence[Expr]) -> Expr:
-    """Returns the product of `dims` over that of `divisors`, after cancelling common factors."""
+    """Returns the quotient of the products of `dims` and `divisors`, after cancelling common factors."""
     left: list[Expr] = list(dims)
     right: list[Expr] = []
     for d in divisors:
@@ -93,7 +93,7 @@ def infer_squeeze(ctx: InferContext) -> list[TensorInfo]:
         return unknown_rank(ctx)
     if not axes:  # ONNX Runtime treats an empty list as absent
         if any(d.constant is None for d in dims):
-            # The rank depends on which symbols are 1.
+            # The rank depends on the symbols: a dim of 1 is dropped.
             return unknown_rank(ctx)
         dropped = {k for k, d in enumerate(dims) if d == ONE}
     else:
@@ -119,7 +119,7 @@ def lower_view(ctx: Lowering) -> list[SSAValue]:
 
 
 def reshape_requires(op: OnnxOp) -> list[Requirement]:
-    """Requires an equal number of elements, a whole number for -1, and that a computed 0 is the size of its dim."""
+    """Requires an equal number of elements, a whole number for -1, and for a computed 0 the size of its dim."""
     before, after = operand_dims(op, 0), dims_of(op.results[0].type)
     text = "the input cannot be reshaped to the requested shape"
     found = [equal(product(before), product(after), text)]
@@ -196,7 +196,7 @@ def expand_reason(op: OnnxOp) -> str | None:
 
 
 def expand_requires(op: OnnxOp) -> list[Requirement]:
-    """Requires that a requested dim is that of the result, or 1."""
+    """Requires a requested dim to be the result's, or 1."""
     after = dims_of(op.results[0].type)
     asked = (known(op, 1) or ())[::-1]
     return [one_or(a, r, "its shape does not broadcast") for a, r in zip(asked, after[::-1], strict=False)]
@@ -255,7 +255,7 @@ def lower_depth_to_space(ctx: Lowering) -> list[SSAValue]:
     nest = ctx.nest()
     b, d, y, dy, z, dz = axes = nest.axes([n, depth, h, block, w, block])
     value = nest.read(x, [b, dy, dz, d, y, z] if mode == "DCR" else [b, d, dy, dz, y, z])
-    # A place and the offset in its block are separate dims, so that later nests can have axes for both.
+    # A place and the offset in its block are separate dims: later nests can have axes for both.
     apart = tensor_of(ctx.out_element(), [n, depth, h, Expr.of(block), w, Expr.of(block)])
     (made,) = nest.finish(("none", value, axes, apart))
     return [ctx.view(made, ctx.out_dims())]
@@ -282,7 +282,7 @@ def lower_space_to_depth(ctx: Lowering) -> list[SSAValue]:
     b, dy, dz, d, y, z = nest.axes([n, block, block, c, h, w])
     value = nest.read(x, [b, d, y * block + dy, z * block + dz])
     place = dy * block + dz
-    # Since opset 26 the mode determines which of place and depth is the faster index.
+    # Since opset 26 the mode selects the faster index, place or depth.
     channel = d * (block * block) + place if ctx.attr("mode", "DCR") == "CRD" else place * c + d
     return list(nest.finish(("none", value, [b, channel, y, z], ctx.output_type())))
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _sequence_axes(op: OnnxOp) -> tuple[int, int]:
-    """Returns the axis of time and that of the batch."""
+    """Returns the time axis and the batch axis."""
     return int(op.attr("time_axis", 0)), int(op.attr("batch_axis", 1))
 
 

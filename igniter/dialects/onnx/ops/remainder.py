@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
 QUOTIENT_BITS = 28
 _STEPS: dict[Attribute, int] = {f16: 2, bf16: 10, f32: 10}
-"""The number of steps of `QUOTIENT_BITS` bits that cover the greatest quotient of two numbers of a type."""
+"""The number of steps of `QUOTIENT_BITS` bits to cover the greatest quotient of two numbers of a type."""
 
 
 def float_remainder(ctx: Lowering) -> SSAValue:
-    """Returns the remainder of the operands with the sign of the dividend, or, without `fmod`, with that of the
-    divisor."""
+    """Returns the remainder of the operands with the sign of the dividend, or, without `fmod`, of the divisor."""
     truncated = bool(ctx.attr("fmod", 0))
 
     def signed(rest: Scalar, y: Scalar) -> Scalar:
@@ -43,9 +42,9 @@ def _floored(rest: Scalar, y: Scalar) -> Scalar:
 def _narrow(x: Scalar, y: Scalar, steps: int) -> Scalar:
     """Computes the remainder of numbers with at most 24 bits: divisions by `y` times descending powers of 2, in f64.
 
-    A step's quotient has at most 29 bits, and `y` has 24: their product is exact, and so is its difference from a rest
-    that is a multiple of the unit of `y`, below 2^53 units. A quotient rounded up to an integer is one too large, and
-    is corrected.
+    A step's quotient has at most 29 bits, and `y` has 24: their product is exact, and so is its difference from the
+    rest, a multiple of the unit of `y` below 2^53 units. A quotient rounded up to an integer is one too large, and is
+    corrected.
     """
     rest, size = x.to(f64).abs(), y.to(f64).abs()
     for k in reversed(range(steps)):
@@ -65,7 +64,7 @@ LEAST = 1075
 SHIFT = 10
 """The spare bits of a 53-bit significand in an i64."""
 ROUNDS = 205
-"""The number of shifts that cover the distance of any two exponents."""
+"""The number of shifts for the greatest distance of two exponents."""
 DOWN = 200
 
 

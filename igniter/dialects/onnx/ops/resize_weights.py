@@ -1,4 +1,4 @@
-"""The elements that an interpolation along one axis reads, and their weights, as two small tensors.
+"""The elements and weights of an interpolation along one axis, as two small tensors.
 
 Both have a row for every place of the result. Places outside the axis are clamped to its ends, as in ONNX Runtime; with
 `excluded` they have weight 0, and the other weights are scaled to sum to 1.
@@ -85,8 +85,7 @@ def cubic(x: Scalar, a: float) -> Scalar:
 
 
 def taps_of(scale: np.float32, reach: float) -> int:
-    """Returns the number of elements read by an antialiasing filter that reaches `reach` elements
-    on an upscaled axis."""
+    """Returns the number of elements read by an antialiasing filter, given its reach on an upscaled axis."""
     return math.ceil(2 * reach * max(1.0, 1.0 / float(scale))) + 1
 
 
@@ -131,7 +130,7 @@ def _windowed(
     times NaN is NaN.
 
     With `excluded`, taps outside have no effect. Otherwise their weight is added to that of the first or the last
-    element, which is multiplied once: products with weights of both signs would turn an infinity into NaN.
+    element, multiplied once: products with weights of both signs would turn an infinity into NaN.
     """
     last, new = axis.factor.old - 1, axis.factor.new
 
@@ -168,7 +167,7 @@ def _windowed(
 def _tabulated(
     ctx: Lowering, axis: Axis, count: int | Expr, place: Any, weight: Any, excluded: bool, scaled: bool
 ) -> Taps:
-    """Returns tables of places that may lie outside, and weights that may need scaling to sum to 1."""
+    """Returns tables of places, possibly outside, and weights, possibly in need of scaling to sum to 1."""
     size = axis.factor.old
 
     def clamped(nest: Nest, at: Sequence[Expr]) -> Scalar:

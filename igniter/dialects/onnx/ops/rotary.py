@@ -1,7 +1,7 @@
 """Rotary position embeddings of ONNX and of ONNX Runtime: pairs of features of a head rotated by an angle per position.
 
-The two features of a pair are an axis of extent 2. Feature `p` becomes `x[p]*cos ± x[1 - p]*sin`, so that one nest
-computes both, and vectors run along the other features.
+The two features of a pair are an axis of extent 2. Feature `p` becomes `x[p]*cos ± x[1 - p]*sin`, so one nest computes
+both, and vectors run along the other features.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 Angle = Callable[[Nest, Expr, Expr, Expr], tuple[Scalar, Scalar]]
-"""A function that returns the cosine and sine for pair `d` at position `s` of batch element `b`."""
+"""A function from pair `d`, position `s` and batch element `b` to cosine and sine."""
 
 
 def rotated(
@@ -77,8 +77,8 @@ def _with_rest(ctx: Lowering, turned: SSAValue, x: Heads, part: str) -> SSAValue
 
 
 def angle_at(cos: SSAValue, sin: SSAValue, position: Callable[[Nest, Expr, Expr], Scalar | Expr]) -> Angle:
-    """Returns the angles from tables with a row per position; 0 for a position without a row, which ONNX Runtime
-    rejects."""
+    """Returns the angles from tables with a row per position; 0 for a position without a row (an error in ONNX
+    Runtime)."""
 
     def angle(nest: Nest, b: Expr, s: Expr, d: Expr) -> tuple[Scalar, Scalar]:
         row = position(nest, b, s)
@@ -169,7 +169,7 @@ def _lower(ctx: Lowering) -> list[SSAValue]:
     x = Heads(ctx.required(0), dims[1] if len(dims) == 3 else dims[2], size, joined=len(dims) == 3)
     positions, tables = ctx.input(where), (ctx.required(cos), ctx.required(sin))
     if positions is not None:
-        # A single position is that of the first element of the sequence.
+        # A single position belongs to the first element of the sequence.
         behind = x.length - 1 if len(dims_of(positions.type)) == 1 else 0
         text = "position_ids are out of the range of the cosines"
         ctx.check_indices(positions, dims_of(tables[0].type)[0] - behind, text, negative=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.weights import Weight
 
 INFINITE = 1 << 30
-"""The least magnitude of starts and ends that mean "to the end": no dim is as large."""
+"""The least magnitude of starts and ends with the meaning "to the end": no dim is as large."""
 
 
 # -- the node ---------------------------------------------------------------------------------------------------------
@@ -98,8 +98,8 @@ def normal_axis(axis: int, rank: int) -> int:
 
 
 def attr_or_input(op: OnnxOp, name: str, values: Dims | None) -> Dims | None:
-    """Returns a parameter that is an attribute in old opsets and an operand in new ones; `values` are the known
-    elements of the operand."""
+    """Returns a parameter, an attribute in old opsets and an operand in new ones; `values` are the known elements of
+    the operand."""
     given = op.attributes.get(name)
     return values if given is None else tuple(Expr.of(int(v)) for v in op.attr(name))
 
@@ -113,7 +113,7 @@ def tidy(e: Expr) -> Expr:
 
 
 def counted(distance: Expr, step: int) -> Expr:
-    """Returns the number of steps of `step` that begin before `distance`; 0 if it is negative."""
+    """Returns the number of steps of `step` beginning before `distance`; 0 if it is negative."""
     return tidy(maximum(ZERO, floordiv(distance + (step - 1), Expr.of(step))))
 
 
@@ -133,7 +133,7 @@ def broadcast(ctx: InferContext, shapes: Sequence[Dims], hint: str) -> Dims:
             known = others[0] if ctx.optimistic else broadcast_dims(others)
             found.append(known or ctx.fresh(f"{hint}_{position + rank}"))
         else:
-            # A symbol beside an integer above 1 is that integer or 1: the result is the integer.
+            # A symbol beside an integer above 1 is the same integer or 1: the result is the integer.
             for dim in others if sizes and ctx.optimistic else ():
                 ctx.equate(sizes[0], dim)
             found.append((sizes or others or [ONE])[0])
@@ -155,8 +155,8 @@ def is_never_negative(e: Expr) -> bool:
 
 
 def same_count(a: Dims, b: Dims) -> bool:
-    """True if two lists of dims hold the same number of elements: as polynomials, or because a dim of `b` is the
-    quotient that makes them equal."""
+    """True if two lists of dims hold the same number of elements: as polynomials, or because a dim of `b` is defined as
+    the quotient."""
     total, other = product(a), product(b)
     if total == other:
         return True
@@ -189,7 +189,7 @@ def tensors_reason(op: OnnxOp) -> str | None:
 
 
 def legal(*checks: Callable[[OnnxOp], str | None]) -> LegalRule:
-    """Returns the rule that checks for tensors supported in kernels, then all of `checks`."""
+    """Returns a rule: the tensors must be supported in kernels, and all of `checks` must pass."""
 
     def rule(op: OnnxOp) -> str | None:
         reason = tensors_reason(op)
@@ -202,7 +202,7 @@ def legal(*checks: Callable[[OnnxOp], str | None]) -> LegalRule:
 
 
 def needs_values(index: int, what: str) -> Callable[[OnnxOp], str | None]:
-    """Returns the check that an integer operand, if present, is known at compile time."""
+    """Returns the check of an integer operand: if present, it must be known at compile time."""
 
     def check(op: OnnxOp) -> str | None:
         if operand(op, index) is None or known(op, index) is not None:
@@ -218,5 +218,5 @@ def infos(element: Attribute, *shapes: Sequence[Any] | None) -> list[TensorInfo]
 
 
 def unknown_rank(ctx: InferContext) -> list[TensorInfo]:
-    """Returns the result of a shape rule that only knows the element type, that of the first operand."""
+    """Returns the result of a shape rule with unknown rank and the element type of the first operand."""
     return infos(element_type(ctx), None)

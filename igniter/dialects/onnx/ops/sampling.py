@@ -11,8 +11,8 @@ A deformable convolution does the same for each element of a window, followed by
     result  [n, o, y, x]                patches * weight                          a contraction
 
 If one of the four elements around a place is in the image, all four are in the padded image, so reads need no bounds
-checks. If none is, ONNX Runtime multiplies the first element of the image by 0, giving NaN if that is not finite; here
-the result is 0, as in ONNX's own evaluator.
+checks. If none is, ONNX Runtime multiplies the first element of the image by 0, giving NaN if the element is not
+finite; here the result is 0, as in ONNX's own evaluator.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _grid_sample(ctx: Lowering) -> list[SSAValue]:
     }
 
     def coordinate(nest: Nest, at: Point) -> Scalar:
-        # The last coordinate of a grid is that of the first axis.
+        # The last coordinate of a grid belongs to the first axis.
         share = nest.read(grid, [*at[:-1], rank - 1 - at[-1]]).to(wide) + 1
         size = nest.index(sizes[0])
         for k in range(1, rank):
@@ -246,7 +246,7 @@ def _affine_grid(ctx: Lowering) -> list[SSAValue]:
 # -- DeformConv -------------------------------------------------------------------------------------------------------
 
 FEW = 8
-"""The minimum channels and results of a group that fills vectors, unless several groups share a vector."""
+"""The minimum channels and results of a group to fill vectors, unless several groups share a vector."""
 
 
 def _infer_deform(ctx: InferContext) -> list[TensorInfo]:
@@ -304,7 +304,7 @@ def _deform_conv(ctx: Lowering) -> list[SSAValue]:
 
 def _patches(ctx: Lowering, parts: int) -> SSAValue:
     """Returns the inputs of each window, `[batch, y, x, part, element of the window, block, channel]`: the channels in
-    `parts`, each in blocks that belong to one offset group."""
+    `parts`, each in blocks of one offset group."""
     mask, element, image = ctx.input(4), ctx.wide_element(), _rimmed(ctx)
     out, (rows, columns), groups = ctx.out_dims(), ctx.dims(1)[2:], int(ctx.attr("offset_group", 1))
     count = lcm(parts, groups)

@@ -1,8 +1,8 @@
 """Ops that write at indices from another tensor: Scatter, ScatterElements, ScatterND, TensorScatter, MaxUnpool.
 
-Updates are applied in row-major order: of several to one element the last one wins, or they are combined in that order,
-each result rounded to the elements' type. Negative indices count from the end. An out-of-bounds update is skipped; an
-index out of range ends the run with an error.
+Updates are applied in row-major order: of several to one element the last one wins, or they are combined in order, each
+result rounded to the elements' type. Negative indices count from the end. An out-of-bounds update is skipped; an index
+out of range ends the run with an error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
 def counted_from_front(p: Procedure, index: Scalar, dim: Expr) -> Scalar:
-    """Returns an index as an i64 that counts from the front."""
+    """Returns an index as an i64, counted from the front."""
     wide = index.to(i64)
     return wide if index.is_unsigned else (wide < 0).select(wide + p.index(dim), wide)
 
@@ -184,7 +184,7 @@ def lower_tensor_scatter(ctx: Lowering) -> list[SSAValue]:
 
 
 _ANY = 1 << 62
-"""The room for write indices that wrap around: larger than any index."""
+"""The room for write indices with wraparound: larger than any index."""
 
 
 def tensor_scatter_requires(op: OnnxOp) -> list[Requirement]:
@@ -223,7 +223,7 @@ def infer_max_unpool(ctx: InferContext) -> list[TensorInfo]:
 
 
 def unpooled_dims(op: OnnxOp, dims: Sequence[Expr]) -> list[Expr]:
-    """Returns the least dims that pooling reduces to `dims`."""
+    """Returns the least dims reduced to `dims` by pooling."""
     spatial = len(dims) - 2
     kernel = op.attr("kernel_shape")
     strides = op.attr("strides") or [1] * spatial
@@ -262,8 +262,8 @@ def max_unpool_reason(op: OnnxOp) -> str | None:
 
 
 def max_unpool_requires(op: OnnxOp) -> list[Requirement]:
-    """Requires that the pooled tensor had places, even without an image. A given shape must be at least the inferred
-    one; ONNX Runtime's indices refer to the given shape."""
+    """Requires places in the pooled tensor, even without an image. A given shape must be at least the inferred one;
+    ONNX Runtime's indices refer to the given shape."""
     dims = operand_dims(op, 0)
     least = unpooled_dims(op, dims)
     if operand(op, 2) is None:

@@ -1,7 +1,7 @@
 """Ops with data-dependent result sizes: NonZero, Compress, NonMaxSuppression (docs/values.md).
 
 ONNX nodes or a counting node count the results first; the carrier holds the count, and the bound node fills a result of
-that size. It never stores out of bounds, whatever it finds.
+this size. It never stores out of bounds, whatever it finds.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ def _compressed(op: OnnxOp) -> Expr:
 
 
 def _compress_requires(op: OnnxOp) -> list[Requirement]:
-    """Requires a condition that is not too long. A shorter one is valid; with constant sizes, excess elements are
-    ignored."""
+    """Limits the length of the condition. A shorter one is valid; with constant sizes, excess elements are ignored."""
     places, given = _compressed(op), operand_dims(op, 1)[0]
     if places.constant is not None and given.constant is not None:
         return []
@@ -148,8 +147,8 @@ def _overlaps(one: Sequence[Scalar], other: Sequence[Scalar], threshold: Scalar)
 
 
 def _suppress(ctx: Lowering, p: Procedure, keep: Callable[[Expr, Expr, Scalar], None]) -> None:
-    """Calls `keep` for every selected box: in the order of scores, ties in the order of boxes, each box that overlaps
-    no earlier selected one."""
+    """Calls `keep` for every selected box: in the order of scores, ties in the order of boxes, each box without overlap
+    with an earlier selected one."""
     given = [ctx.input(k) for k in range(5)]
     buffers = iter(p.buffers)
     boxes, scores, limits, overlap, least = (next(buffers) if v is not None else None for v in given)

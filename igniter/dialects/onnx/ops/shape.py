@@ -1,4 +1,4 @@
-"""Ops that create tensors from shapes and numbers: Shape, Size, ConstantOfShape, Range, EyeLike."""
+"""Ops to create tensors from shapes and numbers: Shape, Size, ConstantOfShape, Range, EyeLike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transposed convolutions: ConvTranspose, and Col2Im, which sums overlapping windows.
+"""Transposed convolutions: ConvTranspose, and Col2Im, a sum of overlapping windows.
 
 An element of a window contributes to a place of the result if their distance is a multiple of the stride. With stride
 `s`, places are divided into `s` phases: all places of a phase use the same elements of the window, and neighbours in a
@@ -65,12 +65,12 @@ class Spread:
 
     @property
     def taps(self) -> Expr:
-        """The number of elements of the window that contribute to one place."""
+        """The number of window elements for one place."""
         return self.kernel.ceildiv(self.phases)
 
     def source(self, place: Expr, phase: Expr, tap: Expr) -> tuple[Expr, Expr, list[Expr]]:
-        """Returns, for place `place*phases + phase`: the element of the input, that of the window, and the guards (>=
-        0) of both."""
+        """Returns, for place `place*phases + phase`: the elements of the input and of the window, and the guards (>= 0)
+        of both."""
         if self.phases > 1:
             offset = phase + self.low
             element = mod(offset, Expr.of(self.stride)) + tap * self.stride
@@ -156,7 +156,7 @@ def _conv_transpose(ctx: Lowering) -> list[SSAValue]:
         channel = g * depth + r[0]
         sources = [a.source(p, f, t) for a, f, p, t in zip(axes, at[:rank], at[rank:], r[1:], strict=True)]
         guards = [guard for _, _, found in sources for guard in found]
-        # Both reads are guarded: missing elements must not be multiplied by an infinity, which weights do not contain
+        # Both reads are guarded: missing elements must not be multiplied by an infinity; weights contain none
         # (`_finite_reason`).
         ends = [] if finite else [e for a, s in zip(axes, sources, strict=True) for e in (s[0], a.size - 1 - s[0])]
         element = nest.read_inside(w, [channel, o, *(s[1] for s in sources)], guards=[*guards, *ends])
@@ -224,7 +224,7 @@ def _col2im_reason(op: OnnxOp) -> str | None:
 
 
 def lower_col2im(ctx: Lowering) -> list[SSAValue]:
-    """Sums, for every place of the image, the columns that contain it."""
+    """Sums the columns of every place of the image."""
     image, block, out = ctx.values(1), ctx.values(2), ctx.out_dims()
     if image is None or block is None:
         raise ctx.fail("its image_shape and block_shape are only known when it runs")

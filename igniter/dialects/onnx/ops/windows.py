@@ -1,4 +1,4 @@
-"""Ops that take or join windows of tensors: Slice, Split, Concat, Pad."""
+"""Ops on windows of tensors: Slice, Split, Concat, Pad."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 TO_THE_END = ((1 << 31) - 1, (1 << 63) - 1)
-"""The ends that ONNX Runtime interprets as "to the end" in either direction; other large ends are
+"""The ends with the meaning "to the end" in ONNX Runtime, in either direction; other large ends are
 clamped to the dim."""
 
 
@@ -188,10 +188,10 @@ def concat_reason(op: OnnxOp) -> str | None:
 
 
 def reference_part(parts: Sequence[Dims], axis: int) -> Dims:
-    """Returns the dims of the reference input of a Concat, which the others must match, and the result has.
+    """Returns the dims of the reference input of a Concat, matched by the other inputs and the result.
 
-    ONNX Runtime uses the first non-empty input, and ignores the other dims of empty ones. An input that surely adds no
-    place along the axis is not used; one with constant dims is preferred to one with symbols.
+    ONNX Runtime uses the first non-empty input, and ignores the other dims of empty ones. An input without places along
+    the axis is not used; one with constant dims is preferred to one with symbols.
     """
     there = [p for p in parts if p[axis] != ZERO] or list(parts)
     certain = [p for p in there if all(is_nonneg(d - 1) for d in p)] or [p for p in there if is_nonneg(p[axis] - 1)]
@@ -199,7 +199,8 @@ def reference_part(parts: Sequence[Dims], axis: int) -> Dims:
 
 
 def concat_requires(op: OnnxOp) -> list[Requirement]:
-    """Requires that inputs with places along the axis agree along all others; ONNX Runtime ignores empty ones."""
+    """Requires equal dims along the other axes for all inputs with places along the axis; ONNX Runtime ignores empty
+    inputs."""
     parts = [operand_dims(op, k) for k in range(len(op.inputs))]
     result = dims_of(op.results[0].type)
     axis = normal_axis(op.attr("axis", 1), len(result))
@@ -383,7 +384,7 @@ def pad_reason(op: OnnxOp) -> str | None:
 
 
 def pad_requires(op: OnnxOp) -> list[Requirement]:
-    """Requires elements to copy for modes that read the tensor; a reflection needs one more than it adds."""
+    """Requires elements to copy, except in mode constant; a reflection needs one more than it adds."""
     dims, mode = operand_dims(op, 0), op.attr("mode", "constant")
     found = paddings(op, len(dims), [known(op, 1), known(op, 3)])
     if isinstance(found, str) or mode == "constant":
