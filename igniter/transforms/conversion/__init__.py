@@ -1,1 +1,1 @@
-"""Passes that lead from one level to the next."""
+"""Passes that lower from one level to the next."""

@@ -1,4 +1,4 @@
-"""`abstract-dims`: dims that are computed from others become symbols of their own, where a kernel needs no more.
+"""`abstract-dims`: turns dims computed from other dims into symbols, if the kernel does not need the others.
 
     loop.kernel @r7 symbols [h] (%x : tensor<?x64xf32, #sym.dims<(h + 1) floordiv 2 + 2, 64>>,
         %b : tensor<?xf32, #sym.dims<h>>) -> (tensor<?x64xf32, #sym.dims<(h + 1) floordiv 2, 64>>) {
@@ -9,12 +9,12 @@ becomes
 
     loop.kernel @r7 symbols [s0] (%x : tensor<?x64xf32, #sym.dims<s0 + 2, 64>>) -> (tensor<?x64xf32, #sym.dims<s0, 64>>)
 
-Behind five layers that halve an image its height is five divisions deep. A kernel learns the height of its own image
-from that image, and need not know where it comes from: its expressions are short again, and what only differs in that
-is one kernel. An operand that the region has for nothing else than to learn symbols goes with them. What the graph
-assumes of these symbols is then checked elsewhere (`guard-assumptions`, which stands behind it).
+After five layers that halve an image, its height is an expression with five divisions. A kernel reads the height of its
+own image from that image and need not know its derivation: its expressions become short, and kernels that differ only
+in the derivation become equal. An operand of the region that only gives symbols is removed with them. The assumptions
+of the graph about these symbols are then checked elsewhere (`guard-assumptions`, a later pass).
 
-It stands right behind `lower-onnx-to-loop`; `deduplicate-kernels` finds the kernels that have become equal.
+The pass runs directly after `lower-onnx-to-loop`; `deduplicate-kernels` merges the kernels that became equal.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from igniter.rewrites import budget
 from igniter.transforms.structured.kernel_exprs import exprs_of, map_kernel_exprs, retype
 
 UNTAKEN = "?"
-"""A symbol that no kernel has, for trying what is left of an expression."""
+"""A symbol that no kernel has, to test what remains of an expression."""
 
 
 @dataclass(frozen=True)
 class AbstractDims(ModulePass):
-    """Gives kernels symbols for dims that are computed, where these are all that they know of others."""
+    """Gives kernels symbols for computed dims, if they need nothing else of the symbols inside."""
 
     name = "abstract-dims"
     one_rewrite = "a dim of a kernel that becomes a symbol"
@@ -66,8 +66,8 @@ class AbstractDims(ModulePass):
 
 
 def _next(kernel: KernelOp) -> Call | None:
-    """A call that a dim of an argument is, but for a number, and that is all that a kernel needs to know of the symbols
-    in it; the innermost first. None where there is no such call."""
+    """Returns the innermost call that is a dim of an argument, except for an offset and a factor, if the kernel needs
+    its symbols nowhere else; None if there is none."""
     used = [arg for arg in kernel.block.args if arg.first_use is not None]
     dims = {dim for arg in used for dim in dims_of(arg.type) if dim.symbol is None and dim.constant is None}
     calls = {atom for dim in dims for atom in _solvable(dim)}
@@ -83,8 +83,8 @@ def _next(kernel: KernelOp) -> Call | None:
 
 
 def _idle(kernel: KernelOp, found: Call, renamed: Callable[[Expr], Expr]) -> list[BlockArgument]:
-    """The arguments that go once `found` is a symbol: those that tell nothing but symbols that are gone. All stay where
-    one of them still tells another, which may be the next to go, and they with it."""
+    """Returns the arguments that are unused once `found` is a symbol: they gave only symbols inside `found`. Returns
+    none if one of them still gives another needed symbol; a later step may remove that one."""
     gone = Expr({(found,): 1}).symbols
     dims = {arg: [renamed(d) for d in dims_of(arg.type)] for arg in kernel.block.args}
     idle = [arg for arg, of in dims.items() if arg.first_use is None and gone & symbols_of(of)]
@@ -95,15 +95,15 @@ def _idle(kernel: KernelOp, found: Call, renamed: Callable[[Expr], Expr]) -> lis
 
 
 def _solvable(dim: Expr) -> Iterator[Call]:
-    """The calls in `c*call + rest` of which the dim tells the value."""
+    """Yields the calls in `c*call + rest` whose value can be solved from the dim."""
     for monomial, _ in dim.terms:
         if len(monomial) == 1 and isinstance(monomial[0], Call):
             yield monomial[0]
 
 
 def _needed(kernel: KernelOp, used: Sequence[BlockArgument]) -> Iterator[Expr]:
-    """The expressions that a kernel computes with: those of arguments that nothing reads are not among them, nor is
-    what the graph assumes, which is not about a node of the region."""
+    """Yields the expressions that a kernel computes with. Dims of unused arguments do not count, and neither do
+    assumptions of the graph, which belong to no node of the region."""
     for arg in used:
         yield from dims_of(arg.type)
     yield from exprs_of(kernel)
@@ -115,7 +115,7 @@ def _needed(kernel: KernelOp, used: Sequence[BlockArgument]) -> Iterator[Expr]:
 
 
 def replaced(e: Expr, found: Call, by: Expr) -> Expr:
-    """`e` with `by` in the place of a call, in all calls as well: also in a quotient of that one."""
+    """Returns `e` with `by` in place of a call, also inside calls and in quotients of the call."""
     if all(not isinstance(atom, Call) for monomial, _ in e.terms for atom in monomial):
         return e
 
@@ -133,7 +133,7 @@ def replaced(e: Expr, found: Call, by: Expr) -> Expr:
 
 
 def _quotient_of(atom: Call, found: Call) -> int | None:
-    """The number by which `found` is divided in `atom`: (a floordiv 4) is (a floordiv 2) floordiv 2."""
+    """Returns the divisor of `found` in `atom`: (a floordiv 4) is (a floordiv 2) floordiv 2."""
     if atom.fn != "floordiv" or found.fn != "floordiv" or atom.args[0] != found.args[0]:
         return None
     whole, part = atom.args[1].constant, found.args[1].constant
@@ -141,7 +141,7 @@ def _quotient_of(atom: Call, found: Call) -> int | None:
 
 
 def _abstract(kernel: KernelOp, found: Call, regions: Iterable[RegionOp]) -> str:
-    """Makes a call a symbol of the kernel, and drops the arguments that only told what is in it."""
+    """Turns a call into a symbol of the kernel, and drops the arguments that only gave the symbols inside it."""
     gone = Expr({(found,): 1}).symbols
     taken = {s for e in exprs_of(kernel) for s in e.symbols} | set(kernel.symbol_names)
     taken |= {s for arg in kernel.block.args for d in dims_of(arg.type) for s in d.symbols}
@@ -157,7 +157,7 @@ def _abstract(kernel: KernelOp, found: Call, regions: Iterable[RegionOp]) -> str
         retype(arg, renamed)
     map_kernel_exprs(kernel, renamed)
     bound = bind_symbols([(dims_of(a.type), True) for a in kernel.block.args]).bound
-    # What the graph assumes may be of symbols that went with an operand, whatever it was dropped for.
+    # The graph may assume facts about symbols that are gone with any dropped operand.
     kept = [r for r in kernel.requires if isinstance(r.node, int) or _symbols(r.left, r.right, renamed) <= set(bound)]
     kernel.requires_attr = requirements_attr(r.mapped(renamed) for r in kept)
     kernel.checks_attr = checks_attr(c.mapped(renamed) for c in kernel.checks)

@@ -1,4 +1,4 @@
-"""The body of a launch that is an attention: block of keys after block, with the maximum so far (online softmax).
+"""The body of an attention launch: one block of keys after another, with a running maximum (online softmax).
 
     m, l, o = -inf, 0, 0                                     of a block of rows
     for each block of keys:
@@ -8,12 +8,12 @@
         l, o = l * exp(m - m') + sum of p, o * exp(m - m') + p . v
     l, o = l * exp(m - floor), o * exp(m - floor) * factors of the row
 
-Scores and weights are products of blocks. Where an attention has no rows, in a step of decoding, blocks are of keys by
-depth, and of keys by features, and are added up along one of these.
+Scores and weights are products of blocks. An attention without rows, as in a decoding step, uses blocks of keys by
+depth and of keys by features, and sums them along one of these.
 
-In place of a maximum of -inf stands the least number there is, so that a block without any key to be seen gives
-exponentials of 0. A row without any is what it is without blocks: what `floor` makes of it, NaN as a rule.
-`igniter.analysis.structured.attention` says why this may be.
+The least finite number replaces a maximum of -inf, so that a block without any visible key gives exponentials of 0. A
+row without any visible key has the same result as without blocks: the result of `floor`, usually NaN.
+`igniter.analysis.structured.attention` explains why this is correct.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from igniter.transforms.conversion.lower_to_triton import Dim
 
 LEAST_NUMBER = -3.4028234663852886e38
-"""Of f32."""
+"""The least finite f32."""
 
 
 class AttentionBody(LaunchBody):
-    """The kernel of a launch that is an attention."""
+    """The kernel of an attention launch."""
 
     def _place_dims(self) -> None:
         attention, dims = self.group.attention, attention_dims(self.group)
@@ -56,7 +56,7 @@ class AttentionBody(LaunchBody):
             )
         self.attention, self.at = attention, dims
         self.inner = (dims.rows, dims.keys) if dims.rows else (dims.keys, dims.features)
-        """The dims of what is computed of the scores."""
+        """The dims of values computed from scores."""
         self.laned = (dims.rows, dims.features) if dims.rows else self.inner
         self.products = self._both_products() if dims.rows else {}
         self.ready: dict[SSAValue, SSAValue] = {}
@@ -64,14 +64,14 @@ class AttentionBody(LaunchBody):
         self._require()
 
     def _both_products(self) -> dict[NestOp, DotProduct]:
-        """The two products of blocks of an attention that has rows."""
+        """Returns the two products of blocks of an attention with rows."""
         attention, at, names = self.attention, self.at, self.group.names
         inner = dot_product(attention.scores)
         assert inner is not None
         scores = inner.renamed(names[attention.scores])
         weighed = attention.weighed
         if is_half(scores.element) and is_half(narrowed(weighed).type):
-            # Weights are rounded to what is weighed, as in every attention by tensor cores: they are 1 at most.
+            # Weights are rounded to the type of the values, as in every attention on tensor cores: they are at most 1.
             weighed = narrowed(weighed)
         values = DotProduct(attention.weight, weighed, at.rows, at.features, at.keys)
         return {
@@ -80,7 +80,7 @@ class AttentionBody(LaunchBody):
         }
 
     def _require(self) -> None:
-        """Says what a schedule cannot ask for."""
+        """Raises if the schedule asks for an unsupported form."""
         at = self.at
         for name, wanted in ((at.rows, "rows"), (at.keys, "keys"), (at.features, "features"), (at.depth, "depth")):
             if not name:
@@ -105,13 +105,13 @@ class AttentionBody(LaunchBody):
         self._finish_rest(scope)
 
     def _finish_rest(self, scope: Scope) -> None:
-        """What follows element by element."""
+        """Computes the elementwise nests after the sums."""
         for nest in self.group.members:
             if nest not in self.attention.members and self._is_wanted(nest):
                 self._finish(nest, scope, None)
 
     def _begin(self, scope: Scope) -> list[SSAValue]:
-        """The maximum and the sums of no keys; what is the same for all blocks is there."""
+        """Returns the initial maximum and sums, and computes factors that are the same for all blocks."""
         attention, builder = self.attention, scope.builder
         scores = self.products.get(attention.scores)
         if scores is not None and self.at.keys not in self._dims_of(attention.scores, scores.a):
@@ -121,7 +121,7 @@ class AttentionBody(LaunchBody):
         return self._nothing(builder, self.by_name[self.at.rows].lanes if self.at.rows else 1)
 
     def _nothing(self, builder: BlockBuilder, count: int) -> list[SSAValue]:
-        """The maximum and the sums of so many rows without any key."""
+        """Returns the maximum and the sums of `count` rows without any key."""
         most = builder.shaped(builder.const(float("-inf"), Float32Type()), (count, 1))
         nothing = builder.const(0.0, Float32Type())
         sums = [builder.shaped(nothing, (count, 1)) for _ in self.attention.sums]
@@ -129,11 +129,11 @@ class AttentionBody(LaunchBody):
         return [most, *sums, total]
 
     def _dims_of(self, nest: NestOp, value: SSAValue) -> frozenset[str]:
-        """The dims that a value of the body of a nest hangs on."""
+        """Returns the dims that a value in the body of a nest depends on."""
         return renamed_names(hangs_on(value), self.group.names[nest])
 
     def _along_keys(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
-        """The maximum and the sums over all keys."""
+        """Returns the maximum and the sums over all keys."""
         dim, builder = self.by_name[self.at.keys], scope.builder
         if not dim.looped:
             return self._block_of_keys(kept, scope)
@@ -149,7 +149,7 @@ class AttentionBody(LaunchBody):
         return list(loop.results)
 
     def _bounds(self, dim: Dim, scope: Scope) -> tuple[SSAValue, SSAValue]:
-        """The first block of keys, and the one behind the last."""
+        """Returns the first block of keys and the end of the range of blocks."""
         return scope.builder.number(0), scope.builder.expr(dim.blocks, scope.index)
 
     def _block_of_keys(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
@@ -173,7 +173,7 @@ class AttentionBody(LaunchBody):
         return made
 
     def _with_values(self, weight: SSAValue, total: SSAValue, inside: Scope, scope: Scope) -> SSAValue:
-        """What was summed of the values, with those of the block at hand."""
+        """Adds the block's contribution to the weighted sum of the values."""
         attention, builder = self.attention, scope.builder
         values = self.products.get(attention.values)
         if values is not None:
@@ -197,11 +197,11 @@ class AttentionBody(LaunchBody):
         return tuple(lanes[name] if name in known else 1 for name in laned)
 
     def _floor(self, builder: BlockBuilder, most: SSAValue) -> SSAValue:
-        """What is taken from the scores: their maximum, or the least number where that is -inf."""
+        """Returns the value subtracted from the scores: their maximum, or the least number if that is -inf."""
         return builder.binary(arith.MaximumfOp, most, builder.const(LEAST_NUMBER, Float32Type()))
 
     def _exponentials(self, floor: SSAValue, inside: Scope) -> None:
-        """The exponentials of a block of scores, none of them behind the last key."""
+        """Computes the exponentials of a block of scores; those beyond the last key are 0."""
         builder, found = inside.builder, self.attention.weights[-1][1]
         score = self._value(found.nest, found.score, inside)
         mask = inside.masks.get(self.at.keys)
@@ -211,7 +211,7 @@ class AttentionBody(LaunchBody):
         inside.values[found.exponential] = builder.add(math.ExpOp(difference))
 
     def _bare(self, value: SSAValue, weights: Weights, inside: Scope) -> SSAValue:
-        """What is weighed with, without the factors of rows."""
+        """Returns the weights without the factors of rows."""
         if value in inside.values:
             return inside.values[value]
         op = value.owner
@@ -232,7 +232,7 @@ class AttentionBody(LaunchBody):
         return made
 
     def _finish_sums(self, kept: Sequence[SSAValue], scope: Scope) -> None:
-        """What is left of rows: exp(m - floor), and their factors."""
+        """Applies the remaining work per row: exp(m - floor) and the factors."""
         attention, builder = self.attention, scope.builder
         most, *sums, total = kept
         top = attention.top.outputs[0]
@@ -255,7 +255,7 @@ class AttentionBody(LaunchBody):
                 self._store(nest, scaled, nest.outputs[0], nest.yield_op.clauses[0].subscripts, scope)
 
     def _or_nothing(self, value: SSAValue, builder: BlockBuilder, scope: Scope) -> SSAValue:
-        """A sum over no keys is 0."""
+        """Returns `value`, or 0 for a sum over no keys."""
         extent = self.group.dims[self.at.keys]
         if extent.constant:
             return value
@@ -280,7 +280,7 @@ class AttentionBody(LaunchBody):
         return scope.values[source]
 
     def _scores_without_rows(self, scope: Scope) -> SSAValue:
-        """A score for each key at hand."""
+        """Computes a score for each key of the block."""
         scores, builder = self.attention.scores, scope.builder
         across = self._across((self.at.keys, self.at.depth), scope)
         terms = self._value(scores, scores.yield_op.clauses[0].value, across)

@@ -1,13 +1,13 @@
-"""An attention whose keys several programs share, as in a step of decoding: two kernels.
+"""An attention whose keys are split over several programs, as in a decoding step: two kernels.
 
-The first one is `AttentionBody` over a part of the keys, and stores what it has then, for each row and part: the
-maximum, the sums of exponentials, and what these weigh. The second has a program for each row, and joins the parts:
+The first kernel is `AttentionBody` over a part of the keys. For each row and part it stores the maximum, the sums of
+exponentials, and the weighted sums. The second kernel has one program per row and combines the parts:
 
     m' = max(m, max of the parts' m)
     l, o = l * exp(m - m') + sum of exp(m_part - m') * l_part, and so with o
 
-in blocks of parts, and goes on as the first would, with the factors of the row and with what follows. The method is
-Flash-Decoding (Dao, Haziza, Massa and Sizov, 2023).
+in blocks of parts, and continues like `AttentionBody`, with the factors of the row and the following nests. The method
+is Flash-Decoding (Dao, Haziza, Massa and Sizov, 2023).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from igniter.transforms.conversion.lower_to_triton import Dim
 
 PARTS = "parts"
-"""The dim of the parts, in the kernel that joins them."""
+"""The dim of the parts, in the combining kernel."""
 
 PART_LANES = 16
-"""Parts that are joined at a time."""
+"""The number of parts combined at a time."""
 
 JOIN_WARPS = 4
 
 
 def _places(group: LaunchGroup, at: AttentionDims) -> list[str]:
-    """The dims that results have besides features: those of the grid, rows among them."""
+    """Returns the dims of results except the features: those of the grid, including the rows."""
     return [name for name in group.dims if name not in (at.keys, at.features, at.depth)]
 
 
@@ -50,7 +50,8 @@ def _parts_of(dims: Sequence[Dim], at: AttentionDims) -> Expr:
 
 
 def shapes_of_parts(group: LaunchGroup, dims: Sequence[Dim]) -> list[tuple[str, list[Expr]]]:
-    """What is stored of parts, each with a label and its dims: the maximum, the sums, and what is weighed."""
+    """Returns the tensors stored for parts, each with a label and its dims: the maximum, the sums, and the weighted
+    sums."""
     attention, at = group.attention, attention_dims(group)
     assert attention is not None and at is not None
     rows = [*(group.dims[name] for name in _places(group, at)), _parts_of(dims, at)]
@@ -60,7 +61,7 @@ def shapes_of_parts(group: LaunchGroup, dims: Sequence[Dim]) -> list[tuple[str, 
 
 
 def dims_of_join(group: LaunchGroup, dims: Sequence[Dim]) -> list[Dim]:
-    """How the kernel that joins parts goes along its dims: a program has a row, and all of its parts and features."""
+    """Returns the loops of the combining kernel: a program has one row with all of its parts and features."""
     from igniter.transforms.conversion.lower_to_triton import Dim
 
     at = attention_dims(group)
@@ -73,13 +74,13 @@ def dims_of_join(group: LaunchGroup, dims: Sequence[Dim]) -> list[Dim]:
 
 
 class _WithParts(AttentionBody):
-    """What both kernels have: the buffers of parts."""
+    """The buffers of parts, which both kernels use."""
 
     parts: Sequence[SSAValue] = ()
-    """Among the tensors, in the order of `shapes_of_parts`."""
+    """The buffers of parts, in the order of `shapes_of_parts`."""
 
     def _offset(self, k: int, part: SSAValue, scope: Scope) -> SSAValue:
-        """Where the blocks at hand are in the `k`-th buffer of parts."""
+        """Returns the offset of the current blocks in the `k`-th buffer of parts."""
         shape = dims_of(self.parts[k].type)
         at = [Expr.of(name) for name in (*_places(self.group, self.at), PARTS, self.at.features)]
         return scope.builder.expr(linearize(at[: len(shape)], shape), {**scope.index, PARTS: part})
@@ -111,7 +112,7 @@ class SharedAttentionBody(_WithParts):
 
 
 class AttentionJoin(_WithParts):
-    """The kernel that joins parts, and computes what follows."""
+    """The kernel that combines parts and computes the following nests."""
 
     def _place_dims(self) -> None:
         attention, dims = self.group.attention, attention_dims(self.group)
@@ -140,7 +141,7 @@ class AttentionJoin(_WithParts):
         self._finish_rest(scope)
 
     def _block_of_parts(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
-        """The maximum and the sums, with those of a block of parts."""
+        """Combines the maximum and the sums with those of a block of parts."""
         builder = scope.builder
         most, *sums = kept
         tops, *others = [self._load_part(k, scope) for k in range(len(self.parts))]
@@ -155,7 +156,7 @@ class AttentionJoin(_WithParts):
         return made
 
     def _load_part(self, k: int, scope: Scope) -> SSAValue:
-        """The parts at hand of the maximum, -inf where there is none, or of a sum, 0 there."""
+        """Loads the current parts of the maximum (padding: -inf) or of a sum (padding: 0)."""
         builder, last = scope.builder, k == len(self.parts) - 1
         names = (PARTS, self.at.features) if last else (PARTS,)
         offset = self._offset(k, scope.index[PARTS], scope)
@@ -167,7 +168,7 @@ class AttentionJoin(_WithParts):
         return builder.add(tt.LoadOp(self._pointers(builder, self.parts[k], offset), mask, other))
 
     def _over_parts(self, op: type[arith.MaximumfOp | arith.AddfOp], value: SSAValue, scope: Scope) -> SSAValue:
-        """The parts at hand put together."""
+        """Reduces a block of parts to one."""
         body = Block(arg_types=[Float32Type(), Float32Type()])
         made = op(body.args[0], body.args[1])
         body.add_ops([made, tt.ReduceReturnOp([made.result])])

@@ -1,8 +1,8 @@
-"""Blocks of the `tt` dialect, made op by op: shapes meet by themselves, and expressions over dims become integers.
+"""A builder for blocks of the `tt` dialect: it broadcasts shapes, and emits integers for expressions over dims.
 
-All blocks of a kernel have the same rank, one dim for each dim of the launch that has lanes. What hangs on some of them
-only has dims of one for the others (`[1, 64]`), and what hangs on none is a single element; an op of two such repeats
-them to the shape of both, as late as possible.
+All blocks of a kernel have the same rank, one dim per launch dim with lanes. A value that depends on only some of them
+has dims of size 1 for the others (`[1, 64]`); a value that depends on none is a single element. An op on two values
+broadcasts them to a common shape, as late as possible.
 """
 
 from __future__ import annotations
@@ -29,61 +29,61 @@ from igniter.dialects.sym.ranges import Ranges, is_nonneg
 
 
 class BlockBuilder:
-    """Appends ops to a block. `ranges` are those of the dims that expressions name."""
+    """Appends ops to a block. `ranges` are those of the dims named in expressions."""
 
     def __init__(self, block: Block, ranges: Ranges, index: IntegerType = i64):
         self.block = block
         self.ranges = ranges
         self.index = index
-        """The type of what expressions are."""
+        """The type of emitted expressions."""
 
     def add(self, op: Operation) -> SSAValue:
-        """Appends an op of one result."""
+        """Appends an op with one result."""
         self.block.add_op(op)
         return op.results[0]
 
     # -- values -------------------------------------------------------------------------------------------------------
 
     def const(self, number: float, element: Attribute) -> SSAValue:
-        """A single element."""
+        """Returns a constant of one element."""
         integer = as_integer(element)
         if integer is not None:
             return self.add(arith.ConstantOp(IntegerAttr(int(number), integer, truncate_bits=True)))
         return self.add(arith.ConstantOp(FloatAttr(number, cast("AnyFloat", element))))
 
     def shaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """A value in a block of this shape."""
+        """Broadcasts a value to a shape."""
         have = tt.shape_of(value.type)
         if have == tuple(shape):
             return value
         return self.add(tt.BroadcastOp(value, shape) if have else tt.SplatOp(value, shape))
 
     def together(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        """Values in blocks of one shape, that of all of them together."""
+        """Broadcasts values to their common shape."""
         shape = common_shape([tt.shape_of(v.type) for v in values])
         return [self.shaped(v, shape) for v in values]
 
     def binary(self, op: Callable[[SSAValue, SSAValue], Operation], a: SSAValue, b: SSAValue) -> SSAValue:
-        """An op of two values of one element type, element by element."""
+        """Appends an elementwise op on two values of one element type."""
         return self.add(op(*self.together([a, b])))
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
-        """`a` where a condition holds, `b` elsewhere."""
+        """Selects `a` where a condition holds and `b` elsewhere."""
         return self.add(SelectOp(*self.together([condition, a, b])))
 
     def all_of(self, conditions: Sequence[SSAValue]) -> SSAValue | None:
-        """Whether all conditions hold; None without any."""
+        """Returns the conjunction of all conditions; None if there are none."""
         found: SSAValue | None = None
         for condition in conditions:
             found = condition if found is None else self.binary(arith.AndIOp, found, condition)
         return found
 
     def cast(self, op: type[Operation], value: SSAValue, element: Attribute) -> SSAValue:
-        """A conversion of elements."""
+        """Converts the element type."""
         return self.add(op(value, replace_element(value.type, element)))  # pyright: ignore[reportCallIssue]
 
     def lanes(self, count: int, place: int, rank: int) -> SSAValue:
-        """0, 1, up to `count`, along one dim of blocks."""
+        """Returns 0, 1, up to `count`, along one dim of blocks."""
         made = self.add(tt.MakeRangeOp(0, count))
         for k in range(rank):
             if k != place:
@@ -93,27 +93,27 @@ class BlockBuilder:
     # -- integers -----------------------------------------------------------------------------------------------------
 
     def to_index(self, value: SSAValue) -> SSAValue:
-        """An integer in the type of indices."""
+        """Converts an integer to the index type."""
         have, want = tt.width_of(value.type), self.index.width.data
         if have == want:
             return value
         return self.cast(ExtSIOp if have < want else TruncIOp, value, self.index)
 
     def from_index(self, value: SSAValue, want: Attribute) -> SSAValue:
-        """An index in another type of integers."""
+        """Converts an index to another integer type."""
         have, wide = tt.width_of(value.type), tt.width_of(want)
         if have == wide:
             return value
         return self.cast(ExtSIOp if have < wide else TruncIOp, value, want)
 
     def number(self, value: int) -> SSAValue:
-        """An index that is known."""
+        """Returns a constant index."""
         return self.const(value, self.index)
 
     def expr(self, e: Expr, env: Mapping[str, SSAValue]) -> SSAValue:
-        """The value of an expression whose symbols have these."""
+        """Emits an expression with the symbol values in `env`."""
         total: SSAValue | None = None
-        # Single elements first: what is the same for all lanes is added once.
+        # Single elements first: values that are the same for all lanes are added once.
         products = [self._term(atoms, factor, env) for atoms, factor in e.terms]
         for value in sorted(products, key=lambda v: len(tt.shape_of(v.type))):
             total = value if total is None else self.binary(arith.AddiOp, total, value)
@@ -142,7 +142,7 @@ class BlockBuilder:
             quotient = self.binary(arith.DivSIOp, a, b)
             if exact:
                 return quotient
-            # Towards zero is too much where something is left of a negative number.
+            # Division truncates; subtract 1 if a negative number leaves a remainder.
             left = self.binary(arith.SubiOp, a, self.binary(arith.MuliOp, quotient, b))
             low = self.below(left, self.number(0))
             return self.select(low, self.binary(arith.SubiOp, quotient, self.number(1)), quotient)
@@ -153,17 +153,17 @@ class BlockBuilder:
         return self.select(low, self.binary(arith.AddiOp, left, b), left)
 
     def below(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Whether one integer is less than another."""
+        """Emits `a < b` for integers."""
         return self.binary(lambda x, y: CmpiOp(x, y, "slt"), a, b)
 
     def nonneg(self, e: Expr, env: Mapping[str, SSAValue]) -> SSAValue:
-        """Whether an expression is not negative."""
+        """Emits a test for `e >= 0`."""
         return self.binary(lambda x, y: CmpiOp(x, y, "sge"), self.expr(e, env), self.number(0))
 
     # -- floats -------------------------------------------------------------------------------------------------------
 
     def widened(self, value: SSAValue) -> SSAValue:
-        """A float of sixteen bits as f32; others as they are."""
+        """Widens a 16-bit float to f32; returns other values unchanged."""
         element = tt.element_type(value.type)
         if element.name in ("f16", "bf16"):
             return self.cast(arith.ExtFOp, value, Float32Type())
@@ -171,6 +171,6 @@ class BlockBuilder:
 
 
 def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that all can be repeated to."""
+    """Returns the common broadcast shape."""
     blocks = [s for s in shapes if s]
     return tuple(max(dims) for dims in zip(*blocks, strict=True))

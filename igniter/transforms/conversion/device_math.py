@@ -1,7 +1,7 @@
-"""What bodies compute of single elements, on blocks: the ops of `arith` and `math` that Triton has, and the others by
-these or by CUDA's device library.
+"""Scalar ops of bodies, emitted on blocks: directly as `arith` and `math` ops that Triton has, otherwise through these
+or CUDA's device library.
 
-Quotients and square roots of f32 are rounded to the nearest. Functions of floats of sixteen bits are computed in f32.
+Quotients and square roots of f32 are correctly rounded. Functions of 16-bit floats are computed in f32.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLAIN = frozenset(
         "math.absf",
     )
 )
-"""Ops that are the same on blocks."""
+"""Ops that are emitted unchanged on blocks."""
 
 _FLOAT = frozenset(
     (
@@ -82,7 +82,7 @@ _CASTS = frozenset(
 
 
 def elementwise(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue], where: str) -> SSAValue:
-    """The result of an op of a body on blocks of its operands."""
+    """Emits an op of a body on blocks of its operands."""
     if isinstance(op, arith.ConstantOp):
         number = cast("FloatAttr[Float32Type] | IntegerAttr[IntegerType]", op.value).value.data
         return builder.const(number, op.result.type)
@@ -102,7 +102,7 @@ def elementwise(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]
 
 
 def _same(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
-    """The op itself, of blocks."""
+    """Emits the same op on blocks."""
     kind = vector_class(op)
     result = replace_element(values[0].type, tt.element_type(values[0].type))
     return builder.add(kind.create(operands=list(values), result_types=[result], properties=dict(op.properties)))
@@ -111,7 +111,7 @@ def _same(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -> S
 def _in_single(
     builder: BlockBuilder, op: Operation, values: Sequence[SSAValue], compute: Callable[[list[SSAValue]], SSAValue]
 ) -> SSAValue:
-    """A function of floats, in f32 where they are smaller."""
+    """Computes a function of floats, in f32 for narrower types."""
     element = tt.element_type(values[0].type)
     made = compute([builder.widened(v) for v in values])
     small = element.name in ("f16", "bf16")
@@ -129,7 +129,7 @@ def _cast(builder: BlockBuilder, op: Operation, value: SSAValue) -> SSAValue:
 
 
 def _negated(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
-    # Triton subtracts from 0, which has the wrong sign for 0.
+    # Triton negates as 0 - x, which gives the wrong sign for 0.
     zero = builder.const(-0.0, tt.element_type(values[0].type))
     return builder.binary(arith.SubfOp, zero, values[0])
 
@@ -170,7 +170,7 @@ def _unsigned_extreme(predicate: str) -> Callable[[BlockBuilder, Operation, Sequ
 
 
 def _floored(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
-    """Towards minus infinity: one less where the signs differ and something is left."""
+    """Divides towards minus infinity: one less if the signs differ and there is a remainder."""
     a, b = values
     element = cast("IntegerType", tt.element_type(a.type))
     zero, one = builder.const(0, element), builder.const(1, element)
@@ -182,7 +182,7 @@ def _floored(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -
 
 
 def _shifted(keeps_sign: bool) -> Callable[[BlockBuilder, Operation, Sequence[SSAValue]], SSAValue]:
-    """Shifts by as many bits as there are, or more, leave nothing but signs; LLVM says nothing of them."""
+    """Shifts by the bit width or more keep only the sign (or 0); LLVM leaves them undefined."""
 
     def made(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
         x, count = values

@@ -1,10 +1,10 @@
-"""The body of one launch: blocks of what its nests compute, asked for from the end.
+"""The body of one launch: emits the blocks that its nests compute, on demand from the results.
 
-Phases come one after the other: what reduces over several blocks is a loop, and what reads its sums stands behind it.
-In a phase every value is computed once, where it is first wanted (`Scope`).
+Phases run in sequence: a reduction over several blocks is a loop, and the readers of its sums follow it. In a phase
+every value is computed once, at its first use (`Scope`).
 
 Products of blocks (`igniter.analysis.structured.dot_products`) have a dim that only their factors have, the depth. The
-factors are computed on blocks of two dims of their own, rows by depth and depth by columns, whatever leads to them.
+factors, with their operands, are computed on blocks of two own dims: rows by depth and depth by columns.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 def memory_element(element: Attribute) -> Attribute | None:
-    """The type of what pointers to elements of a tensor point to: a bool has a byte, and integers have no sign. None
-    for those that Triton does not have."""
+    """Returns the pointee type for elements of a tensor: a bool takes a byte, and integers have no sign. None for types
+    that Triton does not have."""
     scalar = scalar_type(element)
     width = tt.width_of(scalar)
     if isinstance(element, SMALL_FLOATS) or 1 < width < 8:
@@ -46,23 +46,23 @@ def memory_element(element: Attribute) -> Attribute | None:
 
 @dataclass
 class Scope:
-    """Values on the blocks at hand, and where ops go."""
+    """The values on the current blocks, and the insertion point."""
 
     builder: BlockBuilder
     index: dict[str, SSAValue]
-    """The elements of each dim that blocks have here, and the values of symbols."""
+    """The current elements of each dim, and the values of symbols."""
     masks: dict[str, SSAValue]
-    """Which of them there are, for dims whose blocks may not be full."""
+    """The masks of valid elements, for dims whose blocks may be partial."""
     laned: tuple[str, ...]
     """The dims of blocks."""
     firsts: dict[str, SSAValue | None]
-    """The first element of each block at hand, None for 0."""
+    """The first element of each current block; None for 0."""
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     loads: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
 
 
 class LaunchBody:
-    """The kernel of a launch: `tensors` in the order of its arguments, of which `stored` are written."""
+    """The kernel of a launch: `tensors` in the order of its arguments; it writes `stored`."""
 
     def __init__(
         self,
@@ -81,18 +81,18 @@ class LaunchBody:
         self.laned: tuple[str, ...] = ()
         self._place_dims()
         self.folded: dict[SSAValue, SSAValue] = {}
-        """What is reduced, on the blocks of a program."""
+        """The reduced values, on the blocks of a program."""
         self.pointers: dict[SSAValue, SSAValue] = {}
 
     def _place_dims(self) -> None:
-        """Finds what is a product of blocks, and the dims of the blocks of what is stored."""
+        """Finds the products of blocks, and the dims of stored blocks."""
         self.products = self._products()
         depths = {product.depth for product in self.products.values()}
         self.laned = tuple(d.name for d in self.dims if d.lanes > 1 and d.name not in depths)
 
     def _products(self) -> dict[NestOp, DotProduct]:
-        """The nests that become products of blocks, with dims for axes: those that have lanes enough, along rows,
-        columns and depth and nothing else, and whose depth nobody else goes along."""
+        """Returns the nests that become products of blocks, with dims for axes. They need enough lanes along exactly
+        rows, columns and depth, and no other wanted nest may use their depth."""
         found: dict[NestOp, DotProduct] = {}
         order = [d.name for d in self.dims]
         for nest in self.group.members:
@@ -109,11 +109,11 @@ class LaunchBody:
         return found
 
     def _is_wanted(self, nest: NestOp) -> bool:
-        """Whether a nest is computed for itself, and not only where others read it."""
+        """True if a nest is computed on its own, not only for its readers."""
         return self._reduces(nest) or any(v in self.stored for v in nest.outputs)
 
     def _used(self) -> set[str]:
-        """The names in all that the launch says: symbols are among them."""
+        """Returns all names used by the launch, including symbols."""
         found = set(symbols_of(d.extent for d in self.dims))
         for nest in self.group.members:
             for op in nest.block.ops:
@@ -127,7 +127,7 @@ class LaunchBody:
         return found
 
     def emit(self) -> tuple[tt.FuncOp, tuple[str, ...]]:
-        """The kernel, and the symbols whose values it takes behind its tensors."""
+        """Emits the kernel. Returns it with the symbols whose values it takes after its tensors."""
         kinds = [tt.PointerType(self._memory(t)) for t in self.tensors]
         block = Block(arg_types=[*kinds, *(i64 for _ in self.symbols)])
         self.pointers = dict(zip(self.tensors, block.args, strict=False))
@@ -148,8 +148,8 @@ class LaunchBody:
         return tt.FuncOp(self.name, [arg.type for arg in block.args], Region(block)), self.symbols
 
     def _index_type(self) -> IntegerType:
-        """32 bits where all sizes are known and every place is proven to be one of so many, and none is data; else 64.
-        What lanes that are masked compute may wrap around, but not what their masks are made of."""
+        """Returns i32 if all sizes are constant, every offset is proven to fit, and no index is data; else i64. Masked
+        lanes may overflow, but their masks may not."""
         found = [product(dims_of(t.type)).constant for t in self.tensors]
         found += [(d.extent + max(d.lanes, d.share)).constant for d in self.dims]
         for nest in self.group.members:
@@ -159,7 +159,7 @@ class LaunchBody:
         return i32 if not self.symbols and all(f is not None and f < 1 << 31 for f in found) else i64
 
     def _memory(self, tensor: SSAValue) -> Attribute:
-        """The type of what is in memory for the elements of a tensor."""
+        """Returns the element type of a tensor in memory."""
         found = memory_element(element_of(tensor.type))
         if found is None:
             nest = self.group.members[0].label
@@ -171,7 +171,7 @@ class LaunchBody:
     # -- dims ---------------------------------------------------------------------------------------------------------
 
     def _programs(self, scope: Scope) -> None:
-        """The blocks of a program along the dims of the grid, the last of which goes fastest, and whole dims."""
+        """Computes the blocks of a program along the dims of the grid (the last is fastest), and enters whole dims."""
         builder, index = scope.builder, scope.index
         rest: SSAValue | None = None
         grid = [d for d in self.dims if d.grid or d.share]
@@ -192,12 +192,12 @@ class LaunchBody:
                 self._enter(scope, dim, None)
 
     def _take_share(self, dim: Dim, number: SSAValue) -> None:
-        """Tells a program which share it has of a dim that several reduce."""
+        """Sets the program's share of a dim that several programs reduce."""
         del number
         raise IgniterError(f"lower-to-triton: programs share the dim '{dim.name}', which only those of an attention do")
 
     def _enter(self, scope: Scope, dim: Dim, block: SSAValue | None) -> None:
-        """Lets a scope have the `block`-th block of a dim, or all of it."""
+        """Enters the `block`-th block of a dim, or the whole dim, into a scope."""
         builder = scope.builder
         first = block
         if block is not None and dim.lanes > 1:
@@ -207,7 +207,7 @@ class LaunchBody:
             self._span(scope, dim)
 
     def _span(self, scope: Scope, dim: Dim) -> None:
-        """Gives a scope the elements of the block at hand."""
+        """Adds the elements of the current block to a scope."""
         builder, first = scope.builder, scope.firsts[dim.name]
         if dim.lanes > 1:
             lanes = builder.to_index(builder.lanes(dim.lanes, scope.laned.index(dim.name), len(scope.laned)))
@@ -217,7 +217,7 @@ class LaunchBody:
             scope.masks[dim.name] = builder.below(scope.index[dim.name], builder.expr(dim.extent, scope.index))
 
     def _mask(self, scope: Scope, names: frozenset[str]) -> list[SSAValue]:
-        """Which elements there are of blocks that hang on these dims."""
+        """Returns the masks of blocks that depend on these dims."""
         return [mask for name, mask in scope.masks.items() if name in names]
 
     # -- phases -------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class LaunchBody:
         return tuple(d.name for d in self.dims if d.looped and d.name in names)
 
     def _phases(self) -> Iterator[list[NestOp]]:
-        """Nests that are computed together: over the same loops, and behind the sums that they read."""
+        """Yields groups of nests to compute together: nests over the same loops, after the sums that they read."""
         levels: dict[NestOp, int] = {}
         phases: dict[tuple[int, tuple[str, ...]], list[NestOp]] = {}
         for nest in self.group.members:
@@ -272,7 +272,7 @@ class LaunchBody:
         kept: Sequence[SSAValue],
         scope: Scope,
     ) -> list[SSAValue]:
-        """Goes over the blocks of dims, one inside of the other; what reduces is kept in blocks that are as large."""
+        """Emits nested loops over the blocks of dims; reductions accumulate in blocks of full size."""
         if not loops:
             return self._iteration(nests, carried, kept, scope)
         builder, dim = scope.builder, loops[0]
@@ -308,7 +308,7 @@ class LaunchBody:
         return made
 
     def _initial(self, nest: NestOp, k: int, scope: Scope) -> SSAValue:
-        """The block that a sum begins with."""
+        """Returns the initial block of a sum."""
         shape = self._shape(self.group.names[nest].values())
         return scope.builder.shaped(self._identity(nest, k, scope), shape) if shape else self._identity(nest, k, scope)
 
@@ -323,7 +323,7 @@ class LaunchBody:
     # -- sums ---------------------------------------------------------------------------------------------------------
 
     def _terms(self, nest: NestOp, scope: Scope) -> list[SSAValue]:
-        """What a nest reduces, on the blocks at hand, and what changes nothing where there is no element."""
+        """Returns the values that a nest reduces, on the current blocks, with the neutral element where masked."""
         names = self.group.names[nest]
         if nest in self.products:
             return [self._product(nest, self._initial(nest, 0, scope), scope)]
@@ -339,19 +339,19 @@ class LaunchBody:
         return found
 
     def _product(self, nest: NestOp, kept: SSAValue, scope: Scope) -> SSAValue:
-        """What a block of sums becomes by the products of the blocks at hand."""
+        """Adds the product of the current blocks to a block of sums."""
         dims = self.products[nest]
         a = self._factor(nest, dims.a, (dims.row, dims.depth), dims.depth, scope)
         b = self._factor(nest, dims.b, (dims.depth, dims.column), dims.depth, scope)
         return self._dot(a, b, kept, scope.builder)
 
     def _dot(self, a: SSAValue, b: SSAValue, kept: SSAValue, builder: BlockBuilder) -> SSAValue:
-        """A product of blocks, of f32 as the schedule says."""
+        """Emits a product of blocks; the schedule sets the precision of f32."""
         single = isinstance(tt.element_type(a.type), Float32Type)
         return builder.add(tt.DotOp(a, b, kept, (self.group.products if single else "") or "ieee"))
 
     def _factor(self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: str, scope: Scope) -> SSAValue:
-        """A factor of a product on blocks of two dims, 0 where the depth has ended."""
+        """Returns a factor of a product on blocks of two dims, 0 beyond the end of the depth."""
         builder, inside = scope.builder, self._across(laned, scope)
         value = builder.shaped(self._value(nest, wanted, inside), tuple(self.by_name[n].lanes for n in laned))
         mask = inside.masks.get(depth)
@@ -360,7 +360,7 @@ class LaunchBody:
         return builder.select(mask, value, builder.const(0, tt.element_type(value.type)))
 
     def _across(self, laned: tuple[str, ...], scope: Scope) -> Scope:
-        """The blocks at hand, along other dims."""
+        """Returns a scope of the current blocks along other dims."""
         index = {name: value for name, value in scope.index.items() if name not in scope.laned}
         inside = Scope(scope.builder, index, {}, laned, scope.firsts)
         for name in laned:
@@ -368,14 +368,14 @@ class LaunchBody:
         return inside
 
     def _ends_with_zero(self, nest: NestOp, value: SSAValue, depth: str) -> bool:
-        """Whether a value is what was loaded, with 0 for what is behind the end of the depth."""
+        """True if a value is a load that is 0 beyond the end of the depth."""
         read = value.owner
         if not isinstance(read, ReadOp) or read.otherwise is not None or self.group.makes(read.source):
             return False
         return depth in symbols_of(renamed(read.subscripts, self.group.names[nest]))
 
     def _shape(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The blocks of what hangs on these dims."""
+        """Returns the shape of blocks that depend on these dims."""
         known = set(names)
         lanes = {d.name: d.lanes for d in self.dims}
         return tuple(lanes[name] if name in known else 1 for name in self.laned)
@@ -385,7 +385,7 @@ class LaunchBody:
         return combined(builder, nest.yield_op.clauses[k].combiner, element, a, b)
 
     def _finish(self, nest: NestOp, scope: Scope, terms: Sequence[SSAValue] | None, *, started: bool = True) -> None:
-        """Folds what is reduced, from the identity unless it has `started` from that, and writes what others want."""
+        """Folds the reduced values, starting from the identity unless already `started`, and stores wanted results."""
         for k, (clause, result) in enumerate(zip(nest.yield_op.clauses, nest.outputs, strict=True)):
             if clause.otherwise is not None:
                 raise IgniterError(f"lower-to-triton: nest '{nest.label}' leaves a rim of its result")
@@ -442,7 +442,7 @@ class LaunchBody:
     # -- values -------------------------------------------------------------------------------------------------------
 
     def _value(self, nest: NestOp, wanted: SSAValue, scope: Scope) -> SSAValue:
-        """A value of the body of a nest, on the blocks at hand."""
+        """Returns a value of the body of a nest, on the current blocks."""
         known = scope.values.get(wanted)
         if known is not None:
             return known
@@ -482,7 +482,7 @@ class LaunchBody:
         return scope.loads[key]
 
     def _of_launch(self, source: SSAValue, scope: Scope) -> SSAValue:
-        """What another nest of the launch makes."""
+        """Returns the value that another nest of the launch computes."""
         if source in self.folded:
             if scope.laned != self.laned:
                 raise IgniterError("lower-to-triton: a factor of a product of blocks reads sums of the same launch")
@@ -508,7 +508,7 @@ class LaunchBody:
         assert isinstance(nest, NestOp)
         names = self.group.names[nest]
         offset = builder.expr(linearize(at, dims_of(op.source.type)), env)
-        # An indirect place hangs on what its index hangs on, and on nothing else: a wider block would be stored twice.
+        # An indirect access depends only on the dims of its indices: a wider block would be stored twice.
         there = symbols_of(at).union(*(renamed_names(hangs_on(i), names) for i in op.indices))
         mask = builder.all_of([*conditions, *self._mask(scope, there)])
         memory = self._memory(op.source)
@@ -521,7 +521,8 @@ class LaunchBody:
 
 
 def _largest(e: Expr, nest: NestOp) -> int | None:
-    """A bound of the absolute value of a sum of multiples of axes of known extents; None for any other."""
+    """Returns a bound of the absolute value of a linear sum of axes with constant extents; None for other
+    expressions."""
     extents = {axis.name: axis.extent.constant for axis in nest.axes}
     total = 0
     for atoms, factor in e.terms:
@@ -533,27 +534,27 @@ def _largest(e: Expr, nest: NestOp) -> int | None:
 
 
 def renamed_names(axes: frozenset[str], names: Mapping[str, str]) -> frozenset[str]:
-    """Axes as the dims that they are."""
+    """Maps axes to dims."""
     return frozenset(names.get(axis, axis) for axis in axes)
 
 
 def from_memory(builder: BlockBuilder, value: SSAValue, element: Attribute) -> SSAValue:
-    """What bodies compute with, of what is in memory."""
+    """Converts a loaded value to the type that bodies use."""
     if scalar_type(element) != i1:
         return value
     return builder.binary(lambda a, b: CmpiOp(a, b, "ne"), value, builder.const(0, i8))
 
 
 def to_memory(builder: BlockBuilder, value: SSAValue, element: Attribute) -> SSAValue:
-    """What is in memory, of what bodies compute."""
+    """Converts a computed value to its type in memory."""
     return value if scalar_type(element) != i1 else builder.cast(ExtUIOp, value, i8)
 
 
 def combined(builder: BlockBuilder, combiner: Combiner, element: Attribute, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Two values that meet."""
+    """Combines two values of a reduction."""
     op = combining_op(combiner, element)
     if op in (arith.MaxUIOp, arith.MinUIOp):
-        # Triton's extremes are signed.
+        # Triton's max and min are signed.
         a, b = builder.together([a, b])
         first = builder.binary(lambda x, y: CmpiOp(x, y, "ugt" if combiner == "max" else "ult"), a, b)
         return builder.select(first, a, b)

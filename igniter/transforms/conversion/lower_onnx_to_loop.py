@@ -1,4 +1,4 @@
-"""`lower-onnx-to-loop`: says what every fusion region computes, as a `loop.kernel` of its name.
+"""`lower-onnx-to-loop`: lowers every fusion region to a `loop.kernel` of the same name.
 
     %y = fusion.region @r0 (%a = %x : tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
       %0 = onnx.Relu(%a) : ...
@@ -18,16 +18,16 @@ becomes
       loop.return %0 : ...
     }
 
-Each op is lowered by the rule of its `OpSpec`, one nest or a few an op; merging nests is for later passes. Constants in
-the region become `arith.constant`s in the bodies. The region keeps its ONNX nodes, for fallback, checks and reports.
-What the nodes take for granted of the symbols, and the graph's types do (`igniter.assumptions`), the kernel requires.
-Sizes of the model's symbols that were given (`igniter.analysis.typical_sizes`) are written on the kernels.
+The rule in each op's `OpSpec` lowers the op to one nest or a few; later passes merge nests. Constants in the region
+become `arith.constant`s in the bodies. The region keeps its ONNX nodes, for fallback, checks and reports. The kernel
+requires the assumptions about symbols that the nodes and the graph's types (`igniter.assumptions`) make. Given sizes of
+the model's symbols (`igniter.analysis.typical_sizes`) are written on the kernels.
 
-Regions with the same signature (`igniter.analysis.fusion.region_signature`) are lowered once and name one kernel. One
-that cannot be lowered is a unit that fails alone (`igniter.isolation`), with those that are like it.
+Regions with the same signature (`igniter.analysis.fusion.region_signature`) are lowered once and share a kernel. A
+region that cannot be lowered fails alone, together with its equals (`igniter.isolation`).
 
 Requires: shapes inferred (`infer-shapes`), regions formed. An output is always the result of a nest, or a view of one,
-and no two outputs are the same nest's: where a region hands an input through, a copy is made.
+and no two outputs belong to the same nest: if a region passes an input through, the lowering adds a copy.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class LowerOnnxToLoopPass(ModulePass):
     one_rewrite = "a region lowered to a kernel"
 
     few_rows: bool = False
-    """A kernel of products with codes whose rows are a symbol gets a variant for few of them."""
+    """Adds a variant for few rows to kernels of products with codes whose rows are a symbol."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         present = {k.sym_name.data for k in op.body.block.ops if isinstance(k, KernelOp)}
@@ -108,7 +108,7 @@ def _mark(regions: Sequence[RegionOp], reason: str) -> None:
 
 
 def lower_region(region: RegionOp) -> KernelOp:
-    """The kernel of one region; `LoweringError` names the node that has no lowering."""
+    """Returns the kernel of one region. `LoweringError` names the node without a lowering."""
     kernel = KernelBuilder([a.type for a in region.block.args], _symbols(region))
     values: dict[SSAValue, SSAValue] = dict(zip(region.block.args, kernel.args, strict=True))
     nodes = region_nodes(region)
@@ -125,9 +125,9 @@ def lower_region(region: RegionOp) -> KernelOp:
 
 
 def add_few_rows(region: RegionOp, kernel: KernelOp) -> None:
-    """Gives the kernel of products with weights in blocks, whose rows are a symbol and taken for many, a variant in
-    which they are few: numbers become floats in registers, which is a third of the time for one row and loses for
-    many. It has to be another lowering, as the nests of the two differ."""
+    """Adds a variant for few rows to a kernel of products with block-quantised weights, if its rows are a symbol and
+    typically many. The variant dequantises in registers; this takes a third of the time for one row and is slower for
+    many. It needs a separate lowering, because the nests differ."""
     from igniter.dialects.onnx.ops.block_products import MOST_ROWS, rounds_rows
 
     many = [n for n in region_nodes(region) if MANY_ROWS_ATTRIBUTE in n.attributes and not rounds_rows(n)]
@@ -152,7 +152,7 @@ def add_few_rows(region: RegionOp, kernel: KernelOp) -> None:
 
 
 def assumptions_about(region: RegionOp, kernel: KernelBuilder) -> list[Requirement]:
-    """What the types of the region's graph take for granted of symbols that its operands tell (`infer-shapes`)."""
+    """Returns the assumptions of the graph's types about symbols known from the region's operands (`infer-shapes`)."""
     from igniter.dialects.onnx.structure import GraphOp
 
     graph = region.parent_op()
@@ -165,7 +165,7 @@ def assumptions_about(region: RegionOp, kernel: KernelBuilder) -> list[Requireme
 
 
 def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAValue]) -> None:
-    """Appends the nests of one ONNX op to `kernel` and notes its results in `values`."""
+    """Appends the nests of one ONNX op to `kernel` and records its results in `values`."""
     from igniter.dialects.onnx.base import OnnxOp, constant_value
     from igniter.dialects.onnx.ops import spec_of
 
@@ -194,7 +194,7 @@ def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAV
 
 
 def unpacked(kernel: KernelBuilder, op: UnpackOp, packed: SSAValue) -> SSAValue:
-    """A nest that reads a packed weight as the plain one; contractions take it in."""
+    """Adds a nest that reads a packed weight in its plain layout; contractions absorb it."""
     nest = kernel.nest("unpack")
     at = nest.axes(dims_of(op.result.type))
     value = nest.read(packed, op.layout.subscripts(at))
@@ -220,7 +220,7 @@ def _bind(op: OnnxOp, context: Lowering, made: list[SSAValue | None], values: di
 
 
 def _symbols(region: RegionOp) -> frozenset[str]:
-    """Every symbol that the region's types and noted values use; axes get other names."""
+    """Returns every symbol in the region's types and recorded values; axes must get other names."""
 
     def types() -> Iterator[Attribute]:
         yield from (a.type for a in region.block.args)

@@ -3,7 +3,7 @@
     %a = fusion.region @r0 (%b = %x : ..) kernel @r0 -> (tensor<?x64x64xf32, ..>) attributes {igniter.batched = ..} {..}
     %c = fusion.region @r1 (%d = %a : ..) kernel @r1 -> (tensor<?x8xf32, ..>) attributes {igniter.batched = ..} {..}
 
-becomes, where it pays (`igniter.analysis.fusion.program_batches`),
+becomes, if it pays (`igniter.analysis.fusion.program_batches`),
 
     loop.for b1 = 0 to n sequential {
       %x1 = loop.slice %x[b1] : memref<?x64x64xf32, ..> to memref<64x64xf32>
@@ -14,7 +14,7 @@ becomes, where it pays (`igniter.analysis.fusion.program_batches`),
       loop.call @r1 symbols [1] (%a) -> (%c2)
     }
 
-What comes in and what leaves is sliced; what passes between the kernels is of one element of the batch.
+Inputs and outputs of the loop are sliced; tensors between the kernels have one element of the batch.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def lower_batch(p: ProgramLowering, batch: Batch) -> None:
     for op in batch.ops:
         p.lower(op)
     p.buffers, p.block, p.fixed = whole, outer, {}
-    # Views of what leaves are views of the whole.
+    # Views of results of the loop are views of the whole buffers.
     for op in batch.ops:
         if not isinstance(op, RegionOp) and op.results[0] in leaving:
             p.lower(op)
 
 
 def _leaving(batch: Batch, made: set[SSAValue]) -> set[SSAValue]:
-    """What is read behind the loop, and what that is a view of."""
+    """Returns the values read after the loop, and the sources of views among them."""
     inside = set(batch.ops)
     found: set[SSAValue] = set()
     for op in reversed(batch.ops):
@@ -69,7 +69,7 @@ def _leaving(batch: Batch, made: set[SSAValue]) -> set[SSAValue]:
 
 
 def _statement(op: Operation, like: Operation) -> Operation:
-    """The op of the block of `like` that `op` is in."""
+    """Returns the op in the block of `like` that contains `op`."""
     while op.parent_block() is not like.parent_block():
         parent = op.parent_op()
         assert parent is not None
@@ -78,6 +78,6 @@ def _statement(op: Operation, like: Operation) -> Operation:
 
 
 def _element(p: ProgramLowering, buffer: SSAValue, axis: str) -> SSAValue:
-    """One element of the batch, as a batch of one."""
+    """Returns one element of the batch, as a batch of one."""
     slice_ = p.add(SliceOp(buffer, [Expr.of(axis)])).result
     return p.view_of(slice_, memref_of(element_of(buffer.type), [1, *dims_of(buffer.type)[1:]]))

@@ -1,4 +1,4 @@
-"""The loops of programs on the scheduled level: a part of `lower-programs`.
+"""Lowers the loops of programs to the scheduled level: a part of `lower-programs`.
 
     %h, %y = onnx.Scan(%h0, %x) ({^bb0(%s : tensor<8xf32>, %e : tensor<8xf32>):
       %n = fusion.region @r0 (%a = %s, %b = %e) kernel @r0 -> (tensor<8xf32>) { .. }
@@ -18,14 +18,13 @@ becomes
     }
     %h = loop.slice %states[t mod 2] : memref<2x8xf32, "scratch"> to memref<8xf32>
 
-A state is two buffers in turn: an iteration reads one and writes the other. What the body stacks along the first axis
-is written where it belongs; along another axis, and where one tensor is wanted in two places, it is copied. A slice of
-an input along the first axis is a part of it, along another one a copy. A state that no iteration changes is the tensor
-itself.
+A state has two alternating buffers: an iteration reads one and writes the other. Results stacked along the first axis
+are written in place. Along another axis, and for a tensor needed in two places, they are copied. A slice of an input
+along the first axis is a view; along another one it is a copy. A state that no iteration changes is the initial tensor.
 
-How often the loop runs is an expression over symbols, or a value that is read before; a condition is an element that
-`while` looks at, which the body writes. Where one of these decides, the iterations are counted, and the last state is
-copied from the buffer in which that number leaves it.
+The trip count is an expression over symbols or a value read before the loop. A condition is an element that the body
+writes and `while` tests. If the trip count is a value or there is a condition, the iterations are counted, and the last
+state is copied from the buffer selected by the count.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from igniter.errors import IgniterError
 from igniter.transforms.conversion.lower_programs import ProgramLowering
 
 FOREVER = (1 << 63) - 1
-"""What the number of an iteration never reaches."""
+"""A bound that the iteration count never reaches."""
 
 
 def lower_loop(p: ProgramLowering, op: Operation) -> None:
@@ -108,7 +107,7 @@ class _LoopLowering:
         self.p.add(StoreOp(constant.result, buffer, [0] * len(dims_of(buffer.type))))
 
     def _condition(self) -> SSAValue | None:
-        """The element that the loop looks at, with what it is at first; None where nothing but the count ends it."""
+        """Allocates the condition of the loop and stores its initial value; None if only the count ends the loop."""
         p, form = self.p, self.form
         if form.start is None and form.going is None:
             return None
@@ -149,7 +148,7 @@ class _LoopLowering:
             self._stack(output, step)
 
     def _wanted(self, step: Expr, going: SSAValue | None) -> list[tuple[SSAValue, SSAValue]]:
-        """What an iteration leaves behind, and where."""
+        """Returns the values that an iteration must store, with their destinations."""
         p, form = self.p, self.form
         after = mod(step + 1, Expr.of(2))
         found: list[tuple[SSAValue, SSAValue]] = []
@@ -165,7 +164,7 @@ class _LoopLowering:
         return found
 
     def _slice(self, sliced: Sliced, step: Expr) -> SSAValue:
-        """The slice of an input that an iteration gets."""
+        """Returns an iteration's slice of an input."""
         p, whole = self.p, self.p.buffers[sliced.whole]
         place = sliced.place(step, self.form.count or ZERO)
         if not sliced.axis:
@@ -176,7 +175,7 @@ class _LoopLowering:
         return part
 
     def _stack(self, output: Sliced, step: Expr) -> None:
-        """Puts a slice where it belongs along an axis that others lie in front of."""
+        """Copies a slice to its place along an axis other than the first."""
         p, place = self.p, output.place(step, self.form.count or ZERO)
         part = p.buffers[output.part]
         p.copy_elements(
@@ -186,7 +185,7 @@ class _LoopLowering:
     # -- afterwards ---------------------------------------------------------------------------------------------------
 
     def _results(self, done: SSAValue | None) -> None:
-        """The last states, in the buffers that wait for them or as what they are."""
+        """Stores the last states in the buffers allocated for them, or uses their current buffers."""
         p = self.p
         for state in self.form.states:
             if isinstance(state.result.type, NoneType):
@@ -209,7 +208,7 @@ class _LoopLowering:
                 p.copy(last, target)
 
     def _copy_last(self, slots: SSAValue, target: SSAValue, done: SSAValue) -> None:
-        """The state that so many iterations leave."""
+        """Copies the last state, selected by the number of iterations."""
         p = self.p
         count = p.add(LoadOp(done, [])).result
         one = p.add(arith.ConstantOp(IntegerAttr(1, i64))).result

@@ -1,4 +1,4 @@
-"""`lower-programs`: a program as a scheduled kernel that calls those of its regions.
+"""`lower-programs`: lowers a program to a scheduled kernel that calls the kernels of its regions.
 
     %y = fusion.program @p0 (%x = ... : tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<8*n>>) {
       %a = fusion.region @r0 (%b = %x : ...) kernel @r0 -> (tensor<?x8xf32, ..>) { .. }
@@ -17,20 +17,18 @@ adds
       loop.call @r1 symbols [8*n] (%v) -> (%y)
     }
 
-What passes between kernels is a buffer of the arena, which `plan-buffers` places by liveness; the memory that a kernel
-itself works in is one that lives during its call only. A result of the program is written by the kernel that computes
-it. What the kernels and the views require, the program does, in its own symbols and with the names of the nodes; their
-checks are its last outputs. The
-values of a kernel's symbols are found where the kernel would find them: in the dims of its inputs.
+Tensors between kernels are arena buffers, which `plan-buffers` places by live range; the scratch memory of a kernel is
+live only during its call. The kernel that computes a result of the program writes it directly. The program takes over
+the requirements of kernels and views, in its own symbols and with the names of the nodes; their checks are its last
+outputs. The values of a kernel's symbols come from the dims of its inputs, as in the kernel itself.
 
-A Loop or a Scan becomes a sequential loop around the calls of its body (`lower_program_loops.py`). Steps of images that
-no cache holds a batch of become a loop over the batch (`lower_program_batches.py`); `batches=false` does without.
+A Loop or a Scan becomes a sequential loop around the calls of its body (`lower_program_loops.py`). Steps on images
+whose batch fits no cache become a loop over the batch (`lower_program_batches.py`); `batches=false` disables this.
 
-It requires scheduled and planned kernels in the module (`cpu-schedule`), or of kernels that have been emitted already
-the ops of an `ort.library`, and programs (`form-programs`). It leaves the program's ops as they are. A program that
-cannot be lowered is a unit that fails alone (`igniter.isolation`). With `profile` each program has one more output, the
-time stamps between its calls, all of whole batches. A program for which the machine keeps threads together says so
-(`team`).
+The pass requires scheduled and planned kernels in the module (`cpu-schedule`), or for emitted kernels the ops of an
+`ort.library`, and programs (`form-programs`). It does not change the program's ops. A program that cannot be lowered
+fails alone (`igniter.isolation`). With `profile` each program has an additional output, the time stamps between its
+calls, all on whole batches. A program for which the machine keeps threads together is marked (`team`).
 """
 
 from __future__ import annotations
@@ -74,9 +72,9 @@ class LowerPrograms(ModulePass):
     name = "lower-programs"
 
     profile: bool = False
-    """Whether each program has one more output, the time stamps between its calls."""
+    """Gives each program an additional output, the time stamps between its calls."""
     batches: bool = True
-    """Whether steps may run for one element of a batch after the other."""
+    """Allows steps to run for one element of a batch at a time."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from igniter.transforms.scheduled.form_ort_library import describe
@@ -84,7 +82,7 @@ class LowerPrograms(ModulePass):
         funcs = {f.sym_name.data: f for f in op.ops if isinstance(f, FuncOp)}
         programs = [p for p in op.walk() if isinstance(p, ProgramOp) and p.label not in funcs]
         called = {region.kernel_name for program in programs for region in program.calls}
-        # A kernel that has been emitted is gone; the op around it says what a call of it needs.
+        # An emitted kernel is gone; its op describes the arguments of a call.
         kernels = {o.kernel_name: o for library in op.ops if isinstance(library, LibraryOp) for o in library.ops}
         kernels |= {name: describe(func) for name, func in funcs.items() if name in called}
         sizes = sizes_of(ctx, op)
@@ -109,7 +107,7 @@ class LowerPrograms(ModulePass):
         sizes: Mapping[str, int],
         batches: list[Batch],
     ) -> FuncOp:
-        """The func of one program; `batches` gets what of it is done for one element of a batch after the other."""
+        """Returns the func of one program; appends its batch loops to `batches`."""
         if self.batches and not self.profile:
             batches += batches_of(program, machine_of(ctx), sizes)
         return lower_program(program, kernels, self.profile, batches)
@@ -118,25 +116,25 @@ class LowerPrograms(ModulePass):
 def lower_program(
     program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool = False, batches: Sequence[Batch] = ()
 ) -> FuncOp:
-    """The scheduled kernel of a program; `kernels` says of every kernel by name what it takes and gives. `batches` are
-    steps that run for one element of a batch after the other."""
+    """Returns the scheduled kernel of a program. `kernels` gives the signature of every kernel by name. `batches` are
+    steps that run for one element of a batch at a time."""
     return ProgramLowering(program, kernels, profile, batches).run()
 
 
 def time_stamps(program: ProgramOp) -> int:
-    """How many elements the last output of a program has that is compiled for a profile."""
+    """Returns the number of elements in the time-stamp output of a profiled program."""
     return len(program.steps) + 1
 
 
 class ProgramLowering:
-    """One program on its way to a func: `block` is where statements go, `buffers` what stands for the tensors."""
+    """The lowering of one program: statements are added to `block`; `buffers` maps tensors to buffers."""
 
     def __init__(self, program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool, batches: Sequence[Batch]):
         self.program = program
         self.kernels = kernels
         self.batches = {batch.ops[0]: batch for batch in batches}
         self.fixed: dict[str, Expr] = {}
-        """Symbols that have a value where statements go: a batch in its loop."""
+        """Symbols with a fixed value at the insertion point: a batch inside its loop."""
         self.func_block = self.block = Block()
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.profile = profile
@@ -174,7 +172,7 @@ class ProgramLowering:
         return FuncOp(program.label, self._symbols(), count, body, requires=requires, checks=self.checks)
 
     def lower(self, op: Operation) -> None:
-        """Adds the statements for one op of the program or of the body of a loop."""
+        """Adds the statements for one op of the program or of a loop body."""
         from igniter.transforms.conversion.lower_program_loops import lower_loop
 
         if isinstance(op, RegionOp):
@@ -190,7 +188,7 @@ class ProgramLowering:
         return op
 
     def axis(self, prefix: str) -> str:
-        """A name for a loop that nothing else has."""
+        """Returns a unique name for a loop."""
         self.axes += 1
         while f"{prefix}{self.axes}" in self.taken:
             self.axes += 1
@@ -208,7 +206,7 @@ class ProgramLowering:
         return [s for s in named if s in bound]
 
     def compute_into(self, value: SSAValue, output: SSAValue) -> bool:
-        """Makes what computes a value of this block write `output`; False where it needs a copy."""
+        """Makes the producer of a value in this block write `output` directly; False if a copy is needed."""
         source = value
         while isinstance(source.owner, Operation) and source not in self.buffers and not is_step(source.owner):
             if source.owner.name in _COMPILE_TIME:
@@ -223,7 +221,7 @@ class ProgramLowering:
         return True
 
     def view_of(self, buffer: SSAValue, memref: Attribute) -> SSAValue:
-        """The buffer with other dims."""
+        """Returns the buffer with other dims."""
         return self.add(ViewOp(buffer, memref)).result
 
     def _view(self, op: Operation) -> None:
@@ -236,7 +234,7 @@ class ProgramLowering:
         self.buffers[result].name_hint = result.name_hint
 
     def _here(self, memref: Attribute) -> Attribute:
-        """The type of a buffer where statements go."""
+        """Returns the type of a buffer at the insertion point."""
         if not self.fixed:
             return memref
         return memref_of(
@@ -244,7 +242,7 @@ class ProgramLowering:
         )
 
     def alloc(self, label: str, memref: Attribute, name: str | None = None) -> SSAValue:
-        """A buffer of the arena, or whatever space `memref` says."""
+        """Allocates a buffer, in the arena or in the space of `memref`."""
         alloc = self.add(AllocOp(label, memref))
         alloc.result.name_hint = name
         return alloc.result
@@ -264,7 +262,7 @@ class ProgramLowering:
         values = _symbol_values(region, kernel)
         for requirement in (r.substitute(values) for r in with_names(kernel.requires, region)):
             self.requires.append(requirement)
-            # What holds of a batch has to hold of the elements that the kernel is called for.
+            # A requirement on the batch must also hold for the elements that the kernel is called with.
             if requirement.symbols & self.fixed.keys():
                 self.requires.append(requirement.substitute(self.fixed))
         here = {name: value.substitute(self.fixed) for name, value in values.items()}
@@ -284,7 +282,7 @@ class ProgramLowering:
             self._note(value, total)
 
     def _note(self, value: SSAValue, total: SSAValue) -> None:
-        """What an iteration found out about its data: the call as a whole gives what any of them did."""
+        """Accumulates the check result of an iteration: the call reports the findings of all iterations."""
         fine = arith.ConstantOp(IntegerAttr(FINE, i64))
         first = self.func_block.first_op
         assert first is not None
@@ -299,7 +297,7 @@ class ProgramLowering:
             self.stamped += 1
 
     def copy(self, source: SSAValue, target: SSAValue) -> None:
-        """Every element of a buffer into another one of its dims."""
+        """Copies every element of a buffer to another one with the same dims."""
         self.copy_elements(source, target, dims_of(target.type), lambda at: (at, at))
 
     def copy_elements(
@@ -310,8 +308,8 @@ class ProgramLowering:
         places: Callable[[list[Expr]], tuple[Sequence[Expr], Sequence[Expr]]],
         **access: Any,
     ) -> None:
-        """For every point of `dims` the element that `places` gives first to where it gives then; `access` is what the
-        loads have besides."""
+        """For every point of `dims`, copies the element at the first subscripts of `places` to the second. `access` are
+        additional arguments of the loads."""
         if ZERO in dims:
             return
         names: list[str] = []
@@ -334,7 +332,7 @@ Fact = TypeVar("Fact", Requirement, DataCheck)
 
 
 def with_names(facts: Iterable[Fact], region: RegionOp) -> list[Fact]:
-    """What the kernel of a region requires or checks, with the nodes of this region by name."""
+    """Returns the requirements or checks of a region's kernel, with the names of this region's nodes."""
     names = [node_label(op) for op in region_nodes(region)]
     return [f.at(names[f.node]) if isinstance(f.node, int) and f.node < len(names) else f for f in facts]
 
@@ -344,7 +342,7 @@ def _memref(tensor: Attribute, space: str | None = None) -> Attribute:
 
 
 def _symbol_values(region: RegionOp, kernel: OpOp) -> dict[str, Expr]:
-    """The kernel's symbols in terms of the region's."""
+    """Returns the values of the kernel's symbols in terms of the region's."""
     given = [dims_of(value.type) for value in region.inputs]
     values: dict[str, Expr] = {}
     for step in bind_symbols([(p.dims, True) for p in kernel.inputs]).steps:

@@ -1,4 +1,4 @@
-"""`lower-to-loops`: from the structured to the scheduled level.
+"""`lower-to-loops`: lowers the structured to the scheduled level.
 
     %s = loop.nest "sum" [i: parallel n, k: reduction 768] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i, k] : f32
@@ -16,16 +16,16 @@ becomes
       loop.store %v, %s[i]
     }
 
-Every tensor gets a buffer: an output of the kernel its argument, any other an arena allocation. Reductions run in an
-accumulator of their own, so that whatever happens to the loops around it, the sum is never in memory. The schedule of
-a nest, if it has one, decides which loops there are and in which order, and its words become hints on them, which the
-passes that follow consume. It stands first on the scheduled level.
+Every tensor gets a buffer: an output of the kernel uses its argument, any other tensor an arena allocation. A reduction
+has its own accumulator, so that the running sum is never in memory, whatever later passes do to the loops around it.
+The schedule of a nest, if any, sets the loops and their order; its directives become hints on the loops, which later
+passes consume. The pass is the first on the scheduled level.
 
-A kernel with variants becomes a `loop.if` for each, on the sizes, and one for what is left; the passes behind it see
-loops as they do anywhere.
+A kernel with variants becomes a `loop.if` on the sizes for each variant and one for the rest; later passes treat the
+loops inside like any others.
 
-The body of a `loop.procedure` is copied between loops over its axes; its schedule speaks of its own loops too. How the
-loops of a nest are made from its schedule: `nest_loops.py`.
+The body of a `loop.procedure` is copied between loops over its axes; its schedule also covers its own loops.
+`nest_loops.py` makes the loops of a nest from its schedule.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class LowerToLoops(ModulePass):
 
 
 def lower_kernel(kernel: KernelOp) -> FuncOp:
-    """The loop.func that does what `kernel` means, one loop nest after the other."""
+    """Returns the loop.func of `kernel`, one loop nest after another."""
     return _Lowering(kernel).run()
 
 
@@ -110,7 +110,7 @@ class _Lowering:
         return FuncOp(name, kernel.symbol_names, len(outputs), body, None, attributes, *facts)
 
     def _version(self, kernel: KernelOp, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
-        """The statements of the kernel or of a variant of it, into the block."""
+        """Adds the statements of the kernel or of one of its variants to the block."""
         self.buffers = dict(zip(kernel.block.args, inputs, strict=True))
         copies: list[tuple[SSAValue, SSAValue]] = []
         for value, output in zip(kernel.returned, outputs, strict=True):
@@ -118,7 +118,7 @@ class _Lowering:
                 copies.append((value, output))
         for nest in kernel.nests:
             if any(clause.otherwise is not None for clause in nest.yield_op.clauses):
-                # In front of all, so that nests that share loops stay neighbours.
+                # Before all nests, so that nests with shared loops stay adjacent.
                 self._allocate(nest)
                 surround(nest, self.buffers, self._axis, self.block)
         for op in kernel.block.ops:
@@ -135,7 +135,7 @@ class _Lowering:
         return memref_of(element_of(value.type), dims_of(value.type), space)
 
     def _produce_into(self, value: SSAValue, output: SSAValue) -> bool:
-        """Makes the nest behind a returned value write the caller's buffer; False when it needs a copy."""
+        """Makes the nest of a returned value write the caller's buffer; False if a copy is needed."""
         source = value
         while isinstance(source.owner, ViewOp):
             source = source.owner.source
@@ -177,7 +177,7 @@ class _Lowering:
                 self.buffers[result] = alloc.result
 
     def _procedure(self, op: ProcedureOp) -> None:
-        """The loops over the axes, and the body inside, its buffers and the names of its loops replaced."""
+        """Emits the loops over the axes with the body inside; renames its loops and replaces its buffers."""
         self._allocate(op)
         mapping = dict(zip(op.read_buffers, (self.buffers[v] for v in op.inputs), strict=True))
         mapping |= zip(op.written_buffers, (self.buffers[r] for r in op.outputs), strict=True)
@@ -198,7 +198,7 @@ class _Lowering:
         self._allocate(nest)
         levels = levels_of(nest)
         if any(level.axis.kind == "parallel" and level.axis.extent == ZERO for level in levels):
-            return  # nothing to compute; the buffers are there, and empty
+            return  # nothing to compute; the buffers exist and are empty
         NestLoops(nest, levels, self.buffers, self._axis).lower(self.block)
 
     def _copy(self, source: SSAValue, target: SSAValue) -> None:

@@ -1,4 +1,4 @@
-"""`lower-to-triton`: nests with schedules for a GPU become kernels of the `tt` dialect, and launches of these.
+"""`lower-to-triton`: lowers nests with GPU schedules to kernels of the `tt` dialect and their launches.
 
     %m = loop.nest "max" [i: parallel n, k: reduction 64] schedule [i grid fuse "l0", k vector 64, launch ..] -> ..
     %y = loop.nest "sub" [i: parallel n, j: parallel 64] schedule [i grid fuse "l0", j vector 64, launch ..] -> ..
@@ -6,16 +6,16 @@ becomes
     tt.func @r0.l0(..) { .. }
     loop.func @r0 (%x, %y) { loop.launch @r0.l0 grid [n] warps 4 stages 1 symbols [n] (%x, %y) }
 
-Nests with one label are a launch. Each of its dims is a `grid` loop, over blocks of which a program has one, a loop
-over blocks in a program, or wholly in a program; the lanes of its `vector` are a dim of blocks. The order of loops says
-nothing: programs go along the last dim of the grid first.
+Nests with one label form a launch. Each of its dims is a `grid` loop, with one block per program, or a loop over blocks
+in a program, or wholly in a program; the lanes of its `vector` are a dim of blocks. The order of loops has no meaning:
+consecutive programs differ in the last dim of the grid.
 
-Inside of a program values are computed where they are wanted: what a nest reads of another of the launch is computed on
-the block that is at hand, and what it reads of other tensors is loaded, once. Sums that go over several blocks are kept
-in one and reduced at the end. What nobody outside of the launch reads is never in memory.
+Inside a program, values are computed on demand. A read of another nest of the launch is computed on the current block;
+a read of another tensor is loaded, once. Sums over several blocks accumulate in one block and are reduced at the end. A
+tensor that is only read inside the launch is never in memory.
 
-Refused, with the nest's name: procedures, checks of data, nests that read each other's results elsewhere than in their
-block, words that are for CPUs, and ops and types that Triton does not have.
+Refused, with the nest's name: procedures, checks of data, nests that read each other's results outside their block,
+directives for CPUs, and ops and types that Triton lacks.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from igniter.transforms.conversion.attention_parts import (
 from igniter.transforms.conversion.launch_body import LaunchBody
 
 WORDS = frozenset(("by", "grid", "fuse", "vector", "launch"))
-"""What schedules of launches say."""
+"""The directives of launch schedules."""
 
 
 @dataclass(frozen=True)
@@ -74,34 +74,34 @@ class LowerToTriton(ModulePass):
 
 @dataclass(frozen=True)
 class Dim:
-    """How a launch goes along a dim."""
+    """The traversal of a dim by a launch."""
 
     name: str
     extent: Expr
     grid: bool
-    """Over blocks that programs have one of each."""
+    """True if the grid has one block per program along the dim."""
     looped: bool
-    """Over blocks one after the other, in each program."""
+    """True if each program loops over the blocks of the dim."""
     lanes: int
-    """The elements of a block; 1: it has no dim of its own."""
+    """The elements of a block; 1 if the dim is no dim of blocks."""
     share: int = 0
-    """Of a dim that is reduced by several programs, the elements of each; 0: one has all of them."""
+    """For a dim reduced by several programs, the elements per program; 0: one program has all of them."""
 
     @property
     def programs(self) -> Expr:
-        """What the number of programs has for a factor because of it."""
+        """The dim's factor in the number of programs."""
         if self.share:
             return self.extent.ceildiv(self.share)
         return self.blocks if self.grid else ONE
 
     @property
     def blocks(self) -> Expr:
-        """How many blocks there are."""
+        """The number of blocks."""
         return self.extent if self.lanes == 1 else self.extent.ceildiv(self.lanes)
 
     @property
     def is_exact(self) -> bool:
-        """Whether all blocks are full: what is in a program wholly may be nothing."""
+        """True if all blocks are full. A dim wholly in a program is full only if its extent is the number of lanes."""
         known = self.extent.constant
         if self.grid or self.looped:
             return self.lanes == 1 or (known is not None and known % self.lanes == 0)
@@ -109,7 +109,7 @@ class Dim:
 
 
 def lower_kernel(kernel: KernelOp) -> tuple[FuncOp, list[tt.FuncOp]]:
-    """The func that launches what computes a kernel, and those kernels."""
+    """Returns the func that launches the Triton kernels of a kernel, and these kernels."""
     return _Lowering(kernel).run()
 
 
@@ -118,7 +118,7 @@ class _Lowering:
         self.kernel = kernel
         self.block = Block()
         self.buffers: dict[SSAValue, SSAValue] = {}
-        """The memrefs of tensors, those of views being others."""
+        """The memrefs of tensors, without views."""
         self.kernels: list[tt.FuncOp] = []
 
     def run(self) -> tuple[FuncOp, list[tt.FuncOp]]:
@@ -157,7 +157,7 @@ class _Lowering:
         return made
 
     def _place_results(self, outputs: Sequence[SSAValue]) -> None:
-        """What is returned is written to the caller's buffers; each nest's result is in one of them at most."""
+        """Assigns the caller's buffers to returned values; each nest's result is in at most one of them."""
         for value, output in zip(self.kernel.returned, outputs, strict=True):
             root = root_of(value)
             if isinstance(root.owner, NestOp) and root not in self.buffers:
@@ -187,7 +187,7 @@ class _Lowering:
     def _launch_shared(
         self, name: str, group: LaunchGroup, dims: list[Dim], loaded: Sequence[SSAValue], stored: Sequence[SSAValue]
     ) -> None:
-        """An attention whose keys several programs share, and what joins their sums."""
+        """Adds an attention whose keys are split over several programs, and the kernel that combines their sums."""
         parts: list[SSAValue] = []
         for label, shape in shapes_of_parts(group, dims):
             alloc = AllocOp(label, memref_of(Float32Type(), shape, "scratch"))
@@ -206,7 +206,7 @@ class _Lowering:
         self._add(join, Launch(JOIN_WARPS, 1))
 
     def _add(self, body: LaunchBody, launch: Launch) -> None:
-        """The kernel of a launch, and the launch."""
+        """Emits the kernel of a launch, and the launch."""
         func, symbols = body.emit()
         self.kernels.append(func)
         used = [Expr.of(s) for s in symbols]
@@ -215,7 +215,7 @@ class _Lowering:
         self.block.add_op(LaunchOp(body.name, grid, buffers, used, launch.warps, launch.stages))
 
     def _is_stored(self, value: SSAValue, group: LaunchGroup) -> bool:
-        """Whether someone outside of the launch wants it."""
+        """True if a value has readers outside the launch."""
         for use in value.uses:
             parent = use.operation.parent_op()
             if not (isinstance(parent, NestOp) and parent in group.names):
@@ -224,7 +224,7 @@ class _Lowering:
 
 
 def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
-    """The launches that the schedules of a kernel say: nests with one label, in the order of the kernel."""
+    """Returns the launches that the schedules of a kernel define: nests with one label, in the order of the kernel."""
     labels: dict[str, list[NestOp]] = {}
     for nest in kernel.nests:
         if nest.schedule is None or nest.schedule.launch is None:
@@ -244,19 +244,19 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
 
 
 def _in_turn(group: LaunchGroup, nests: Sequence[NestOp]) -> list[NestOp]:
-    """The nests of a launch as they join it: those of an attention first."""
+    """Returns the nests of a launch in the order of joining: those of an attention first."""
     first = list(group.attention.members) if group.attention is not None else []
     return [*first, *(nest for nest in nests if nest not in first)]
 
 
 def _attention(nests: Sequence[NestOp]) -> Attention | None:
-    """The attention that the first nests of a launch are."""
+    """Returns the attention formed by the first nests of a launch; None if there is none."""
     found = (attention_of(nest, nests) for nest in nests)
     return next((each for each in found if each is not None and each.scores is nests[0]), None)
 
 
 def _require_words(nest: NestOp) -> None:
-    """Nothing that a schedule says is left out."""
+    """Raises if a schedule contains a directive that a launch does not have."""
     assert nest.schedule is not None
     for step in nest.schedule.data:
         said = [word for word in words_of(step) if word not in WORDS]
@@ -265,7 +265,7 @@ def _require_words(nest: NestOp) -> None:
 
 
 def launch_of(group: LaunchGroup) -> Launch:
-    """How the programs of a launch run, which its nests say alike."""
+    """Returns the launch parameters of a group; raises if its nests disagree."""
     first, *others = [(nest, nest.schedule.launch if nest.schedule else None) for nest in group.members]
     for nest, launch in others:
         if launch != first[1]:
@@ -286,7 +286,7 @@ def _label(nest: NestOp) -> str:
 
 
 def dims_of_group(group: LaunchGroup) -> list[Dim]:
-    """How a launch goes along its dims: its nests say the same of each."""
+    """Returns the dims of a launch; raises if its nests disagree about one."""
     found: dict[str, Dim] = {}
     at = attention_dims(group)
     keys = at.keys if at is not None else ""
@@ -312,7 +312,7 @@ def _dim(name: str, extent: Expr, nest: NestOp, axis: str, *, shared: bool) -> D
     where = f"lower-to-triton: nest '{nest.label}': '{axis}'"
     share = 0
     if shared and len(outer) == 2 and outer[0].grid and not outer[1].grid:
-        # Of the keys of an attention a program may have some.
+        # A program may have a part of the keys of an attention.
         share, outer = outer[0].by, outer[1:]
         if share % lanes:
             raise IgniterError(f"{where}: {share} elements for a program are no whole blocks of {lanes}")

@@ -1,4 +1,4 @@
-"""The loops of one nest, as its schedule says: a part of `lower-to-loops`.
+"""Makes the loops of one nest from its schedule: a part of `lower-to-loops`.
 
     loop.nest "dot" [i: parallel 64, j: parallel 96, k: reduction 768] schedule [
       i by 8, k by 256, j by 32, k, i unroll, j vector 16 unroll] ...
@@ -15,12 +15,12 @@ becomes
       .. store to the result
     }
 
-Where parallel loops are inside a reduction, its sums are kept in a buffer of as many elements as those loops go over,
-in registers if all of them are unrolled, else in memory of the task; reductions further in add up theirs first. With
-`into result` the result itself is that buffer, and the first iteration writes it.
+If parallel loops are inside a reduction, its sums are in a buffer with one element per point of those loops, in
+registers if all of them are unrolled, else in memory of the task; inner reductions first sum locally. With `into
+result` the result itself is that buffer, and the first iteration writes it.
 
-A loop over blocks with a `tail` stays one loop here, with the hint `tile`: `tile-loops` makes the blocks once the nests
-of a group are in one loop, and `sink-loops` moves the loop inside a block to its place. A contraction whose schedule
+A loop over blocks with a `tail` stays one loop here, with the hint `tile`: `tile-loops` makes the blocks after the
+nests of a group are fused, and `sink-loops` moves the loop inside a block to its place. A contraction whose schedule
 has a `product` becomes a micro-kernel for each tile:
 
     loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
@@ -70,7 +70,7 @@ from igniter.errors import IgniterError
 from igniter.transforms.conversion.schedule_hints import inside_tiles, tile_hints, words_as_hints
 
 Values = dict[str, Expr]
-"""The element of each axis at which a block of code is: of those in whose loops it is."""
+"""The value of each axis at a point of the code, for the axes whose loops surround it."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,14 @@ class Level:
     loop: Loop
     hints: DictionaryAttr | None
     around: int | None
-    """The size of the blocks that the axis's loop around it goes over; None for its first loop."""
+    """The block size of the enclosing loop over the same axis; None for the axis's first loop."""
 
     @property
     def is_reduction(self) -> bool:
         return self.axis.kind == "reduction"
 
     def extent(self, values: Mapping[str, Expr]) -> Expr:
-        """The elements of the axis that are left to it."""
+        """Returns the number of elements of the axis that the loop covers."""
         whole = self.axis.extent
         if self.around is None:
             return whole
@@ -97,7 +97,7 @@ class Level:
         return minimum(Expr.of(self.around), whole - values[self.axis.name])
 
     def most(self) -> int | None:
-        """The most elements that are ever left to it, if that is a constant."""
+        """Returns the largest such number, if it is constant; else None."""
         return self.axis.extent.constant if self.around is None else self.around
 
     def iterations(self, values: Mapping[str, Expr]) -> Expr:
@@ -109,19 +109,20 @@ class Level:
         return minimum(blocks, (whole - values[self.axis.name]).ceildiv(self.loop.by))
 
     def open(self, values: Values, block: Block, fresh: Callable[[str], str]) -> Block:
-        """The loop at the end of `block`; `values` learns where the axis is in it. Its body."""
+        """Adds the loop at the end of `block`, and the value of its axis to `values`. Returns its body."""
         body = Block()
         name = fresh(self.axis.name)
         end = self.iterations(values)
         if self.loop.into_result:
-            end = maximum(ONE, end)  # It writes the result, of nothing too.
+            end = maximum(ONE, end)  # It writes the result, even if there are no elements.
         values[self.axis.name] = values.get(self.axis.name, ZERO) + Expr.of(name) * self.loop.by
         block.add_op(ForOp(name, 0, end, body, reduction=self.is_reduction, hints=self.hints))
         return body
 
 
 def levels_of(op: ComputeOp) -> list[Level]:
-    """The loops of a nest in the order of its schedule; without one as the axes are written, parallel ones first."""
+    """Returns the loops of a nest in the order of its schedule; without one, in the order of the axes, parallel ones
+    first."""
     op.verify_schedule()
     by_name = {a.name: a for a in op.axes}
     if op.schedule is None:
@@ -144,7 +145,7 @@ def levels_of(op: ComputeOp) -> list[Level]:
 
 @dataclass(frozen=True)
 class Sums:
-    """Where one clause of a nest adds up: a buffer, of the elements of `axes` from where `base` is."""
+    """The partial sums of one clause: a buffer over the elements of `axes`, starting at `base`."""
 
     buffer: SSAValue
     axes: tuple[str, ...]
@@ -167,10 +168,10 @@ class NestLoops:
         self.nest, self.levels, self.buffers, self.fresh = nest, list(levels), buffers, fresh
         self.clauses = nest.yield_op.clauses
         self.first: Expr | None = None
-        """The iterations that write the result for the first time, where it is 0; later ones add to it."""
+        """An expression that is 0 in the iterations that write the result first; later ones add to it."""
 
     def lower(self, block: Block) -> None:
-        """The loops at the end of `block`."""
+        """Adds the loops at the end of `block`."""
         product = self.nest.schedule.product if self.nest.schedule is not None else None
         if product is not None:
             self._product(product, block)
@@ -178,7 +179,7 @@ class NestLoops:
             self._run(0, {}, block, None)
 
     def _run(self, at: int, values: Values, block: Block, sums: Sequence[Sums] | None) -> None:
-        """The loops from number `at` on; `sums` are where the reductions around them add up."""
+        """Adds the loops from number `at` on; the enclosing reductions accumulate in `sums`."""
         while at < len(self.levels) and not self.levels[at].is_reduction:
             block = self.levels[at].open(values, block, self.fresh)
             at += 1
@@ -212,7 +213,8 @@ class NestLoops:
         self._close(own, end, values, block, sums)
 
     def _sums(self, k: int, at: int, end: int, values: Mapping[str, Expr], block: Block) -> Sums:
-        """A buffer for the sums of a clause over the loops from `at` to `end`, with the identity in every element."""
+        """Allocates a buffer for the sums of a clause over the loops from `at` to `end`, and fills it with the
+        identity."""
         inside = self._inside(end)
         dims: list[int] = []
         for first, _ in inside:
@@ -238,7 +240,8 @@ class NestLoops:
         return Sums(alloc.result, names, {n: values.get(n, ZERO) for n in names})
 
     def _inside(self, at: int) -> list[tuple[Level, Level]]:
-        """The parallel axes of the loops from `at` on, each with its first and its last loop; the vector comes last."""
+        """Returns the parallel axes of the loops from `at` on, each with its first and its last loop; the vector is
+        last."""
         found: dict[str, tuple[Level, Level]] = {}
         for level in self.levels[at:]:
             if not level.is_reduction:
@@ -247,7 +250,7 @@ class NestLoops:
         return sorted(found.values(), key=lambda pair: pair[1].loop.vector > 0)
 
     def _plain_loop(self, like: Level, end: Expr, places: list[Expr], block: Block) -> Block:
-        """A loop with the words of another, over what is before or behind it."""
+        """Adds a loop with the directives of another, for the code before or after that loop."""
         name = self.fresh(like.axis.name)
         places.append(Expr.of(name))
         body = Block()
@@ -258,7 +261,7 @@ class NestLoops:
     def _close(
         self, own: Sequence[Sums], end: int, values: Mapping[str, Expr], block: Block, sums: Sequence[Sums] | None
     ) -> None:
-        """Sums go to the result, or to those that the loops around them add up."""
+        """Stores sums in the result, or adds them to the sums of the enclosing loops."""
         inside = self._inside(end)
         for k, mine in enumerate(own):
             places: list[Expr] = []
@@ -288,7 +291,7 @@ class NestLoops:
     def _put(
         self, k: int, value: SSAValue, values: Mapping[str, Expr], block: Block, sums: Sequence[Sums] | None
     ) -> None:
-        """Adds a value to the sums around, or to the result, which the first iteration writes."""
+        """Adds a value to the enclosing sums, or to the result, which the first iteration writes."""
         clause = self.clauses[k]
         if sums is not None:
             block.add_op(AccumulateOp(clause.combiner, value, sums[k].buffer, sums[k].place(values)))
@@ -299,7 +302,7 @@ class NestLoops:
     def to_result(
         self, combiner: Combiner, value: SSAValue, buffer: SSAValue, target: Sequence[Expr]
     ) -> list[Operation]:
-        """The ops that write a value, or add it where the iterations that write are over."""
+        """Returns the ops that write a value, or add it after the first iteration."""
         if self.first is None:
             return [StoreOp(value, buffer, target)]
         write, add = StoreOp(value, buffer, target), AccumulateOp(combiner, value, buffer, target)
@@ -318,7 +321,7 @@ class NestLoops:
             if isinstance(op, ReadOp):
                 copy = LoadOp(
                     self.buffers[op.source],
-                    # Of an axis in blocks, quotients by the size of a block are the block that a loop is at.
+                    # For a blocked axis, quotients by the block size simplify to the index of the block.
                     [simplify(s.substitute(values), ranges) for s in op.subscripts],
                     indices=[mapping[i] for i in op.indices],
                     guards=[g.substitute(values) for g in op.guards],
@@ -337,7 +340,7 @@ class NestLoops:
     # -- micro-kernels -----------------------------------------------------------------------------------------------
 
     def _product(self, product: Product, block: Block) -> None:
-        """A contraction: a micro-kernel for every tile, and loops that move the tile to where it belongs."""
+        """Adds a micro-kernel for every tile of a contraction, and loops that copy the tile to the result."""
         nest, contraction = self.nest, contraction_of(self.nest, kernel=product.kernel)
         place = next((k for k, x in enumerate(self.levels) if x.axis.name in product.axes and x.loop.by == 1), None)
         outside = self.levels if place is None else self.levels[:place]
@@ -345,7 +348,7 @@ class NestLoops:
         reason = product_reason(nest, product, sizes)
         if reason is not None or isinstance(contraction, str):
             raise self._refusal(f"it has a schedule for a product, but {reason}")
-        # Reductions right around the micro-kernel add to its tile, those further out to the result.
+        # Reductions directly around the micro-kernel add to its tile, outer ones to the result.
         around = len(outside)
         while around and outside[around - 1].is_reduction and not outside[around - 1].loop.into_result:
             around -= 1
@@ -360,7 +363,7 @@ class NestLoops:
         tile = AllocOp(nest.label, memref_of(element_of(result.type), [height, panels * lanes], "local"))
         tile.result.name_hint = result.name_hint
         block.add_op(tile)
-        # The innermost of these is the micro-kernel's own outer sum, where both factors have constant steps along it.
+        # The innermost is the micro-kernel's own outer sum, if both factors have constant strides along it.
         last = outside[-1].axis.name if around < len(outside) else ""
         own_sum = last if last and _sums_in_rounds(nest, contraction, outside[-1]) else ""
         whole = len(outside) - bool(own_sum)
@@ -410,7 +413,8 @@ class NestLoops:
         block.add_ops([value, *self.to_result(combiner, value.result, self.buffers[result], target)])
 
     def _open_sum(self, level: Level, values: Mapping[str, Expr], product: Product) -> None:
-        """A reduction around the tiles of a product: what each of its iterations sums is added to the result."""
+        """Starts a reduction around the tiles of a product: the sum of each of its iterations is added to the
+        result."""
         name = level.axis.name
         if not level.loop.into_result:
             what = "cuts the depth of a product" if name == product.depth else "sums around the tiles of a product"
@@ -421,7 +425,7 @@ class NestLoops:
         self.first = values[name]
 
     def _clear(self, tile: AllocOp, moves: Sequence[Level], block: Block) -> None:
-        """Loops that put what sums begin with into a tile; its columns like those that move them to the result."""
+        """Adds loops that fill a tile with the identity; its columns have the hints of the loops that copy them."""
         element = element_of(tile.result.type)
         zero = identity(self.clauses[0].combiner, element)
         block.add_op(zero)
@@ -435,7 +439,7 @@ class NestLoops:
         block.add_op(StoreOp(zero.result, tile.result, places))
 
     def _left(self, name: str, size: int, values: Mapping[str, Expr], group: int) -> Expr:
-        """The elements of a block of an axis; `group` steps of depth are multiplied at a time."""
+        """Returns the elements of a block of an axis; `group` steps of depth are multiplied at a time."""
         extent = self.nest.axis(name).extent
         if self.nest.axis(name).kind == "reduction" and size % group:
             raise self._refusal(
@@ -454,7 +458,8 @@ class NestLoops:
         values: Mapping[str, Expr],
         sizes: Mapping[str, int],
     ) -> list[Expr] | None:
-        """Where the panels of the next tile of columns are: the first tiles of rows fetch one each."""
+        """Returns the place of the panels for the next tile of columns: the first tiles of rows prefetch one each. None
+        if there is no prefetch."""
         if not product.rows or [x.axis.name for x in outside[-2:]] != [product.columns, product.rows]:
             return None
         if _is_made_beside(contraction):
@@ -467,7 +472,8 @@ class NestLoops:
 
 
 def _is_made_beside(contraction: Contraction) -> bool:
-    """Whether a nest makes the right factor in the loops of the contraction: the next tile's panels are not there."""
+    """True if a nest computes the right factor inside the contraction's loops: the next tile's panels do not exist
+    yet."""
     nest, maker = contraction.b.parent_op(), tensor_behind(contraction.b.source).owner
     if not isinstance(nest, NestOp) or not isinstance(maker, NestOp):
         return False
@@ -479,8 +485,8 @@ def _is_made_beside(contraction: Contraction) -> bool:
 
 
 def _sums_in_rounds(nest: NestOp, contraction: Contraction, level: Level) -> bool:
-    """Whether a reduction right around a micro-kernel can be its outer sum: a plain loop over the whole of an axis, in
-    which both factors have constant steps."""
+    """True if a reduction directly around a micro-kernel can be its outer sum: a plain loop over a whole axis, along
+    which both factors have constant strides."""
     if level.loop != Loop(level.axis.name) or level.around is not None:
         return False
     factors, ranges = (contraction.a, contraction.b), nest.axes_attr.ranges
@@ -488,7 +494,7 @@ def _sums_in_rounds(nest: NestOp, contraction: Contraction, level: Level) -> boo
 
 
 def _ranges_in(block: Block) -> Ranges:
-    """The ranges of the axes of the loops around a block, with blocks that may end sooner taken for whole ones."""
+    """Returns the ranges of the axes around a block; partial blocks count as whole ones."""
     loop = block.parent_op()
     loops = [*enclosing_loops(loop), loop] if isinstance(loop, ForOp) else []
     return at_most_constants(Ranges({x.axis: loop_range(x) for x in loops}))

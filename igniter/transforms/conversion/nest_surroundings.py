@@ -1,4 +1,4 @@
-"""What a nest leaves of its result is filled: a part of `lower-to-loops`.
+"""Fills the parts of a result that its nest does not write: a part of `lower-to-loops`.
 
     loop.nest "relu" [y: parallel 56, x: parallel 56, c: parallel 64] .. {
       loop.yield none %v at [y + 1, x + 1, c] else 0.0
@@ -9,7 +9,7 @@ becomes, before the loops of the kernel,
     loop.for y = 0 to 56 { loop.for x = 0 to 1 { .. loop.store %z, %r[y + 1, x, c] .. } }                    left
     loop.for y = 0 to 56 { loop.for x = 0 to 1 { .. loop.store %z, %r[y + 1, x + 57, c] .. } }               right
 
-Where what is written is no box, all is filled, and written over afterwards.
+If the written part is no box, everything is filled first and then overwritten.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr
 from igniter.transforms.conversion.schedule_hints import words_as_hints
 
 Box = list[tuple[Expr, Expr]]
-"""Where it begins and how long it is, dim by dim."""
+"""The start and the length of a box in each dim."""
 
 
 def surround(nest: NestOp, buffers: Mapping[SSAValue, SSAValue], fresh: Callable[[str], str], block: Block) -> None:
-    """Loops at the end of `block` that fill what the clauses of a nest leave of its results."""
+    """Adds loops at the end of `block` that fill the parts of results that the clauses of a nest do not write."""
     for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
         if clause.otherwise is None:
             continue
@@ -41,7 +41,7 @@ def surround(nest: NestOp, buffers: Mapping[SSAValue, SSAValue], fresh: Callable
 
 
 def _boxes(clause: Clause, nest: NestOp, dims: Sequence[Expr]) -> Iterator[Box]:
-    """What is left of a tensor of `dims`, in boxes that do not meet."""
+    """Yields disjoint boxes that cover the unwritten part of a tensor of `dims`."""
     written = [_stretch(s, nest) for s in clause.subscripts]
     if None in written:
         yield [(ZERO, d) for d in dims]
@@ -55,7 +55,7 @@ def _boxes(clause: Clause, nest: NestOp, dims: Sequence[Expr]) -> Iterator[Box]:
 
 
 def _stretch(subscript: Expr, nest: NestOp) -> tuple[Expr, Expr] | None:
-    """The stretch of a dim that a subscript goes over; None where it leaves gaps, or that is not seen."""
+    """Returns the range of a dim that a subscript covers; None if it has gaps or is not known."""
     axes = [a for a in nest.axes if a.name in subscript.symbols]
     if not axes:
         return subscript, ONE
@@ -65,7 +65,7 @@ def _stretch(subscript: Expr, nest: NestOp) -> tuple[Expr, Expr] | None:
 
 
 def _lanes(nest: NestOp, clause: Clause) -> int:
-    """The vector with which a nest goes along the last dim of a result; 0 where it has none."""
+    """Returns the vector width of a nest along the last dim of a result; 0 if it has none."""
     last = clause.subscripts[-1].symbols if clause.subscripts else frozenset[str]()
     loops = nest.schedule.loops if nest.schedule is not None else ()
     return max((loop.vector for loop in loops if loop.axis in last), default=0)

@@ -1,6 +1,6 @@
-"""The words of schedules as hints: what `lower-to-loops` leaves on the loops and buffers that it makes.
+"""Converts the directives of schedules to hints, which `lower-to-loops` puts on loops and buffers.
 
-Each hint is consumed by one of the passes that follow (`igniter/dialects/loop/hints.py`).
+One of the following passes consumes each hint (`igniter/dialects/loop/hints.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from igniter.errors import IgniterError
 
 
 def hints_inside(op: ComputeOp, axis: str) -> DictionaryAttr | None:
-    """What the schedule of a procedure says of a loop in its body."""
+    """Returns the hints that the schedule of a procedure gives to a loop in its body."""
     loops = () if op.schedule is None else op.schedule.loops
     return next((words_as_hints(loop) for loop in loops if loop.axis == axis), None)
 
 
 def words_as_hints(loop: Loop) -> DictionaryAttr | None:
-    """What is said of a loop as hints for the passes that do it; None where nothing is."""
+    """Returns the directives of a loop as hints; None if it has none."""
     found: dict[str, Attribute] = {}
     if loop.fuse:
         found["fuse"] = StringAttr(loop.fuse)
@@ -43,7 +43,8 @@ def words_as_hints(loop: Loop) -> DictionaryAttr | None:
 
 
 def store_as_hints(op: ComputeOp) -> DictionaryAttr | None:
-    """What the schedule of a nest says of the buffers of its results, as hints on them; None where it says nothing."""
+    """Returns the `store` directive of a nest's schedule as hints on the buffers of its results; None if it has
+    none."""
     said = None if op.schedule is None else op.schedule.store
     if said is None:
         return None
@@ -55,7 +56,7 @@ def store_as_hints(op: ComputeOp) -> DictionaryAttr | None:
 
 
 def inside_tiles(loops: Sequence[Loop]) -> dict[int, int]:
-    """For each loop over blocks with a tail, the loop inside of them."""
+    """Maps each loop over blocks with a tail to the loop inside the block."""
     return {
         k: next(m for m, other in enumerate(loops) if m > k and other.axis == loop.axis)
         for k, loop in enumerate(loops)
@@ -64,7 +65,8 @@ def inside_tiles(loops: Sequence[Loop]) -> dict[int, int]:
 
 
 def tile_hints(op: ComputeOp, loops: Sequence[Loop], inner: Mapping[int, int]) -> dict[int, DictionaryAttr]:
-    """The hints of the loops over blocks with a tail: how they are split, and what the loop inside goes below."""
+    """Returns the hints of loops over blocks with a tail: the split, and the loops below which the inner loop is
+    sunk."""
     reductions = {a.name for a in op.axes if a.kind == "reduction"}
     below: dict[int, Below] = {}
     for k, q in inner.items():
@@ -91,7 +93,7 @@ def tile_hints(op: ComputeOp, loops: Sequence[Loop], inner: Mapping[int, int]) -
 def _verify_places(
     op: ComputeOp, loops: Sequence[Loop], inner: Mapping[int, int], below: Mapping[int, Below], reductions: Set[str]
 ) -> None:
-    """The loops inside of tiles are where `sink-loops` moves them."""
+    """Raises unless the loops inside tiles are where `sink-loops` moves them."""
     steps: list[Loop] = []
     sunk: list[tuple[Loop, int, Below]] = []
     for k, loop in enumerate(loops):

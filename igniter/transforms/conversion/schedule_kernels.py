@@ -1,4 +1,4 @@
-"""`schedule-kernels`: runs a pipeline over every kernel alone.
+"""`schedule-kernels`: runs a pipeline over every kernel separately.
 
     loop.kernel @r0 symbols [n] (..) -> (..) { .. }
     loop.kernel @r1 symbols [n] (..) -> (..) { .. }
@@ -8,12 +8,12 @@ becomes, by `cpu-schedule`,
     loop.func @r0 symbols [n] (..) outputs 1 scratch(..) { .. }
     loop.func @r1 symbols [n] (..) outputs 1 scratch(..) { .. }
 
-Each kernel is in a module of its own while `passes` run over it, so that what they make of it depends on nothing
-else, and can be kept under its text. One that a pass refuses is a unit that fails alone (`igniter.isolation`): its
-regions are marked, and `inline-failed-regions` takes them apart.
+Each kernel is in its own module while `passes` run over it, so that the result depends on nothing else and can be
+cached by the kernel's text. A refused kernel fails alone (`igniter.isolation`): its regions are marked, and
+`inline-failed-regions` inlines them.
 
-With `tuned`, a database of schedules, `apply-tuned-schedules` takes what that has; where passes refuse it, the kernel
-is scheduled without. It requires kernels (`lower-onnx-to-loop`).
+With `tuned`, a database of schedules, `apply-tuned-schedules` applies its schedules; if passes refuse one, the kernel
+is scheduled without it. The pass requires kernels (`lower-onnx-to-loop`).
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScheduleKernels(ModulePass):
-    """Runs a pipeline over every kernel in a module of its own."""
+    """Runs a pipeline over every kernel in its own module."""
 
     name = "schedule-kernels"
 
     passes: str = ""
-    """A pipeline that makes a loop.func of each loop.kernel; nothing: the one that the backend names."""
+    """A pipeline that lowers each loop.kernel to a loop.func. Empty: the backend's."""
     tuned: str = ""
-    """A database of schedules; "" uses none."""
+    """A database of schedules; "" for none."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         passes = self.passes or backend_of(ctx).pipelines.schedule
@@ -69,7 +69,7 @@ class ScheduleKernels(ModulePass):
 
 
 def _launched(func: FuncOp) -> list[Operation]:
-    """The kernels beside a func that it launches."""
+    """Returns the kernels that a func launches."""
     names = {op.kernel for op in func.walk() if isinstance(op, LaunchOp)}
     module = func.parent_op()
     beside = module.body.block.ops if isinstance(module, ModuleOp) and names else ()
@@ -84,7 +84,7 @@ def _launched(func: FuncOp) -> list[Operation]:
 def schedule_kernel(
     ctx: Context, kernel: KernelOp, passes: str, tuned: str = "", *, verify_each: bool = False
 ) -> FuncOp:
-    """What a pipeline makes of a copy of one kernel, for the machine of the context."""
+    """Runs a pipeline on a copy of one kernel, for the machine of the context, and returns the func."""
     from igniter.context import IgniterContext
 
     assert isinstance(ctx, IgniterContext)
@@ -95,7 +95,7 @@ def schedule_kernel(
     except PassError as error:
         if not tuned:
             raise
-        # A schedule of the database may ask for what passes no longer do. Others in it are as good as before.
+        # A schedule in the database may use features that the passes no longer have. Its other schedules stay valid.
         remark(ctx, SAYS, name, "missed", f"compiled with no schedule of {tuned}: {reason_of(error)}")
         alone = ModuleOp([kernel.clone()])
         _run(ctx, alone, passes, "", verify_each)
@@ -111,12 +111,12 @@ def _run(ctx: IgniterContext, alone: ModuleOp, pipeline: str, tuned: str, verify
     passes: Sequence[ModulePass] = parse_passes(pipeline, figures)
     if tuned:
         passes = _with_database(passes, pipeline, tuned)
-    # What fails inside is the failure of the whole kernel.
+    # A failure inside is the failure of the whole kernel.
     run_passes(ctx.whole(), alone, tuple(passes), verify_each=verify_each)
 
 
 def _with_database(passes: Sequence[ModulePass], pipeline: str, path: str) -> tuple[ModulePass, ...]:
-    """The passes with a database for `apply-tuned-schedules`; `IgniterError` where that is not there."""
+    """Returns the passes with a database for `apply-tuned-schedules`; raises `IgniterError` if that pass is missing."""
     from igniter.transforms.structured.apply_tuned_schedules import ApplyTunedSchedules
 
     if not any(isinstance(this, ApplyTunedSchedules) for this in passes):

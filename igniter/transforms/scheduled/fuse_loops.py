@@ -216,9 +216,7 @@ def _merge(first: ForOp, second: ForOp) -> None:
         most = next((w for w in said if isinstance(w, StringAttr)), said[1] or said[0])
         hints["inner"] = DictionaryAttr(inner if most is None else {**inner, "sink": most})
     vectors_inside = any(op.hint("vector") is not None for op in first.block.walk() if isinstance(op, ForOp))
-    if (
-        "tile" in hints or vectors_inside
-    ):  # A tiled loop is vectorised inside its tile; a loop that contains vector loops is not vectorised again.
+    if "tile" in hints or vectors_inside:  # Then only the inner loops become vectors.
         hints = {k: v for k, v in hints.items() if k not in ("vector", "accumulators")}
     set_hints(first, hints)
     first.attributes["fused"] = StringAttr("")

@@ -53,7 +53,7 @@ def clone_ops(
     values: Mapping[str, Expr] | None = None,
     mapping: dict[SSAValue, SSAValue] | None = None,
 ) -> list[Operation]:
-    """Copies of `ops` with axes substituted and the loops inside renamed, so that all names stay different."""
+    """Returns copies of `ops` with axes substituted and inner loops renamed, so that names stay unique."""
     mapping = {} if mapping is None else mapping
     copies = [op.clone(mapping) for op in ops]
     renamed: dict[str, Expr] = dict(values or {})

@@ -215,7 +215,7 @@ def _move(alloc: AllocOp, accesses: list[Place], block: Block, wanted: str | Non
 def _split(
     accesses: list[Place], full: tuple[Expr, ...], outer: frozenset[str]
 ) -> tuple[list[list[Expr]], list[Expr]] | None:
-    """Every subscript as a common base, of `outer` axes, plus a rest; and the dims that hold all the rests."""
+    """Splits every subscript into a base of `outer` axes and a rest. Returns the rests and the dims that hold them."""
     rests: list[list[Expr]] = [[] for _ in accesses]
     dims: list[Expr] = []
     if any(place.is_indirect for place in accesses):

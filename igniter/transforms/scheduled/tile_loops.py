@@ -8,7 +8,7 @@ becomes, with `tail = "mask"` (the default)
 and with `tail = "peel"`
     loop.for i = 0 to n floordiv 8 { loop.for i_in = 0 to 8 hints {unroll} { ..[8*i + i_in].. } }
     loop.for i1 = ...                            what remains, in tiles of 4, then 2, then 1
-(`tail = "rest"`: what remains in a plain loop, which keeps only the vector hints of the inner loop).
+(`tail = "rest"`: the remainder is a plain loop with only the vector hints of the inner loop).
 
 The loop over tiles counts tiles, so that `(8*i + i_in) floordiv 8` is `i` again if a layout has the same tiles. The
 hints in `inner` move to the loop inside the tile; all others stay on the loop over tiles. If the extent is known to be
