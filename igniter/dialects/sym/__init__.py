@@ -3,8 +3,8 @@
     #sym.dims<batch, 128, batch*seq + 1>
 
 The attribute is the encoding of a `tensor` type (`tensor<?x128xf32, #sym.dims<batch, 128>>`) and the layout of a
-`memref` type, with the meaning of a dense row-major buffer. A tensor of constant dims needs no attribute. The grammar
-of expressions is in `igniter.dialects.sym.expr`.
+`memref` type, which means a dense row-major buffer. A tensor of constant dims needs no attribute. The grammar of
+expressions is in `igniter.dialects.sym.expr`.
 
 Kernels and custom ops also have requirements, facts about symbols, checked by a call before it computes any size from
 them: `requires [16*n == 64*(16*n floordiv 64) "the input cannot be reshaped" node 2]`.

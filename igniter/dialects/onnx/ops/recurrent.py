@@ -439,7 +439,7 @@ def recurrent_macs(op: OnnxOp) -> Expr:
 
 
 def gates_flops(op: OnnxOp) -> Expr:
-    """Returns a bias addition and an activation for each gate, and the weighting of the state."""
+    """Returns the operations of the gates: a bias addition, an activation, and the weighting of the state."""
     x, r = dims_of(op.operands[0].type), dims_of(op.operands[2].type)
     return product((*x[:2], *r[:2])) * (EXP + 2)
 

@@ -167,7 +167,7 @@ def _windowed(
 def _tabulated(
     ctx: Lowering, axis: Axis, count: int | Expr, place: Any, weight: Any, excluded: bool, scaled: bool
 ) -> Taps:
-    """Returns tables of places, possibly outside, and weights, possibly in need of scaling to sum to 1."""
+    """Returns tables of places, clamped to the axis, and of weights, scaled to sum to 1 if `scaled`."""
     size = axis.factor.old
 
     def clamped(nest: Nest, at: Sequence[Expr]) -> Scalar:

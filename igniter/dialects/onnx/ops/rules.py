@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.weights import Weight
 
 INFINITE = 1 << 30
-"""The least magnitude of starts and ends with the meaning "to the end": no dim is as large."""
+"""The least magnitude of starts and ends that mean "to the end": no dim is as large."""
 
 
 # -- the node ---------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def tidy(e: Expr) -> Expr:
 
 
 def counted(distance: Expr, step: int) -> Expr:
-    """Returns the number of steps of `step` beginning before `distance`; 0 if it is negative."""
+    """Returns the number of steps of `step` that begin before `distance`; 0 if it is negative."""
     return tidy(maximum(ZERO, floordiv(distance + (step - 1), Expr.of(step))))
 
 

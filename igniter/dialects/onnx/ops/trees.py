@@ -317,7 +317,7 @@ def classifier_reason(op: OnnxOp) -> str | None:
 
 
 def _flops(op: OnnxOp) -> Expr:
-    """2 × rows × trees × depth of a balanced tree of so many nodes"""
+    """2 × rows × trees × depth of a balanced tree with the average number of nodes"""
     if op.op_type == "TreeEnsemble":
         trees, nodes = len(op.attr("tree_roots") or ()), len(op.attr("nodes_featureids") or ())
     else:

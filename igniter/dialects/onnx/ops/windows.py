@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
 
 TO_THE_END = ((1 << 31) - 1, (1 << 63) - 1)
-"""The ends with the meaning "to the end" in ONNX Runtime, in either direction; other large ends are
-clamped to the dim."""
+"""The ends that mean "to the end" in ONNX Runtime, in either direction; other large ends are clamped to the dim."""
 
 
 @dataclass(frozen=True)
