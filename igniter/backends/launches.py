@@ -1,12 +1,12 @@
-"""What code on the host, GPU kernels and the library around them agree on.
+"""The interface between host code, GPU kernels and the library around them.
 
-A kernel has a name that stands for its code. The object that it is in describes it in a global (`kernel_symbol`, of
-`KERNEL_TYPE`), with its code for each kind of GPU that the library is for. The library numbers its kernels and gives
-each number a global (`slot_symbol`). Code on the host calls
+A kernel's name is a hash of its code. The kernel's object describes it in a global (`kernel_symbol`, of `KERNEL_TYPE`),
+with its code for each kind of GPU of the library. The library numbers its kernels and gives each number a global
+(`slot_symbol`). Host code calls
 
     void igniter_launch(ptr context, i64 number, i64 programs, ptr parameters)
 
-with the context that it was called with, and the addresses of the kernel's parameters, as `cuLaunchKernel` wants them.
+with its own context argument, and the addresses of the kernel's parameters, in the format of `cuLaunchKernel`.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ from __future__ import annotations
 LAUNCH = "igniter_launch"
 
 KERNEL_TYPE = "{ ptr, ptr, ptr, i32, i32, i64, i32, i32, ptr }"
-"""A kernel's name in messages, its code, the name of the function in that, threads, bytes of shared memory, how many
-addresses its parameters begin with, the least and the greatest compute capability, by ten, that the code is for, and
-the same kernel's code for others, or null. What comes first is the better code, where several are."""
+"""A kernel's name in messages, its code, the name of the function in the code, threads, bytes of shared memory, the
+number of addresses at the start of its parameters, the least and the greatest compute capability of the code, times
+ten, and the same kernel's code for other capabilities, or null. If several codes fit a GPU, the first one is the
+best."""
 
 ANY_LATER = (1 << 31) - 1
-"""The greatest compute capability of code that every later GPU takes."""
+"""The greatest compute capability of code that runs on every later GPU."""
 
 NULL_PARAMETERS = 2
-"""Triton's kernels have so many pointers behind their own parameters, to memory that ours need none of."""
+"""The number of pointers that Triton's kernels take after their own parameters, to memory that our kernels do not
+use."""
 
 
 def kernel_symbol(kernel: str) -> str:
-    """The global that describes a kernel."""
+    """Returns the global that describes a kernel."""
     return f'@"igniter.kernel.{kernel}"'
 
 
 def slot_symbol(kernel: str) -> str:
-    """The global, an i64, that has a kernel's number in its library."""
+    """Returns the global, an i64, with a kernel's number in its library."""
     return f'@"igniter.slot.{kernel}"'

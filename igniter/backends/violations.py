@@ -1,7 +1,7 @@
-"""Where sanitized kernels leave what they found, as LLVM IR: what kernels and the library around them agree on."""
+"""The cell for the findings of sanitized kernels, as LLVM IR, shared by the kernels and the library around them."""
 
 from __future__ import annotations
 
 VIOLATION = "igniter_violation"
-"""The one cell that a sanitized library writes: null, or the text of an access that did not fit."""
+"""The one cell of a sanitized library: null, or the text of an access out of bounds."""
 DEFINITION = f"@{VIOLATION} = weak hidden global ptr null, align 8"

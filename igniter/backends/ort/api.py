@@ -1,8 +1,8 @@
 """The parts of ONNX Runtime's C ABI that the library uses, and the shorthand for calls of it in LLVM IR text.
 
-`OrtApi` is a table of function pointers that only grows at its end, so an index holds for every version of ORT that
-has the function. Every function that kernels for CPUs call is in API version 17 (ORT 1.17); `MayInplace` is read from
-version 18 on, which also has what GPUs need.
+`OrtApi` is a table of function pointers that only grows at its end, so an index holds for every version of ORT with the
+function. Every function called by CPU kernels is in API version 17 (ORT 1.17); `MayInplace` is read from version 18 on;
+version 18 also has the functions for GPUs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FUNCTIONS: dict[str, int] = {
 }
 
 CUSTOM_OP_POINTERS = 25
-"""Function pointers in `OrtCustomOp`, which starts with a 32-bit version and 4 bytes of padding."""
+"""The number of function pointers in `OrtCustomOp`, after a 32-bit version and 4 bytes of padding."""
 
 _CALL = re.compile(
     r"^(?P<indent>\s*)(?:(?P<result>%\S+) = )?(?P<kind>api|try|drop) (?P<name>\w+)\((?P<args>.*)\)"
@@ -69,11 +69,11 @@ _CALL = re.compile(
 
 
 def expand_calls(text: str) -> str:
-    """LLVM IR from text in which three shorthands stand for calls through the table that `%api` points to.
+    """Expands three shorthands for calls through the table at `%api`, and returns LLVM IR.
 
     * `%s = api F(args)`: the call; without a result, of a function that returns nothing
-    * `try F(args) else label`: stores the OrtStatus in `%status` and goes to the label when it is an error
-    * `drop F(args) else label`: releases the OrtStatus and goes to the label when it is an error
+    * `try F(args) else label`: stores the OrtStatus in `%status` and branches to the label when it is an error
+    * `drop F(args) else label`: releases the OrtStatus and branches to the label when it is an error
     """
     lines: list[str] = []
     for number, line in enumerate(text.splitlines()):

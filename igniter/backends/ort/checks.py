@@ -1,9 +1,9 @@
-"""What a call says of its node: the messages of broken requirements, and the tests of checks on data, as LLVM IR.
+"""The messages of broken requirements, and the tests of checks on data, as LLVM IR.
 
     i32 checks(ptr found, ptr symbols, ptr failure)
 
-`found` holds what the kernel found out, one i64 for each check of the op. The result is 0, or `BROKEN_REQUIREMENT` with
-the message in `failure`.
+`found` holds the kernel's findings, one i64 for each check of the op. The result is 0, or `BROKEN_REQUIREMENT` with the
+message in `failure`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from igniter.dialects.sym.requirements import FINE
 
 
 class Message:
-    """Text with numbers in it: pieces of text, and i64 values between them."""
+    """A text with numbers in it: pieces of text, and i64 values between them."""
 
     def __init__(self, node: int | str | None, text: str):
         self.pieces = [("" if node is None else f"node '{node}': ") + text]
@@ -26,7 +26,7 @@ class Message:
 
     @property
     def room(self) -> int:
-        """How many numbers more there is room for."""
+        """The number of free slots for numbers."""
         return MESSAGE_NUMBERS - len(self.numbers)
 
     def text(self, text: str) -> None:
@@ -46,7 +46,7 @@ class Messages:
         self._constants: list[str] = []
 
     def fail(self, f: FunctionBuilder, message: Message) -> None:
-        """Leaves the message in `%failure` and returns its kind."""
+        """Writes the message to `%failure` and returns its kind."""
         for i, value in enumerate(message.numbers):
             at = f.fresh("number")
             f.line(f"{at} = getelementptr %Failure, ptr %failure, i64 0, i32 6, i64 {i}")
@@ -67,12 +67,12 @@ class Messages:
         return name
 
     def emit(self) -> str:
-        """Their definitions."""
+        """Returns their definitions."""
         return "".join(self._constants)
 
 
 def emit_checks(op: OpOp, name: str, c_string: StringPool) -> str:
-    """The function that tests what the kernel of `op` found out."""
+    """Returns the function that tests the findings of the kernel of `op`."""
     from igniter.backends.ort.shapes import symbol_slots
 
     f = FunctionBuilder(f"define internal i32 @{name}(ptr %found, ptr %symbols, ptr %failure)")

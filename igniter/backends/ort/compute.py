@@ -1,8 +1,8 @@
 """`KernelComputeV2`, the same for every op, as LLVM IR with the shorthands of `expand_calls`.
 
 The inputs are fetched and checked one by one, the op's own shape function turns their dims into the kernel's symbols,
-the dims of the outputs and the size of the scratch memory, the outputs are allocated, and the kernel runs. Whatever
-does not fit ends the call with a status from `@igniter_fail`; nothing is held at that point that must be given back.
+the dims of the outputs and the size of the scratch memory, the outputs are allocated, and the kernel runs. A mismatch
+ends the call with a status from `@igniter_fail`; at that point the call holds no resources.
 """
 
 from __future__ import annotations

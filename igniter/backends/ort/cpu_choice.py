@@ -1,9 +1,8 @@
-"""Which CPU a library runs on, as LLVM IR: found out when the library is loaded, before any kernel runs.
+"""The choice of a library's CPU variant, as LLVM IR: made when the library is loaded, before any kernel runs.
 
 A library has its kernels for one CPU or for several. `RegisterCustomOps` asks the CPU for its psABI level (x86-64 to
-x86-64-v4, with what the operating system saves of the registers), refuses the session when no variant is for it, and
-otherwise notes the best one, which the kernels' entry points then jump to. On aarch64 there is one variant, and nothing
-is asked.
+x86-64-v4, including the registers saved by the operating system). It refuses the session if no variant fits; otherwise
+it records the best one, and the kernels' entry points jump to it. On aarch64 there is one variant, and no test.
 
 The bits are those of the x86-64 psABI's table of micro-architecture levels, and of CPUID in Intel's manual, volume 2A.
 """
@@ -25,14 +24,14 @@ class Variant:
     name: str
     level: int
     suffix: str = ""
-    """What the names of its kernels end in."""
+    """The suffix of its kernels' names."""
 
 
 def _mask(*bits: int) -> int:
     return sum(1 << bit for bit in bits)
 
 
-# By level: what registers of which leaf must have. Leaf 1 ecx, leaf 0x80000001 ecx, leaf 7 ebx, XCR0.
+# The required bits by level, for leaf 1 ecx, leaf 0x80000001 ecx, leaf 7 ebx, XCR0.
 _NEEDED = {
     2: (_mask(0, 9, 13, 19, 20, 23), _mask(0), 0, 0),
     3: (_mask(12, 22, 27, 28, 29), _mask(5), _mask(3, 5, 8), 0x6),
@@ -40,8 +39,8 @@ _NEEDED = {
 }
 _OSXSAVE = 27
 
-# LLVM has no intrinsic for CPUID, and inline assembly needs a parser that llvmlite has for the host's machine only; so
-# these functions are given in machine code. `weak`, since LLVM must not conclude anything from their bodies.
+# LLVM has no intrinsic for CPUID, and llvmlite can parse inline assembly for the host's machine only, so these
+# functions are given in machine code. `weak` keeps LLVM from drawing conclusions from their bodies.
 _CPUID = bytes.fromhex("53 89f8 31c9 0fa2 8906 895e04 894e08 89560c 5b c3")
 """`void (i32 leaf, ptr out)`: push rbx; mov eax, edi; xor ecx, ecx; cpuid; eax, ebx, ecx and edx to out; pop; ret."""
 _XGETBV = bytes.fromhex("31c9 0f01d0 c3")
@@ -49,7 +48,7 @@ _XGETBV = bytes.fromhex("31c9 0f01d0 c3")
 
 
 def _machine_code(code: bytes) -> str:
-    # The literal ends in a zero byte, which nothing reaches.
+    # The literal ends in an unreachable zero byte.
     return f"prologue [{len(code) + 1} x i8] {c_literal(code)}"
 
 
@@ -64,7 +63,7 @@ define weak hidden i32 @igniter_xgetbv() noinline optnone nounwind {_machine_cod
 
 
 def emit_level() -> str:
-    """`i32 @igniter_cpu_level()`: the psABI level of the CPU that runs it."""
+    """Returns `i32 @igniter_cpu_level()`: the psABI level of the CPU that runs it."""
     lines = [_CODE, "define internal i32 @igniter_cpu_level() noinline {", "entry:", "  %out = alloca [4 x i32]"]
 
     def cpuid(name: str, leaf: int, register: int) -> None:
@@ -110,7 +109,8 @@ def emit_level() -> str:
 
 
 def emit_choice(variants: Sequence[Variant], kernels: Sequence[str], strings: StringPool) -> str:
-    """`ptr @igniter_choose_cpu()`: null, or why no variant can run; and the entry points of the kernels.
+    """Returns `ptr @igniter_choose_cpu()`, which gives null, or the reason why no variant can run; and the entry points
+    of the kernels.
 
     The best variant is the one of the highest level that the CPU reaches, the first of equals.
     """

@@ -1,8 +1,8 @@
 """Calls of CUDA's driver in LLVM IR: two shorthands beside those of `igniter.backends.ort.api.expand_calls`.
 
-driver F(args) else label    calls a function of the driver, notes the code and the name where it fails, and goes to
+driver F(args) else label    calls a function of the driver; on failure, records the code and the name and branches to
                              the label
-drop driver F(args)          calls it, whatever it says
+drop driver F(args)          calls it and ignores the result
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ DRIVER_FUNCTIONS = (
     "cuFuncSetAttribute",
     "cuLaunchKernel",
 )
-"""What is called of the driver, all of it in drivers since CUDA 11."""
+"""The driver functions called here; drivers have all of them since CUDA 11."""
 
 _DRIVER = re.compile(r"^(?P<indent>\s*)(?P<drop>drop )?driver (?P<name>\w+)\((?P<args>.*)\)(?: else (?P<label>\S+))?$")
 
 
 def expand_driver_calls(text: str, strings: StringPool) -> str:
-    """LLVM IR from text with the shorthands for calls of the driver."""
+    """Expands the shorthands for calls of the driver, and returns LLVM IR."""
     lines: list[str] = []
     for number, line in enumerate(text.splitlines()):
         match = _DRIVER.match(line)

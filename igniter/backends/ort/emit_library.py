@@ -1,10 +1,9 @@
 """`ort.library` as one LLVM module: descriptors, callbacks and `RegisterCustomOps`, around kernels defined elsewhere.
 
-The domain's name carries a hash of the library's IR, of what it is said to be made from and of the kernels' code, so
-that two libraries load into one session, and a model can only meet the library that it was compiled with. Models that
-differ in nothing but their weights have equal libraries, with one domain. ORT makes no session of options that have a
-domain twice, so a library leaves a mark in the options that it is registered in (a session entry named like the
-domain), and adds nothing where the mark is.
+The domain's name carries a hash of the library's IR, of its `info` and of the kernels' code, so that two libraries load
+into one session, and a model finds only the library that it was compiled with. Models that differ only in their weights
+have equal libraries, with one domain. ORT creates no session from options that have a domain twice; therefore a library
+marks the options that it is registered in (a session entry named like the domain), and adds nothing if the mark exists.
 """
 
 from __future__ import annotations
@@ -71,12 +70,12 @@ _GPU_CALLBACKS = {
     11: "igniter_gpu_input_memory",
     16: "igniter_gpu_create",
 }
-"""Those of an op that launches GPU kernels."""
+"""The functions of an op that launches GPU kernels."""
 
 
 @dataclass(frozen=True)
 class EmittedLibrary:
-    """The LLVM module of a library, the domain of its ops, and the kernels that must be linked to it."""
+    """The LLVM module of a library, the domain of its ops, and the kernels to link to it."""
 
     text: str
     domain: str
@@ -86,7 +85,7 @@ class EmittedLibrary:
 
 
 def library_domain(library: LibraryOp, info: Mapping[str, object], code: Iterable[bytes] = ()) -> str:
-    """`igniter.` and 16 hex digits that stand for the library's IR, its `info` and the kernels' code."""
+    """Returns `igniter.` and 16 hex digits: a hash of the library's IR, its `info` and the kernels' code."""
     digest = hashlib.sha256(str(library).encode())
     digest.update(_canonical(info).encode())
     for part in code:
@@ -103,12 +102,12 @@ def emit_library(
     sanitize: bool = False,
     gpu: GpuCode | None = None,
 ) -> EmittedLibrary:
-    """The module for `library`, whose ops run on CPUs, and for those of `gpu`, which may have the same names.
+    """Emits the module for `library`, whose ops run on CPUs, and for the ops of `gpu`; both may have the same names.
 
-    `info` says what the library was made from (JSON values) and is readable in the file under `igniter_library_info`;
-    `code` is whatever identifies the kernels' code (their IR), for the hash in the domain; `variants` are the CPUs that
-    there are kernels for; of sanitized ones (`sanitize`) a call looks after the run whether an access was outside.
-    Raises `IgniterError` when a size in the library fits in no 64-bit integer.
+    `info` describes the library's source (JSON values) and is readable in the file under `igniter_library_info`; `code`
+    identifies the kernels' code (their IR), for the hash in the domain; `variants` are the CPUs with kernels; for
+    sanitized kernels (`sanitize`) a call checks after the run for accesses out of bounds. Raises `IgniterError` if a
+    size in the library does not fit in a 64-bit integer.
     """
     library.verify()
     values = library.values
@@ -184,7 +183,7 @@ def _emit_info(library: LibraryOp, domain: str, version: int, gpu: GpuCode | Non
         "values": {op.sym_name.data: [op.count, op.text] for op in library.values},
         **info,
     }
-    # The first key is what a reader looks for in the file, so its place is fixed; the rest is sorted.
+    # Readers search the file for the first key, so its place is fixed; the rest is sorted.
     head = json.dumps({INFO_SYMBOL: INFO_VERSION}, separators=(",", ":"))[:-1]
     rest = _canonical({k: v for k, v in described.items() if k != INFO_SYMBOL})[1:]
     data = f"{head},{rest}".encode()
@@ -240,7 +239,7 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, g
 
 
 def _emit_callbacks(name: str, version: int, pointers: Mapping[int, str]) -> str:
-    """The `OrtCustomOp` of an op, followed by its descriptor."""
+    """Returns the `OrtCustomOp` of an op, followed by its descriptor."""
     table = ", ".join(f"ptr @{pointers[i]}" if i in pointers else "ptr null" for i in range(CUSTOM_OP_POINTERS))
     return (
         f"@{name} = internal constant {{ i32, i32, [{CUSTOM_OP_POINTERS} x ptr], ptr }}"
@@ -249,7 +248,7 @@ def _emit_callbacks(name: str, version: int, pointers: Mapping[int, str]) -> str
 
 
 def _emit_values(op: ValuesOp, name: str, version: int, strings: StringPool) -> str:
-    """The op that makes a carrier: all it has is ports, the second of which has the message for a name."""
+    """Returns the op that makes a carrier: it has only ports, and the second one has the message in place of a name."""
     slots = {f"v{k}": k for k in range(op.count)}
     return "\n".join(
         (
@@ -273,7 +272,7 @@ def _emit_ports(ports: Sequence[Port], name: str, slots: Mapping[str, int], stri
         constants = ", ".join(f"i64 {_dim_code(d, slots)}" for d in p.dims)
         lines.append(f"@texts.{name}.{i} = internal constant [{rank} x ptr] [{texts}]")
         lines.append(f"@constants.{name}.{i} = internal constant [{rank} x i64] [{constants}]")
-        # Only a required port is checked ahead of time; the others need not have a value.
+        # Only a required port is checked ahead of time; the others may lack a value.
         static = int(p.static and p.mode == REQUIRED)
         rows.append(
             f"%Port {{ ptr {strings(p.name)}, ptr {strings(p.shape_text)}, ptr @texts.{name}.{i},"
@@ -285,14 +284,14 @@ def _emit_ports(ports: Sequence[Port], name: str, slots: Mapping[str, int], stri
 
 
 def _dim_code(dim: Expr, slots: Mapping[str, int]) -> str:
-    """A dim as the number that stands for it in a port's table."""
+    """Returns the code of a dim in a port's table."""
     if dim.constant is not None:
         return int64(dim.constant)
     return str(glue.COMPOUND if dim.symbol is None else -1 - slots[dim.symbol])
 
 
 def _emit_inplace(op: OpOp, name: str) -> str:
-    """`size_t GetMayInplace(int** inputs, int** outputs)`; "" for an op that reuses nothing."""
+    """Returns `size_t GetMayInplace(int** inputs, int** outputs)`; "" for an op that reuses nothing."""
     pairs = [(p.reuses, i) for i, p in enumerate(op.outputs) if p.reuses is not None]
     if not pairs:
         return ""

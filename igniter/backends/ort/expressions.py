@@ -1,4 +1,4 @@
-"""Symbolic expressions as LLVM IR: 64-bit arithmetic that knows when it has overflowed."""
+"""Symbolic expressions as LLVM IR: 64-bit arithmetic with detection of overflow."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ declare void @llvm.stackrestore(ptr)
 
 
 def fits(value: int) -> bool:
-    """Whether a signed 64-bit integer holds the value."""
+    """True if the value fits in a signed 64-bit integer."""
     return -(1 << 63) <= value < (1 << 63)
 
 
 def int64(value: int) -> str:
-    """A constant operand; `IgniterError` when it does not fit."""
+    """Returns a constant operand; raises `IgniterError` if it does not fit."""
     if not fits(value):
         raise IgniterError(f"the size {value} does not fit in a signed 64-bit integer")
     return str(value)
@@ -68,7 +68,7 @@ class FunctionBuilder:
         return result
 
     def element(self, kind: str, base: str, index: int | str) -> str:
-        """The address of an element of an array."""
+        """Returns the address of an element of an array."""
         result = self.fresh("at")
         self.line(f"{result} = getelementptr {kind}, ptr {base}, i64 {index}")
         return result
@@ -84,7 +84,7 @@ class FunctionBuilder:
         return result
 
     def all_of(self, conditions: Sequence[str]) -> str:
-        """One i1, true when every condition is."""
+        """Returns one i1, true when every condition is."""
         if not conditions:
             return "true"
         result = conditions[0]
@@ -97,7 +97,7 @@ class FunctionBuilder:
     # -- expressions -------------------------------------------------------------------------------------------------
 
     def expression(self, expr: Expr, values: Mapping[str, str]) -> tuple[str, list[str]]:
-        """The value of `expr`, and the flags (i1) of which any, when set, says that it is worthless."""
+        """Returns the value of `expr`, and flags (i1); the value is invalid if any flag is set."""
         flags: list[str] = []
         total = ""
         for monomial, c in expr.terms:
@@ -109,11 +109,11 @@ class FunctionBuilder:
         return total or "0", flags
 
     def solve(self, dim: str, rest: str, coefficient: int) -> tuple[str, str]:
-        """`(dim - rest) / coefficient` and whether it is a natural number."""
+        """Returns `(dim - rest) / coefficient`, and an i1: true if it is a natural number."""
         flags: list[str] = []
         difference = self._checked("sub", dim, rest, flags)
         quotient, remainder = self.fresh("quotient"), self.fresh("remainder")
-        # Dividing by -1 overflows for one number, which srem must not see.
+        # Division of the least number by -1 overflows, so srem must not get it.
         if coefficient == -1:
             negative = self._checked("sub", "0", difference, flags)
             self.line(f"{quotient} = add i64 {negative}, 0")
@@ -152,7 +152,7 @@ class FunctionBuilder:
         raise IgniterError(f"no code for '{atom.fn}' in the size {atom}")
 
     def _division(self, fn: str, a: str, b: str, flags: list[str]) -> str:
-        """Rounding towards minus infinity; a divisor that is not positive sets a flag."""
+        """Emits division rounding towards minus infinity; a divisor <= 0 sets a flag."""
         bad = self.compare("sle", b, "0")
         flags.append(bad)
         safe, quotient, rest = self.fresh("divisor"), self.fresh("quotient"), self.fresh("rest")

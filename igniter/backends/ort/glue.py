@@ -1,20 +1,20 @@
 """The part of the library that is the same for every op, as LLVM IR with the shorthands of `expand_calls`.
 
-Here are the types, the callbacks that describe an op, and the life of a kernel; `compute` has the call itself.
+It contains the types, the callbacks that describe an op, and the life of a kernel; `compute` has the call itself.
 
-An op is an `OrtCustomOp` followed by a pointer to its `%Desc`. The kernel object that ORT keeps for a node is a
-`%State`, written when the node is created and only read afterwards: the op, the API table, and a byte for every
-input that says "a constant whose type and dims have been checked", so that weights cost next to nothing in a call.
-Counters live in allocas, which LLVM turns into registers.
+An op is an `OrtCustomOp` followed by a pointer to its `%Desc`. ORT keeps a kernel object for each node, here a
+`%State`, written when the node is created and only read afterwards: the op, the API table, and a byte for every input.
+The byte marks a constant with checked type and dims, so that weights cost almost nothing in a call. Counters live in
+allocas; LLVM turns them into registers.
 """
 
 from __future__ import annotations
 
 STACK_SCRATCH = 4096
-"""Scratch memory of up to so many bytes is on the stack; more comes from ORT's allocator."""
+"""The limit in bytes of scratch memory on the stack; larger blocks come from ORT's allocator."""
 
 COMPOUND = -(1 << 63)
-"""The number that stands for a dim that is neither an integer nor one symbol."""
+"""The code of a dim that is neither an integer nor one symbol."""
 
 TYPES = """
 ; A formal input or output: its name, its dims as text, the text of every dim, every dim as a number (below), element

@@ -1,12 +1,12 @@
 """Shape inference for ORT's graph: an `InferOutputShapeFn` for every op, as LLVM IR.
 
-A symbol is known by its value, where the model has an integer there, or by the model's name for it. An output dim is
-an integer when all its symbols are; else it is text made of the values and names (`(batch)*64` from `batch*64`), so
-that two dims that are equal for certain have one name. An output with a dim of which nothing is known is left alone.
+A symbol is known by its value, if the model has an integer there, or by the model's name for it. An output dim is an
+integer if all its symbols are; otherwise it is text made of the values and names (`(batch)*64` from `batch*64`), so
+that two dims known to be equal have one name. An output with an unknown dim is left alone.
 
-ORT reads the types of all inputs before it calls the function and follows a null pointer for an omitted one, so an
-op with optional inputs has none. Most ops share `@igniter_infer`, which goes by their tables; one with dims that are
-neither integers nor symbols has a function of its own.
+ORT reads the types of all inputs before it calls the function and follows a null pointer for an omitted one, so an op
+with optional inputs has no such function. Most ops share `@igniter_infer`, driven by their tables; an op with dims that
+are neither integers nor symbols has a function of its own.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ TEXT_CAPACITY = 256
 
 @dataclass(frozen=True)
 class Inference:
-    """The name of an op's `InferOutputShapeFn`, and its text where it has one of its own."""
+    """The name of an op's `InferOutputShapeFn`, with its text unless it is shared."""
 
     name: str
     text: str = ""
 
 
 def emit_infer(op: OpOp, name: str, c_string: StringPool) -> Inference | None:
-    """The shape inference of an op, defined as `@name` if it has its own; None for an op that can have none."""
+    """Returns the shape inference of an op, defined as `@name` if it is not shared; None for an op with optional
+    inputs."""
     if any(p.mode == OPTIONAL for p in op.inputs):
         return None
     if all(_is_plain(p) for p in (*op.inputs, *op.outputs)):
@@ -77,7 +78,8 @@ class _Infer:
         return f.text()
 
     def _text_buffers(self) -> None:
-        """One for every axis that may need a made-up name; an output is told of before the next one begins."""
+        """Allocates one buffer for each axis that may need a made-up name; an output is reported before the next one
+        begins."""
         f = self.f
         for axis in range(max((len(p.dims) for p in self.op.outputs if not _is_plain(p)), default=0)):
             f.line(f"%buffer.{axis} = alloca [{TEXT_CAPACITY} x i8]")
@@ -104,7 +106,7 @@ class _Infer:
             f.label(after)
 
     def _solve(self, step: Solve, dim: str) -> None:
-        """The symbol's value where the dim and the other symbols have one."""
+        """Computes the symbol's value, if the dim and the other symbols have values."""
         f = self.f
         slot = f"%values.{self.slot[step.symbol]}"
         known = self._all_known(step.rest, [f.compare("sge", dim, "0"), f.compare("slt", f.load("i64", slot), "0")])
@@ -158,7 +160,7 @@ class _Infer:
         f.label(skip)
 
     def _named(self, dim: Expr, axis: int) -> tuple[str, str]:
-        """Whether the dim has a name, and the name."""
+        """Returns an i1, true if the dim has a name, and the name."""
         f = self.f
         if dim.symbol is not None:
             name = f.load("ptr", f"%known.{self.slot[dim.symbol]}")

@@ -1,6 +1,6 @@
 """The part of shape inference that is the same for every op, as LLVM IR with the shorthands of `expand_calls`.
 
-A symbol is a value, negative when it is not known, and the model's name for it, null when it has none.
+A symbol is a value, negative if unknown, and the model's name for it, null if it has none.
 """
 
 from __future__ import annotations
@@ -276,6 +276,6 @@ done:
 
 
 def emit_infer_helpers(c_string: StringPool) -> str:
-    """`@igniter_infer`, and the functions that it and those of single ops call."""
+    """Returns `@igniter_infer`, and the functions called by it and by the functions of single ops."""
     text = HELPERS.replace("$OPEN", c_string("(")).replace("$CLOSE", c_string(")"))
     return text.replace("$EMPTY", c_string("")).replace("$COMPOUND", str(COMPOUND))

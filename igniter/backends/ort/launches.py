@@ -1,20 +1,20 @@
-"""What a library of GPU kernels has besides: the driver, found and called by its own API, as LLVM IR.
+"""The additional parts of a library of GPU kernels: the driver, loaded and called through its own API, as LLVM IR.
 
     igniter_gpu_create    loads the modules that an op's func launches, in the context of the device that ORT chose
     igniter_gpu_run       runs the func on ORT's stream, with an arena that belongs to that stream; nothing waits
     igniter_launch        called by the func, once for each launch
     igniter_gpu_destroy   unloads them
 
-`libcuda.so.1` is loaded when the first kernel object is made, so that the library itself loads where there is none. A
-kernel object has its own modules: of the context that is current, where that is on the device of ORT's allocator, else
-of the device's primary one, which is then kept. Whatever the driver refuses becomes a status that names the op, the
-kernel and the function.
+`libcuda.so.1` is loaded with the first kernel object, so that the library itself also loads on machines without it. A
+kernel object has its own modules. They belong to the current context if this is on the device of ORT's allocator,
+otherwise to the device's primary context, which is then retained. A failure of the driver becomes a status with the
+names of the op, the kernel and the function.
 
 The arena is freed while the kernels that use it are still queued. This is safe only because the arena belongs to the
-stream of the run: `KernelContext_GetScratchBuffer` notes the stream on the memory, and ONNX Runtime does not give it to
-another stream before the two are synchronised. Memory of plain `AllocatorAlloc` has no stream, and would go to another
-run at once. A run without a stream (a provider whose memory is the host's) has nothing queued, and takes plain memory:
-`GetScratchBuffer` reads the stream without a check.
+stream of the run: `KernelContext_GetScratchBuffer` records the stream with the memory, and ONNX Runtime does not give
+it to another stream before the two are synchronised. Memory of plain `AllocatorAlloc` has no stream, and would be
+reused by another run at once. A run without a stream (a provider with host memory) has nothing queued, and takes plain
+memory: `GetScratchBuffer` reads the stream without a check.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _LAUNCHED = (
     "ptr %function, i32 %programs, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 %shared, ptr %stream, ptr %parameters,"
     " ptr null"
 )
-"""The arguments of `cuLaunchKernel`: shorthands are one line."""
+"""The arguments of `cuLaunchKernel`, as text: a shorthand is one line."""
 
 MOST_PROGRAMS = (1 << 31) - 1
-"""Of a grid, along its first dim."""
+"""The limit of a grid along its first dim."""
 
 SHARED_WITHOUT_ASKING = 48 << 10
-"""Bytes of shared memory that a kernel gets without `cuFuncSetAttribute`."""
+"""The bytes of shared memory available without `cuFuncSetAttribute`."""
 
 MAX_DYNAMIC_SHARED = 8
 """`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`."""
@@ -63,18 +63,18 @@ class GpuCode:
     """The GPU kernels of a library, in the order of their numbers."""
 
     provider: str
-    """The execution provider that the ops are registered for."""
+    """The execution provider of the ops."""
     ops: Sequence[OpOp]
-    """The ops whose funcs launch them."""
+    """The ops whose funcs launch the kernels."""
     kernels: Sequence[str]
     launched: Mapping[str, Sequence[str]]
-    """Those that each func of the host launches, itself or through others."""
+    """The kernels launched by each func of the host, directly or through callees."""
     suffix: str = ""
-    """What the names of the funcs end in, behind those that the ops say."""
+    """The suffix of the funcs' names, appended to the names in the ops."""
 
 
 def emit_launches(code: GpuCode, strings: StringPool) -> str:
-    """What is the same for all ops of a library of GPU kernels."""
+    """Returns the parts shared by all ops of a library of GPU kernels."""
     count = len(code.kernels)
     names = ", ".join(f"ptr {strings(name)}" for name in DRIVER_FUNCTIONS)
     lines = [
@@ -115,7 +115,7 @@ def emit_launches(code: GpuCode, strings: StringPool) -> str:
 
 
 def emit_launched(name: str, kernels: Sequence[str], code: GpuCode) -> str:
-    """The global `@launched.NAME`: how many kernels an op launches, and their numbers."""
+    """Returns the global `@launched.NAME`: the number of kernels that an op launches, and their numbers."""
     numbers = {kernel: k for k, kernel in enumerate(code.kernels)}
     listed = ", ".join(f"i64 {numbers[k]}" for k in kernels)
     count = len(kernels)

@@ -1,9 +1,9 @@
 """The errors that a library gives at run time, as LLVM IR: text in a buffer on the stack, then an `OrtStatus`.
 
-`@igniter_fail` knows every kind of failure by number; `KINDS` gives the numbers names and lists the pieces of each
-message: literal text, or what to append of the port (`name`, `shape`, `dim`: the text of the failing dim) and of the
-numbers (`index`, `axis`, `want`, `got`, and `want.type`, `got.type`: element types by name). `message` is a `%Message`
-that the failure points to, with numbers of its own.
+`@igniter_fail` identifies every kind of failure by number; `KINDS` names the numbers and lists the pieces of each
+message: literal text, properties of the port (`name`, `shape`, `dim`: the text of the failing dim) and numbers
+(`index`, `axis`, `want`, `got`, and `want.type`, `got.type`: element types by name). `message` is a `%Message` with
+numbers of its own; the failure points to it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ KINDS: dict[int, tuple[str, ...]] = {
 CAPACITY = 1024
 
 MESSAGE_NUMBERS = 8
-"""How many numbers a `%Failure` has room for."""
+"""The number of slots for numbers in a `%Failure`."""
 
 _TEXT = """
 define internal void @igniter_text(ptr %text, ptr %piece) noinline cold {
@@ -175,7 +175,7 @@ define internal ptr @igniter_type_name(i64 %type) noinline cold {
 
 
 def emit_messages(c_string: StringPool) -> str:
-    """`@igniter_fail` and what it needs."""
+    """Returns `@igniter_fail` and its callees."""
     names = {t.ort_code: t.onnx_name for t in ELEMENT_TYPES}
     count = max(names) + 1
     table = ", ".join(f"ptr {c_string(names.get(i, 'of an unknown kind'))}" for i in range(count))
@@ -230,9 +230,9 @@ def _append(piece: str, unique: str, c_string: StringPool) -> list[str]:
             f"  call void @igniter_text(ptr %text, ptr %{unique})",
         ]
     if what == "message":
-        # What stands for the port is the failure itself.
+        # The failure itself is passed in place of the port.
         return ["  call void @igniter_message(ptr %text, ptr %port)"]
-    # Where there is no port, four texts stand in its place.
+    # Without a port, the failure has four texts in its place.
     field = {"name": 0, "shape": 1, "dim": 2, "second": 2, "third": 3}[what]
     lines = [
         f"  %{unique}.at = getelementptr %Port, ptr %port, i64 0, i32 {field}",
@@ -249,7 +249,7 @@ def _append(piece: str, unique: str, c_string: StringPool) -> list[str]:
 
 
 class StringPool:
-    """C strings as private globals, each once; `pool(text)` is the name of its global."""
+    """C strings as private globals, without duplicates; `pool(text)` is the name of its global."""
 
     def __init__(self) -> None:
         self._names: dict[bytes, str] = {}
@@ -259,7 +259,7 @@ class StringPool:
         return self._names.setdefault(data, f"@igniter_string.{len(self._names)}")
 
     def emit(self) -> str:
-        """The definitions of every string asked for so far."""
+        """Returns the definitions of all strings so far."""
         return "".join(
             f"{name} = private unnamed_addr constant [{len(data) + 1} x i8] {c_literal(data)}\n"
             for data, name in self._names.items()
@@ -267,6 +267,6 @@ class StringPool:
 
 
 def c_literal(data: bytes) -> str:
-    """`data` and a terminating zero as an LLVM string literal."""
+    """Returns `data` and a terminating zero as an LLVM string literal."""
     printable = (chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data)
     return f'c"{"".join(printable)}\\00"'

@@ -1,7 +1,7 @@
-"""What a library of sanitized kernels does after each run: an access outside of its buffer ends the call with an error.
+"""The check of a library of sanitized kernels after each run: an access out of bounds ends the call with an error.
 
-The kernels leave the text of such an access in a cell that the whole library shares
-(`igniter.backends.violations`). Of two sessions that run at once, either may find what the other's kernel left.
+The kernels store the text of such an access in a cell shared by the whole library (`igniter.backends.violations`). Of
+two concurrent sessions, either may report an access of the other's kernel.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from igniter.backends.ort.messages import CAPACITY, StringPool
 from igniter.backends.violations import DEFINITION, VIOLATION
 
 RUN = "igniter_run_sanitized"
-"""What stands in the place of `igniter_run`."""
+"""The replacement of `igniter_run`."""
 
 
 def emit_sanitized(strings: StringPool) -> str:
-    """The function that runs a kernel and then looks at the cell."""
+    """Returns the function that runs a kernel and then reads the cell."""
     return f"""
 {DEFINITION}
 

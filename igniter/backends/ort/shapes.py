@@ -1,11 +1,11 @@
-"""What is left to an op's own shape function, as LLVM IR: equations, requirements, output dims and the size of the
-scratch memory, in this order: no size is computed from a requirement that does not hold.
+"""The op's own shape function, as LLVM IR: equations, requirements, output dims and the size of the scratch memory, in
+this order, so that sizes are computed only after their requirements hold.
 
     i32 shapes(ptr dims, i64 members, ptr symbols, ptr out_dims, ptr scratch, ptr failure)
 
-`dims` holds the dims of all inputs one after the other, `members` the number of values of the variadic input,
-`symbols` the symbols in the order of `symbol_slots`, where those that are a dim of an input have their value already.
-The result is 0, or the number of a failure (`messages.KINDS`) with its particulars in `failure`.
+`dims` holds the dims of all inputs in sequence, `members` the number of values of the variadic input, `symbols` the
+symbols in the order of `symbol_slots`; symbols that are a dim of an input have their value already. The result is 0, or
+the number of a failure (`messages.KINDS`) with its details in `failure`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Equation: TypeAlias = Check | Solve
 
 
 def dim_offsets(dims: Iterable[tuple[Expr, ...]]) -> list[int]:
-    """Where the dims of each port start in the array of all dims."""
+    """Returns the start of each port's dims in the array of all dims."""
     offsets: list[int] = []
     total = 0
     for of_port in dims:
@@ -42,14 +42,14 @@ def dim_offsets(dims: Iterable[tuple[Expr, ...]]) -> list[int]:
 
 
 def symbol_slots(op: OpOp) -> dict[str, int]:
-    """Where each symbol is in the array of symbols: those of the kernel first, in its order."""
+    """Returns the index of each symbol in the array of symbols: those of the kernel first, in its order."""
     names = list(op.symbol_names)
     names += sorted(op.binding.bound - set(names))
     return {symbol: i for i, symbol in enumerate(names)}
 
 
 def emit_shapes(op: OpOp, name: str, c_string: StringPool) -> str:
-    """The shape function of `op`."""
+    """Returns the shape function of `op`."""
     return _Shapes(op, name, c_string).emit()
 
 
@@ -83,7 +83,7 @@ class _Shapes:
         return f"%symbol.{self.slot[symbol]}"
 
     def _groups(self) -> list[list[Equation]]:
-        """The equations in order, split where the input changes: a group is skipped as one when its input is absent."""
+        """Returns the equations in order, split by input: a group is skipped as a whole if its input is absent."""
         groups: list[list[Equation]] = []
         for step in self.op.binding.steps:
             if isinstance(step, Bind):
@@ -140,7 +140,7 @@ class _Shapes:
             self._solve(step, member, dim)
 
     def _solve(self, step: Solve, member: str, dim: str) -> None:
-        """The equation gives the value; for a further value of a variadic input it must give the same one."""
+        """Solves for the symbol; each further value of a variadic input must give the same result."""
         f = self.f
         at = self._at(step.symbol)
         rest, flags = f.expression(step.rest, self._values(step.rest))
@@ -163,7 +163,7 @@ class _Shapes:
             self.f.line(f"store i64 {natural}, ptr {self._at(symbol)}")
 
     def _requirement(self, requirement: Requirement) -> None:
-        """Ends with the requirement's message where it does not hold, or where a side of it has no value."""
+        """Fails with the requirement's message if it does not hold, or if a side of it has no value."""
         f = self.f
         sides = [f.expression(side, self._values(side)) for side in (requirement.left, requirement.right)]
         (left, left_flags), (right, right_flags) = sides
@@ -181,7 +181,7 @@ class _Shapes:
         relation = ", expected " if requirement.relation == "==" else ", expected at most "
         sides = [(requirement.left, left), (requirement.right, right)]
         if requirement.relation == "<=" and requirement.left.constant is not None:
-            # `0 <= n - 4`: what is wrong is the right side.
+            # `0 <= n - 4`: the right side is the wrong one.
             sides, relation = sides[::-1], ", expected at least "
         for (side, value), lead in zip(sides, ("", relation), strict=True):
             message.text(f"{lead}{side}")
@@ -214,7 +214,7 @@ class _Shapes:
             f.line(f"store i64 {int64(max(0, self.op.scratch.constant))}, ptr %scratch")
             return
         value, flags = f.expression(self.op.scratch, self._values(self.op.scratch))
-        # A kernel of which some dims are zero may be computed to need less than nothing.
+        # With some dims zero, the computed size of the scratch memory may be negative.
         size = f.fresh("size")
         f.line(f"{size} = call i64 @llvm.smax.i64(i64 {value}, i64 0)")
         f.line(f"store i64 {size}, ptr %scratch")

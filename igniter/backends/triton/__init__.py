@@ -1,1 +1,1 @@
-"""The backend for NVIDIA GPUs: kernels of the `tt` dialect become Triton's, and these PTX."""
+"""The backend for NVIDIA GPUs: kernels of the `tt` dialect become Triton kernels, and these become PTX."""

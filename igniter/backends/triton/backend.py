@@ -1,7 +1,7 @@
 """The backend for NVIDIA GPUs: launches of Triton kernels, down to PTX, and the code that launches them.
 
-A func becomes two kinds of text: its kernels as Python, and, for the host, LLVM IR that computes grids and parameters
-and has the kernels launched one after the other (`igniter.backends.launches`). The latter is the CPU backend's work.
+A func becomes two kinds of text: its kernels as Python, and LLVM IR for the host. The host code computes grids and
+parameters and launches the kernels in sequence (`igniter.backends.launches`); the CPU backend compiles it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class TritonBackend(Backend):
-    """NVIDIA GPUs since sm_80, by Triton."""
+    """NVIDIA GPUs since sm_80, through Triton."""
 
     name = NAME
     pipelines = Pipelines(
@@ -51,7 +51,7 @@ class TritonBackend(Backend):
         return target_of(name)
 
     def targets_of(self, names: str) -> Sequence[CudaTarget]:
-        # Code for several GPUs is several codes of each kernel, of one schedule.
+        # Code for several GPUs contains several codes of each kernel, from one schedule.
         return [target_of(names)]
 
     def target_names(self, start: str = "") -> Sequence[str]:
@@ -85,7 +85,7 @@ class TritonBackend(Backend):
     # -- emission -----------------------------------------------------------------------------------------------------
 
     def emit_func(self, func: FuncOp, target: AnyTarget, sanitize: bool = False) -> str:
-        """The kernels that a func launches, and the func as code of the host: see `igniter.backends.triton.texts`."""
+        """Emits the kernels that a func launches, and the func as host code: see `igniter.backends.triton.texts`."""
         from igniter.backends.triton.texts import emit_func
 
         if sanitize:
@@ -130,21 +130,21 @@ class TritonBackend(Backend):
         return "\n\n".join(texts)
 
     def assembly(self, text: str, target: AnyTarget) -> str:
-        """The PTX of each kernel of a text, one after the other."""
+        """Returns the PTX of each kernel of a text, in order."""
         from igniter.backends.triton.texts import kernels_of
 
         archs = _own(target).archs
         return "\n".join(f"// {k.label}\n{k.compiled(arch).ptx}" for k in kernels_of(text) for arch in archs)
 
     def object_code(self, text: str, target: AnyTarget) -> bytes:
-        """An object for the host, with the PTX of the kernels in it."""
+        """Returns an object for the host, with the PTX of the kernels in it."""
         from igniter.backends.triton.texts import host_module
 
         host = _host()
         return backend_for(host.name).object_code(host_module(text, _own(target).archs), host)
 
     def least(self, target: AnyTarget) -> AnyTarget:
-        """That of the host."""
+        """Returns the host's target."""
         return _host()
 
     # -- on this machine ----------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def _own(target: AnyTarget) -> CudaTarget:
 
 @cache
 def _host() -> AnyTarget:
-    """The CPU that launches kernels: any of this machine's kind."""
+    """Returns the CPU that launches kernels: any of this machine's kind."""
     cpu = backend_for("native")
     return cpu.least(cpu.target_of("native"))
 

@@ -1,9 +1,9 @@
-"""Text of kernels to PTX, by Triton, and to machine code, by the assembler that comes with it.
+"""Compiles the text of kernels to PTX with Triton, and to machine code with the assembler in its package.
 
-Triton is an optional package (`pip install 'onnx-igniter[triton]'`) for Linux. It needs no GPU to compile. What a text
-becomes does not depend on where it is: source lines are left out, and the file that Python compiles is one in memory.
+Triton is an optional package (`pip install 'onnx-igniter[triton]'`) for Linux. It needs no GPU to compile. The output
+does not depend on the place of the text: source lines are omitted, and Python compiles from a file in memory.
 
-The PTX is for sm_80, and every later GPU takes it: Triton's code for sm_90 and later runs on that one alone.
+The PTX is for sm_80, and runs on every later GPU: Triton's code for sm_90 and later runs on that GPU alone.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute
 
 PTX_VERSION = 80
-"""Of the PTX of most GPUs: drivers since CUDA 12.0 take it."""
+"""The PTX version for most GPUs; drivers since CUDA 12.0 accept it."""
 
 PTX_VERSIONS = {90: 84, 100: 87, 120: 87}
-"""Of that of others: drivers since CUDA 12.4 and 12.8 take it."""
+"""The PTX versions for newer GPUs; drivers since CUDA 12.4 and 12.8 accept them."""
 
 WARP = 32
 """The threads of a warp."""
@@ -54,40 +54,40 @@ _SIGNATURES = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel that Triton compiled."""
+    """A kernel compiled by Triton."""
 
     ptx: str
     entry: str
-    """The name of the function in it."""
+    """The name of the function in the PTX."""
     parameters: int
-    """How many it takes: those of the func, and two pointers, which are null."""
+    """The number of parameters: those of the func, and two null pointers."""
     threads: int
-    """Of a program."""
+    """The threads of a program."""
     shared: int
-    """Bytes of shared memory of a program."""
+    """The shared memory of a program, in bytes."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What the assembler says of a kernel on one GPU."""
+    """The assembler's report on a kernel for one GPU."""
 
     registers: int
-    """Of a thread."""
+    """The registers of a thread."""
     spills: int
-    """Bytes that a thread keeps in memory for want of registers, stored and loaded."""
+    """The spilled bytes of a thread, stored and loaded."""
     stack: int
-    """Bytes of its frame."""
+    """The frame of a thread, in bytes."""
     shared: int
-    """Bytes that are fixed; those that a launch asks for come on top."""
+    """The static shared memory, in bytes; a launch may request more."""
 
 
 def find_triton() -> Any:
-    """The package; `IgniterError` says how to get it."""
+    """Returns the package; `IgniterError` says how to install it."""
     return part_of_triton("triton")
 
 
 def part_of_triton(name: str) -> Any:
-    """A module of the package; `IgniterError` says how to get it."""
+    """Returns a module of the package; `IgniterError` says how to install it."""
     os.environ.setdefault("TRITON_DISABLE_LINE_INFO", "1")
     try:
         return import_module(name)
@@ -98,7 +98,7 @@ def part_of_triton(name: str) -> Any:
 
 
 def signature_of(func: FuncOp) -> tuple[str, ...]:
-    """The types of the arguments, in Triton's names."""
+    """Returns the types of the arguments, in Triton's names."""
     return tuple(_signature(a.type) for a in func.body.block.args)
 
 
@@ -109,11 +109,11 @@ def _signature(t: Attribute) -> str:
 
 
 def load_source(text: str, **names: Any) -> Any:
-    """The function `kernel` of a text, with `names` beside Triton's own in its module."""
+    """Returns the function `kernel` of a text, with `names` beside Triton's own in its module."""
     triton, tl = find_triton(), part_of_triton("triton.language")
     libdevice = part_of_triton("triton.language.extra.cuda.libdevice")
     file = f"<igniter {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
-    # Triton reads the source of a function again from its file.
+    # Triton rereads the source of a function from its file.
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     module = {"triton": triton, "tl": tl, "libdevice": libdevice, "__name__": "igniter_kernel", **names}
     exec(compile(text, file, "exec"), module)
@@ -123,7 +123,7 @@ def load_source(text: str, **names: Any) -> Any:
 def compile_source(
     text: str, signature: Sequence[str], warps: int = 4, stages: int = 3, arch: int = PORTABLE
 ) -> Kernel:
-    """Compiles the text of a kernel whose arguments have these types; `IgniterError` where Triton refuses it."""
+    """Compiles the text of a kernel with arguments of these types; raises `IgniterError` if Triton refuses it."""
     triton = find_triton()
     function = load_source(text)
     names: list[str] = function.arg_names
@@ -136,7 +136,7 @@ def compile_source(
 
 
 def compile_ttir(text: str, arguments: int, warps: int = 4, stages: int = 3, arch: int = PORTABLE) -> Kernel:
-    """Compiles a module in Triton's IR, which a func's generic form is."""
+    """Compiles a module in Triton's IR, given as a func in generic form."""
     triton = find_triton()
     with own_cache(triton), tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.ttir"
@@ -146,7 +146,7 @@ def compile_ttir(text: str, arguments: int, warps: int = 4, stages: int = 3, arc
 
 def _compiled(triton: Any, source: Any, arguments: int, warps: int, stages: int, arch: int) -> Kernel:
     options: dict[str, Any] = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
-    # Triton's own choice is the newest that its assembler knows, which most drivers do not.
+    # Triton's default is the newest version known to its assembler; most drivers do not accept it.
     options["ptx_version"] = PTX_VERSIONS.get(arch, PTX_VERSION)
     try:
         target = part_of_triton("triton.backends.compiler").GPUTarget("cuda", arch, WARP)
@@ -163,23 +163,23 @@ def _compiled(triton: Any, source: Any, arguments: int, warps: int, stages: int,
 
 
 def _parameters(ptx: str) -> list[str]:
-    """The declarations of the parameters of the one entry of a module."""
+    """Returns the declarations of the parameters of the one entry of a module."""
     entry = re.search(r"\.entry\s+[\w$]+\((.*?)\)", ptx, re.DOTALL)
     return re.findall(r"\.param [^,\n]+", entry.group(1)) if entry else []
 
 
 @contextmanager
 def own_cache(triton: Any) -> Generator[None]:
-    """Triton's files in a folder that goes: Igniter has a cache of its own."""
+    """Keeps Triton's files in a temporary folder: Igniter has a cache of its own."""
     with tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
         triton.knobs.cache.dir = folder
         yield
 
 
 def resources_of(kernel: Kernel, arch: int) -> Resources:
-    """What the assembler says of a kernel for `sm_<arch>`; `IgniterError` where it refuses it."""
+    """Returns the assembler's report on a kernel for `sm_<arch>`; raises `IgniterError` if the assembler refuses it."""
     found = find_triton().knobs.nvidia
-    # What is compiled for one kind of GPU since sm_90 is for that alone: its target, and its name, end in a letter.
+    # Code for a single kind of GPU, since sm_90, runs on it alone: its target, and its name, end in a letter.
     alone = re.search(r"^\.target (sm_\d+a)\b", kernel.ptx, re.MULTILINE)
     program = (found.ptxas_blackwell if arch >= 100 or alone else found.ptxas).path
     name = alone.group(1) if alone else f"sm_{arch}"
@@ -206,5 +206,5 @@ def _read_resources(text: str) -> Resources:
 
 
 def identity() -> Mapping[str, str]:
-    """What decides what a text becomes."""
+    """Returns the versions that determine the output for a text."""
     return {"triton": str(find_triton().__version__), "ptx": str((PTX_VERSION, PTX_VERSIONS))}

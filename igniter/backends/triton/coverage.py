@@ -1,6 +1,6 @@
-"""Which nodes there is code for on a GPU: those whose kernels are nests, of types that Triton has.
+"""The nodes with code for GPUs: those whose kernels are nests, of types that Triton has.
 
-A node is asked by lowering it alone, to the structured level: what that needs of a backend shows there.
+A node is tested by lowering it alone, to the structured level; its requirements to the backend are visible there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _is_in_scan(op: OnnxOp) -> bool:
-    """Whether a node is in the body of a Scan, however deep."""
+    """True if a node is in the body of a Scan, at any depth."""
     parent = op.parent_op()
     while parent is not None:
         if isinstance(parent, OnnxOp) and parent.op_type == "Scan":
@@ -33,7 +33,7 @@ def _is_in_scan(op: OnnxOp) -> bool:
 
 
 def refusal(op: OnnxOp) -> Reason | None:
-    """Why there is no code for a node; None where there is, or where it has no kernel anyway."""
+    """Returns the reason why a node has no code for GPUs; None if it has, or if it has no kernel on any backend."""
     if _is_in_scan(op):
         reason = f"{op.qualified_name} is in a Scan, which hands slices to its body that are at any address"
         return Reason("illegal", f"{reason}: a GPU kernel loads 16 bytes at once")
@@ -42,7 +42,7 @@ def refusal(op: OnnxOp) -> Reason | None:
         kernel = KernelBuilder([v.type for v in given])
         lower_node(op, kernel, dict(zip(given, kernel.args, strict=True)))
     except IgniterError:
-        # Whatever is wrong with it alone is said where it is lowered with its neighbours.
+        # Other errors of the node are reported by the lowering with its neighbours.
         return None
     values: list[SSAValue] = list(kernel.args)
     for each in kernel.block.ops:
@@ -51,7 +51,7 @@ def refusal(op: OnnxOp) -> Reason | None:
         if isinstance(each, NestOp):
             values += each.outputs
             if any(isinstance(inner, DotBytesOp) for inner in each.block.ops):
-                # ONNX Runtime rounds nothing to bytes on GPUs either.
+                # ONNX Runtime does not quantise to bytes on GPUs either.
                 return Reason("illegal", f"{op.qualified_name} multiplies bytes, as CPUs do")
     for value in values:
         element = element_of(value.type)

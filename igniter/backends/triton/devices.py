@@ -1,6 +1,6 @@
 """GPUs by their data sheets, for estimates: NVIDIA's white papers and data sheets of the A100, the H100 and the GeForce
-RTX 4090, and the CUDA C++ programming guide's table of compute capabilities. Peaks are dense ones; those that the
-profile of a model counts with too are in `igniter.analysis.model.devices`."""
+RTX 4090, and the CUDA C++ programming guide's table of compute capabilities. Peaks are for dense data;
+`igniter.analysis.model.devices` has those also used by the profile of a model."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from igniter.errors import IgniterError
 
 @dataclass(frozen=True)
 class Device:
-    """What an estimate counts with."""
+    """The figures of a GPU for estimates."""
 
     name: str
     arch: int
     multiprocessors: int
     clock: float
-    """In Hz, boosted."""
+    """The boost clock in Hz."""
     bandwidth: float
-    """Of its memory, in bytes per second."""
+    """The bandwidth of its memory, in bytes per second."""
     cache: int
-    """Bytes of the second-level cache."""
+    """The size of the second-level cache, in bytes."""
     flops: float
-    """Of f32, by multiply-adds of threads, per second."""
+    """The f32 multiply-adds of threads, in operations per second."""
     products: Mapping[str, float]
-    """Operations of tensor cores per second, by the type of what is multiplied."""
+    """The operations of tensor cores per second, by the type of their operands."""
     shared: int
-    """Bytes of shared memory of a multiprocessor."""
+    """The shared memory of a multiprocessor, in bytes."""
     warps: int
-    """That a multiprocessor holds at most."""
+    """The most warps resident on a multiprocessor."""
     registers: int = 65536
-    """Of a multiprocessor."""
+    """The registers of a multiprocessor."""
 
 
 def _device(
@@ -57,7 +57,7 @@ DEVICES = {
 
 
 def device_of(name: str) -> Device:
-    """The device called `name`; `IgniterError` lists those that are known."""
+    """Returns the device called `name`; `IgniterError` lists the known ones."""
     if name not in DEVICES:
         raise IgniterError(f"there is no data sheet of '{name}': known are {', '.join(DEVICES)}")
     return DEVICES[name]

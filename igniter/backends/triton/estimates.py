@@ -1,11 +1,12 @@
-"""How long a launch takes on a GPU that is not here: by what its programs load, store, multiply and compute.
+"""Estimates of the time of a launch on a GPU that is not present, from the loads, stores, products and ops of its
+programs.
 
 The work of a program is counted in its kernel (`work_of`): bytes through each pointer, operations of products, ops of
-elements, with the trips of its loops at given sizes. A launch then takes the longest of four (a roofline): what has to
-come from memory (each buffer once, as far as it is touched), what passes the second-level cache, products by tensor
-cores or by threads, and all other ops; the multiprocessors that programs do not fill, and the last wave that is not
-full, make it longer. How many programs a multiprocessor holds follows from their registers, shared memory and warps
-(occupancy). The shares of the peaks are typical ones: nothing was measured.
+elements, with the trip counts of its loops at given sizes. The time of a launch is the longest of four (a roofline):
+the traffic of memory (each buffer once, up to its accessed part), the traffic of the second-level cache, products by
+tensor cores or by threads, and all other ops. Idle multiprocessors and a partial last wave lengthen it. The number of
+programs on a multiprocessor follows from their registers, shared memory and warps (occupancy). The shares of the peaks
+are typical ones, not measured.
 """
 
 from __future__ import annotations
@@ -27,60 +28,60 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import product
 
 LAUNCH_SECONDS = 1.5e-6
-"""From the end of a kernel to the start of the next one on a stream."""
+"""The time from the end of a kernel to the start of the next one on a stream, in seconds."""
 
 MEMORY_SHARE, CACHE_SHARE, PRODUCT_SHARE, OPS_SHARE = 0.9, 0.7, 0.7, 0.6
-"""What of the peaks kernels reach that are limited by them."""
+"""The shares of the peaks reached by kernels limited by them."""
 
 CACHE_SPEED = 3.0
-"""The second-level cache's bandwidth, in those of the memory."""
+"""The bandwidth of the second-level cache, in multiples of the memory's."""
 
 BESIDE = 4
-"""Elements that a thread loads at once."""
+"""The elements of one load of a thread."""
 
 LATENCY = 0.6e-6
-"""Seconds from a load to its data."""
+"""The latency of a load, in seconds."""
 
 BUSY_WARPS = 16
-"""The warps on a multiprocessor that keep its loads under way."""
+"""The number of warps on a multiprocessor that suffices to hide latency."""
 
 _COSTS = {
     "arith.divf": 6, "arith.divsi": 20, "arith.divui": 20, "arith.remsi": 20, "arith.remui": 20, "math.cos": 8,
     "math.erf": 24, "math.exp": 4, "math.exp2": 2, "math.log": 4, "math.sin": 8, "tt.extern_elementwise": 24,
     "tt.precise_divf": 10, "tt.precise_sqrt": 10,
 }  # fmt: skip
-"""Ops that take more than one instruction, in those of a multiply-add."""
+"""The costs of ops with more than one instruction, in multiply-adds."""
 
 
 @dataclass
 class Work:
-    """What one program does."""
+    """The work of one program."""
 
     moved: dict[int, int] = field(default_factory=dict[int, int])
-    """Bytes loaded and stored through each argument."""
+    """The bytes loaded and stored through each argument."""
     products: dict[str, float] = field(default_factory=dict[str, float])
-    """Operations of products of blocks, by the type of what is multiplied."""
+    """The operations of products of blocks, by the type of their operands."""
     ops: float = 0.0
-    """All others, of elements."""
+    """The other ops, counted in elements."""
     loaded_a_trip: int = 0
-    """Bytes that a trip of the loop loads that loads most."""
+    """The bytes loaded by one trip of the loop with the largest loads."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a launch is expected to take."""
+    """The expected duration of a launch."""
 
     seconds: float
     limit: str
-    """What takes longest: `memory`, `cache`, `products`, `ops` or `launch`."""
+    """The resource with the longest time: `memory`, `cache`, `products`, `ops` or `launch`."""
     memory_bytes: float
     operations: float
     occupancy: float
-    """The warps that a multiprocessor holds, of those that it can."""
+    """The resident warps of a multiprocessor, as a share of its maximum."""
 
 
 def work_of(func: tt.FuncOp, symbols: Sequence[int]) -> Work:
-    """The work of a program of a kernel, given the values of its symbols."""
+    """Returns the work of a program of a kernel, given the values of its symbols."""
     args = func.body.block.args
     pointers = [a for a in args if isinstance(a.type, tt.PointerType)]
     numbers: dict[SSAValue, int] = dict(zip(args[len(pointers) :], symbols, strict=True))
@@ -90,7 +91,8 @@ def work_of(func: tt.FuncOp, symbols: Sequence[int]) -> Work:
 
 
 def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work, trips: dict[SSAValue, int]) -> None:
-    """Adds what a block does. `trips` says how often values are computed that hang on a loop; others are once."""
+    """Adds the work of a block. `trips` has the number of evaluations of values that depend on a loop; other values are
+    computed once."""
     for op in block.ops:
         if isinstance(op, scf.ForOp):
             first, end, step = (_number(v, numbers) for v in (op.lb, op.ub, op.step))
@@ -109,14 +111,14 @@ def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work
             kind = str(tt.element_type(op.a.type))
             kind = op.precision if kind == "f32" and op.precision != "ieee" else kind
             work.products[kind] = work.products.get(kind, 0.0) + times * 2.0 * rows * depth * columns
-        # What hangs on no loop is computed in front of it.
+        # Loop-invariant values are computed before the loop.
         here = times if isinstance(op, tt.LoadOp) else max((trips.get(v, 1) for v in op.operands), default=1)
         trips.update(dict.fromkeys(op.results, here))
         work.ops += min(here, times) * _instructions(op)
 
 
 def _loaded(block: Block) -> int:
-    """Bytes that a block loads itself."""
+    """Returns the bytes loaded by a block itself, without nested blocks."""
     loads = [op.ptr.type for op in block.ops if isinstance(op, tt.LoadOp)]
     return sum(prod(tt.shape_of(kind)) * element_bytes(_pointee(kind)) for kind in loads)
 
@@ -131,11 +133,11 @@ _FREE = (
     tt.DotOp,
     arith.ConstantOp,
 )
-"""Ops that only say how a block is looked at, or that are counted otherwise."""
+"""Ops without cost, or with a cost counted elsewhere."""
 
 
 def _instructions(op: Operation) -> int:
-    """What an op takes of a program, in multiply-adds of single elements."""
+    """Returns the cost of an op for a program, in multiply-adds of single elements."""
     if not op.results or not tt.is_block(op.operands[0].type if op.operands else op.results[0].type):
         return 0
     if isinstance(op, _FREE):
@@ -145,7 +147,7 @@ def _instructions(op: Operation) -> int:
     place = isinstance(op, tt.AddPtrOp) or (
         isinstance(tt.element_type(result), IntegerType) and tt.width_of(result) >= 32
     )
-    # A thread computes the place of one of the elements that it loads at once, in two instructions for its 64 bits.
+    # A thread computes one address for all the elements that it loads at once, in two instructions for its 64 bits.
     return (max(1, count // BESIDE) * 2 if place else count) * _COSTS.get(op.name, 1)
 
 
@@ -156,7 +158,7 @@ def _pointee(kind: Attribute) -> Attribute:
 
 
 def _base(pointer: SSAValue) -> int:
-    """The argument that a pointer is an offset of."""
+    """Returns the index of the argument that a pointer is based on."""
     while not isinstance(pointer, BlockArgument):
         assert isinstance(pointer.owner, Operation)
         pointer = pointer.owner.operands[0]
@@ -175,7 +177,8 @@ _INTEGERS: dict[str, Callable[[int, int], int]] = {
 
 
 def _number(value: SSAValue, numbers: Mapping[SSAValue, int]) -> int:
-    """The value of a bound of a loop: an expression of symbols, and of the number of the program, the first one's."""
+    """Returns the value of a loop bound: an expression of symbols and of the program's number, taken for the first
+    program."""
     if value in numbers:
         return numbers[value]
     op = value.owner
@@ -191,7 +194,7 @@ def _number(value: SSAValue, numbers: Mapping[SSAValue, int]) -> int:
 def estimate(
     launch: LaunchOp, func: tt.FuncOp, env: Mapping[str, int], resources: Resources, shared: int, device: Device
 ) -> Estimate:
-    """What a launch takes on a device at sizes, by the registers and the shared memory of its kernel."""
+    """Estimates a launch on a device at sizes, from the registers and the shared memory of its kernel."""
     programs = max(0, launch.grid.evaluate(env))
     if not programs:
         return Estimate(0.0, "launch", 0.0, 0.0, 0.0)
@@ -201,10 +204,11 @@ def estimate(
     cache = float(sum(work.moved.values()) * programs)
     held = _held(launch.warps, resources, shared, device)
     full = programs / (held * device.multiprocessors)
-    # The last wave takes as long as a full one; a single one that fills no multiprocessor uses those that it has.
+    # The last wave takes as long as a full one; a single wave with fewer programs than multiprocessors uses only part
+    # of them.
     tail = ceil(full) / full if full > 1 else 1.0
     used = min(1.0, programs / device.multiprocessors)
-    # Loads are under way for as many warps as there are, or, in a loop, for the trips that follow.
+    # The loads in flight are those of the resident warps, and in a loop also those of prefetched trips.
     each = min(held, full * held)
     under_way = each * (launch.stages - 1) * work.loaded_a_trip
     wanted = LATENCY * device.bandwidth * CACHE_SPEED / device.multiprocessors
@@ -225,8 +229,8 @@ def estimate(
 
 
 def _held(warps: int, resources: Resources, shared: int, device: Device) -> int:
-    """The programs that a multiprocessor holds at a time."""
-    # Registers are given to warps by 256.
+    """Returns the number of resident programs on a multiprocessor."""
+    # Warps get registers in units of 256.
     registers = ceil(max(resources.registers, 1) * 32 / 256) * 256 * warps
     room = [32, device.warps // warps, device.registers // registers]
     if shared:
@@ -237,7 +241,7 @@ def _held(warps: int, resources: Resources, shared: int, device: Device) -> int:
 def launches_of(
     funcs: Mapping[str, Operation], name: str, env: Mapping[str, int]
 ) -> Iterator[tuple[LaunchOp, dict[str, int]]]:
-    """What a func of a module launches, itself or through what it calls, each with the values of symbols there."""
+    """Returns the launches of a func, directly or through callees, each with the values of its symbols."""
     from igniter.dialects.loop import CallOp, FuncOp
 
     func = funcs[name]

@@ -1,8 +1,8 @@
-"""What the launches of a func are expected to take, for the report of a compilation.
+"""The expected durations of the launches of a func, for the report of a compilation.
 
-The device is the one of the target's compute capability, or the A100; symbols are what was given for them (`--sizes`),
-or a typical size. Registers are taken to be as many as leave a multiprocessor its programs by shared memory and warps:
-to know them takes the assembler, which `python -m benchmark.gpu` asks.
+The device is the one of the target's compute capability, or the A100; symbols have their given sizes (`--sizes`), or a
+typical size. Registers are assumed not to limit occupancy: their number is known only to the assembler, which `python
+-m benchmark.gpu` runs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from igniter.targets import Expectation
 DEFAULT = "a100"
 
 USUAL = Resources(registers=64, spills=0, stack=0, shared=0)
-"""What a kernel is taken to need."""
+"""The assumed resources of a kernel."""
 
 
 def expected(func: FuncOp, text: str, arch: int) -> list[Expectation]:
-    """The launches of a func, in its order, by a device of `sm_<arch>`."""
+    """Returns the expected durations of the launches of a func, in its order, on a device of `sm_<arch>`."""
     device = next((d for d in DEVICES.values() if d.arch == arch), DEVICES[DEFAULT])
     module = func.parent_op()
     beside = [] if module is None else [op for op in module.regions[0].block.ops if isinstance(op, tt.FuncOp)]
@@ -35,7 +35,7 @@ def expected(func: FuncOp, text: str, arch: int) -> list[Expectation]:
     found: list[Expectation] = []
     for op in func.block.ops:
         if isinstance(op, LaunchOp):
-            # Equal kernels are one in the text, under the first one's name.
+            # Equal kernels are merged in the text, under the first one's name.
             made = estimate(op, kernels[op.kernel], sizes, USUAL, shared.get(op.kernel, 0), device)
             figures = made.seconds * 1e6, made.limit, made.memory_bytes / 1e6, made.operations / 1e9
             found.append(Expectation(op.kernel, *figures, device.name, said))

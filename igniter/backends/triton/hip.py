@@ -1,9 +1,9 @@
-"""The backend for GPUs of AMD: the same schedules and kernels, compiled by Triton to AMDGCN and not run.
+"""The backend for AMD GPUs: the same schedules and kernels, compiled by Triton to AMDGCN and never run.
 
     igniter compile model.onnx --target=hip:gfx942 --emit=asm
 
-It shows how far the levels above carry to a second kind of GPU. There is no library: nothing here loads such code into
-ONNX Runtime, and it has run nowhere.
+It tests the portability of the levels above to a second kind of GPU. It does not support libraries: there is no code to
+load its output into ONNX Runtime, and its output has never run.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 NAME = "hip"
 
 WAVES = {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1101": 32, "gfx1200": 32, "gfx1201": 32}
-"""The GPUs that Triton compiles for here, and the threads of a wave of each."""
+"""The GPUs that Triton compiles for here, with the threads of a wave of each."""
 
 
 @dataclass(frozen=True)
 class HipTarget(CudaTarget):
-    """A GPU of AMD. What schedules are chosen by is what they are chosen by for those of NVIDIA since sm_80."""
+    """A GPU of AMD. Schedules are chosen by the figures of NVIDIA's GPUs since sm_80."""
 
     gpu: str = "gfx942"
 
@@ -51,7 +51,7 @@ class HipTarget(CudaTarget):
 
 
 class HipBackend(TritonBackend):
-    """GPUs of AMD, by Triton: code to be looked at."""
+    """AMD GPUs, through Triton: code for inspection."""
 
     name = NAME
     provider = "MIGraphXExecutionProvider"
@@ -83,7 +83,7 @@ class HipBackend(TritonBackend):
         return ()
 
     def assembly(self, text: str, target: AnyTarget) -> str:
-        """The AMDGCN of each kernel of a text, one after the other."""
+        """Returns the AMDGCN of each kernel of a text, in order."""
         from igniter.backends.triton.texts import kernels_of
 
         assert isinstance(target, HipTarget)
@@ -94,7 +94,7 @@ class HipBackend(TritonBackend):
 
 
 def amdgcn(kernel: KernelText, gpu: str) -> str:
-    """The machine code of a kernel for a GPU of AMD, as text; `IgniterError` where Triton refuses it."""
+    """Returns the machine code of a kernel for a GPU of AMD, as text; raises `IgniterError` if Triton refuses it."""
     return _amdgcn(kernel.source, kernel.signature, kernel.warps, kernel.stages, gpu)
 
 

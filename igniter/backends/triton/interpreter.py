@@ -1,7 +1,7 @@
-"""Kernels on numpy arrays, by the interpreter that comes with Triton: no GPU, and no torch.
+"""Kernels on numpy arrays, by Triton's interpreter: without a GPU, and without torch.
 
-It runs the same text that is compiled, program by program, a few milliseconds for a block of a thousand elements. What
-calls CUDA's device library calls numpy here, in f64, rounded once.
+It runs the same text as the compiler takes, program by program, in a few milliseconds for a block of a thousand
+elements. Calls of CUDA's device library become calls of numpy here, in f64, rounded once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INTERPRETER = "triton.runtime.interpreter"
 
 
 def _round(x: Array) -> Array:
-    """To the nearest, from the middle away from 0."""
+    """Rounds to nearest, ties away from 0."""
     return np.trunc(x + np.copysign(0.5, x))
 
 
@@ -58,7 +58,7 @@ _NUMPY: dict[str, Callable[..., Any]] = {
 
 
 class _DeviceLibrary:
-    """`libdevice` of numpy."""
+    """`libdevice` implemented in numpy."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = _NUMPY.get(name)
@@ -75,10 +75,10 @@ class _DeviceLibrary:
 
 
 def run_source(text: str, signature: Sequence[str], grid: Sequence[int], arguments: Sequence[Any]) -> None:
-    """Runs a launch of the text of a kernel. Arguments are arrays, which are changed in place, or addresses of such,
-    and numbers."""
+    """Runs a launch of a kernel's text. Arguments are numbers and arrays, or addresses of arrays; arrays change in
+    place."""
     _mend()
-    # `triton` in the module of the kernel: what it decorates is interpreted.
+    # `triton` in the module of the kernel: its decorated functions are interpreted.
     decorator = SimpleNamespace(jit=part_of_triton(_INTERPRETER).InterpretedFunction)
     kernel = load_source(text, triton=decorator, libdevice=_DeviceLibrary(), range=_range)
     if min(grid, default=1) == 0:
@@ -90,8 +90,8 @@ def run_source(text: str, signature: Sequence[str], grid: Sequence[int], argumen
 
 @cache
 def _mend() -> None:
-    """Triton 3.9 makes a block of integers of a single comparison, which no load takes for a mask, and multiplies the
-    bits of bf16 as the integers that stand for them."""
+    """Patches two errors of Triton 3.9: a comparison of scalars splats to a block of integers, which no load accepts as
+    a mask, and products of bf16 multiply the bits as integers."""
     interpreter, tl = part_of_triton(_INTERPRETER), part_of_triton("triton.language")
     multiply = interpreter.InterpreterBuilder.create_dot
 
@@ -112,13 +112,13 @@ def _mend() -> None:
 
 
 def _range(first: Any, end: Any, step: Any) -> Iterator[Any]:
-    """The indices of a loop, of the type of its bounds: Triton's interpreter would make numbers of Python's of them."""
+    """Yields the indices of a loop, of the type of its bounds: Triton's interpreter would yield Python's numbers."""
     for k in range(*(int(v.handle.data.item()) for v in (first, end, step))):
         yield _tensor(np.array([k], first.handle.data.dtype), first.dtype, first.dtype)
 
 
 def _argument(value: Any, kind: str) -> Any:
-    """An array's address, or a number, with its type: the interpreter would choose one by the value."""
+    """Returns an array's address, or a number, with its type: the interpreter would infer one from the value."""
     named = part_of_triton("triton.language").str_to_ty(kind, None)
     if kind.startswith("*"):
         address = value
@@ -135,8 +135,8 @@ def _tensor(data: Array, element: Any, named: Any) -> Any:
 
 
 def run_func(module: ModuleOp, func: FuncOp, inputs: Sequence[Array], symbols: Mapping[str, int]) -> list[Array]:
-    """What a func of launches computes of arrays, by the kernels of its module. Memory that nobody has written is NaN,
-    a large number, or a bool of 255."""
+    """Runs a func of launches on arrays, with the kernels of its module. Unwritten memory is NaN, a large number, or a
+    bool of 255."""
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
     args = func.block.args
     arrays: dict[SSAValue, Array] = dict(zip(args, map(np.ascontiguousarray, inputs), strict=False))

@@ -5,11 +5,11 @@
       %3 = arith.extsi %2 : i32 to i64         ->         v2 = tl.program_id(0)
       ..                                                  v3 = v2.to(tl.int64)
 
-Values are called `v0`, `v1` and so on, the kernel `kernel`, and what reductions fold with `f0`, `f1`: no name of a
-model is in the text, and equal kernels have equal texts. An op that has no Python is refused by name.
+Values are called `v0`, `v1` and so on, the kernel `kernel`, and the combiners of reductions `f0`, `f1`: the text
+contains no name of a model, and equal kernels have equal texts. An op without a translation is an error with its name.
 
-What Python's operators would change is written out: a constant has a type (`tl.full`), unsigned ops see their operands
-as unsigned, maxima pass NaN on where the op does, and nothing is broadcast but by `tt.broadcast`.
+Implicit conversions of Python's operators are made explicit: a constant has a type (`tl.full`), unsigned ops convert
+their operands, maxima propagate NaN if the op does, and only `tt.broadcast` broadcasts.
 """
 
 from __future__ import annotations
@@ -85,17 +85,17 @@ _PROPAGATING: dict[type[Operation], str] = {arith.MaximumfOp: "tl.maximum", arit
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 """The predicates of `arith.cmpi` in their order; the last four are unsigned."""
 _ORDERED = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<="}
-"""Predicates of `arith.cmpf` that Python's operators are."""
+"""The predicates of `arith.cmpf` with an operator in Python."""
 _UNORDERED = {9: "<=", 10: "<", 11: ">=", 12: ">"}
-"""Predicates that are true of NaN: each is the contrary of an operator."""
+"""The predicates that are true for NaN: each is the negation of an operator."""
 
 
 class Unprintable(IgniterError):
-    """An op that has no Python."""
+    """Raised for an op without a translation to Python."""
 
 
 def type_name(element: Attribute) -> str:
-    """Triton's name of the type of an element."""
+    """Returns Triton's name of the type of an element."""
     if isinstance(element, IntegerType):
         return f"tl.int{element.width.data}"
     if type(element) in _FLOATS:
@@ -104,7 +104,7 @@ def type_name(element: Attribute) -> str:
 
 
 def print_kernel(func: tt.FuncOp) -> str:
-    """A func as the text of a module: `@triton.jit` functions, the kernel last, called `kernel`."""
+    """Returns a func as the text of a module: `@triton.jit` functions, the kernel last, called `kernel`."""
     printer = _KernelPrinter()
     arguments = ", ".join(printer.name(a) for a in func.body.block.args)
     printer.block(func.body.block, INDENT)
@@ -113,7 +113,7 @@ def print_kernel(func: tt.FuncOp) -> str:
 
 
 class _KernelPrinter:
-    """Lines of a body, and the functions that its reductions fold with."""
+    """The lines of a body, and the combiners of its reductions."""
 
     def __init__(self, functions: list[list[str]] | None = None) -> None:
         self.lines: list[str] = []
@@ -121,11 +121,11 @@ class _KernelPrinter:
         self._names: dict[SSAValue, str] = {}
 
     def name(self, value: SSAValue) -> str:
-        """The variable of a value."""
+        """Returns the variable of a value."""
         return self._names.setdefault(value, f"v{len(self._names)}")
 
     def block(self, block: Block, indent: str) -> None:
-        """The ops of a block but for its terminator, a line each."""
+        """Prints the ops of a block except its terminator, one line each."""
         for op in block.ops:
             if isinstance(op, (tt.ReturnOp, tt.ReduceReturnOp, scf.YieldOp)):
                 continue
@@ -137,7 +137,7 @@ class _KernelPrinter:
             self.lines.append(f"{indent}{names} = {text}" if names else f"{indent}{text}")
 
     def _loop(self, op: scf.ForOp, indent: str) -> None:
-        """Variables that are carried keep their names in the body and behind it."""
+        """Prints a loop. Its carried variables keep their names in the body and after it."""
         index, *carried = op.body.block.args
         for argument, given, result in zip(carried, op.iter_args, op.results, strict=True):
             self.lines.append(f"{indent}{self.name(argument)} = {self.name(given)}")
@@ -175,14 +175,14 @@ class _KernelPrinter:
         raise Unprintable(f"'{op.name}' has no Python in Triton")
 
     def unsigned(self, value: SSAValue) -> str:
-        """The bits of an integer as an unsigned one."""
+        """Returns the bits of an integer as an unsigned one."""
         return f"{self.name(value)}.to(tl.uint{tt.width_of(value.type)}, bitcast=True)"
 
     def _signed(self, text: str, op: Operation) -> str:
         return f"({text}).to({type_name(tt.element_type(op.results[0].type))}, bitcast=True)"
 
     def reduction(self, op: tt.ReduceOp, a: Sequence[str]) -> str:
-        """A call with a function for its body."""
+        """Returns a call whose function has the reduction's body."""
         inner = _KernelPrinter(self.functions)
         arguments = ", ".join(inner.name(x) for x in op.body.block.args)
         inner.block(op.body.block, INDENT)
@@ -223,7 +223,7 @@ def _converted(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
 
 
 def _from_unsigned(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
-    # Triton takes bits for unsigned as they are.
+    # Triton treats i1 as unsigned without a conversion.
     target = tt.element_type(op.results[0].type)
     text = a[0] if tt.width_of(op.operands[0].type) == 1 else printer.unsigned(op.operands[0])
     return f"{text}.to({type_name(target)})"
@@ -240,7 +240,7 @@ def _bits(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
 
 def _truncated(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
     if tt.width_of(op.results[0].type) == 1:
-        # To a bit Triton goes by whether there is any.
+        # Triton converts to i1 by comparison with 0; here the lowest bit counts.
         return f"({a[0]} & 1) != 0"
     return _converted(printer, op, a)
 

@@ -1,5 +1,5 @@
-"""GPUs that kernels are compiled for, by name: `cuda` for all since sm_80, `cuda:sm_90` for one alone,
-`cuda,cuda:sm_90` for all with code of its own for one, `cuda+tf32` with products of f32 by tensor cores."""
+"""The GPU targets by name: `cuda` for all since sm_80, `cuda:sm_90` for one alone, `cuda,cuda:sm_90` for all with code
+of its own for one, `cuda+tf32` with products of f32 by tensor cores."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from igniter.errors import IgniterError
 NAME = "cuda"
 
 ARCHITECTURES = (80, 86, 89, 90, 100, 120)
-"""The compute capabilities that Triton compiles for here, by ten."""
+"""The compute capabilities that Triton compiles for here, times ten."""
 
 PORTABLE = ARCHITECTURES[0]
 
 ALONE = 90
-"""From here on Triton's code uses what a GPU has and later ones do not: it runs on that one alone."""
+"""The first capability whose code uses features that later GPUs lack: from here on code runs on one GPU alone."""
 
 LAUNCH_MICROSECONDS, MEMORY_BYTES_A_MICROSECOND, CACHE_BYTES = 2.0, 1_500_000.0, 40 << 20
-"""Of an A100: from one kernel to the next, what kernels reach of its memory, and its second-level cache."""
+"""The figures of an A100: the time between kernels, the memory bandwidth of kernels, and the second-level cache."""
 
 
 @dataclass(frozen=True)
 class CudaTarget:
-    """A GPU of NVIDIA, or several kinds of them that one library is for."""
+    """A GPU of NVIDIA, or several kinds of them in one library."""
 
     archs: tuple[int, ...]
-    """The compute capabilities, by ten, that a library has code for, in order: a GPU is given the latest that it takes.
+    """The compute capabilities of the library's code, times ten, in order; a GPU runs the latest one that it supports.
     Schedules are chosen for the first."""
     products: str = ""
-    """How products of f32 are computed, on request: see `igniter.dialects.loop.schedule.PRODUCTS`."""
+    """The method for products of f32, on request: see `igniter.dialects.loop.schedule.PRODUCTS`."""
 
     @property
     def arch(self) -> int:
-        """The first of them."""
+        """The first capability."""
         return self.archs[0]
 
     @property
@@ -62,15 +62,15 @@ class CudaTarget:
 
 
 def target_names(start: str = "") -> list[str]:
-    """The names of targets that begin with `start`."""
+    """Returns the names of targets with the prefix `start`."""
     bare = [NAME, *(f"{NAME}:sm_{arch}" for arch in ARCHITECTURES)]
     added = [f"{name}+{products}" for name in bare for products in PRODUCTS]
     return [name for name in (bare if "+" not in start else added) if name.startswith(start)]
 
 
 def target_of(name: str) -> CudaTarget:
-    """The target called `cuda`, `cuda:sm_90` or `sm_90`, each also with `+tf32` or `+tf32x3`, or several of these for
-    one library; `IgniterError` lists what there is."""
+    """Returns the target called `cuda`, `cuda:sm_90` or `sm_90`, each also with `+tf32` or `+tf32x3`, or several of
+    these for one library; `IgniterError` lists the known ones."""
     found = [_one(each.strip()) for each in name.split(",")]
     if len({each.products for each in found}) > 1:
         raise IgniterError(f"'{name}': products of f32 are computed in one way for all GPUs of a library")
@@ -91,8 +91,8 @@ def _one(name: str) -> CudaTarget:
 
 
 def machine_of_target(target: CudaTarget) -> MachineModel:
-    """The model of a target. What fusion counts with is an A100's: a launch, its memory and second-level cache; other
-    figures are of CPUs and say nothing here. One thread launches, however large a program is."""
+    """Returns the model of a target. The figures for fusion are an A100's: a launch, its memory and second-level cache;
+    other figures are of CPUs and have no meaning here. One thread launches a program of any size."""
     return MachineModel(
         name=target.name,
         cpu=f"sm_{target.arch}",

@@ -8,8 +8,8 @@
     # host r0 calls r1 r2
     define void @r0(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context) .. LLVM IR
 
-A kernel's name stands for all that follows it, so equal kernels of a library are one; `r0.0` is what messages call it.
-`calls` names the funcs that a program calls: they launch as well.
+A kernel's name is a hash of the rest of its text, so equal kernels of a library are merged; `r0.0` is its name in
+messages. `calls` names the callees of a program: they launch as well.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from igniter.errors import IgniterError
 from igniter.targets import backend_for
 
 KERNEL, HOST = "# kernel ", "# host "
-"""What the line above a kernel begins with, and the one above code of the host."""
+"""The starts of the line above a kernel, and of the line above host code."""
 
 
 @dataclass(frozen=True)
 class KernelText:
-    """A kernel to be compiled, and how it runs."""
+    """A kernel's text, and the parameters of its launch."""
 
     name: str
     label: str
@@ -46,7 +46,7 @@ class KernelText:
     source: str
 
     def compiled(self, arch: int) -> Kernel:
-        """The kernel as PTX; `IgniterError` where Triton refuses it."""
+        """Returns the kernel as PTX; raises `IgniterError` if Triton refuses it."""
         return _compiled(self.source, self.signature, self.warps, self.stages, arch)
 
 
@@ -59,8 +59,8 @@ def _compiled(source: str, signature: tuple[str, ...], warps: int, stages: int, 
 
 
 def emit_func(func: FuncOp) -> str:
-    """The text of a func and of the kernels beside it in its module that it launches; `IgniterError` names what a host
-    cannot do for it."""
+    """Returns the text of a func and of the kernels in its module that it launches; `IgniterError` names an op without
+    host code."""
     module = func.parent_op()
     beside = [] if module is None else [op for op in module.regions[0].block.ops if isinstance(op, tt.FuncOp)]
     kernels = {op.sym_name.data: op for op in beside}
@@ -94,7 +94,7 @@ def emit_func(func: FuncOp) -> str:
 
 
 def kernels_of(text: str) -> list[KernelText]:
-    """The kernels of a text, in its order."""
+    """Returns the kernels of a text, in its order."""
     found: list[KernelText] = []
     for head, body in _parts(text):
         if head.startswith(KERNEL):
@@ -106,7 +106,7 @@ def kernels_of(text: str) -> list[KernelText]:
 
 
 def launched(texts: Iterable[str]) -> dict[str, list[str]]:
-    """The kernels that each func of some texts launches, itself or through those that it calls."""
+    """Returns the kernels launched by each func of some texts, directly or through callees."""
     own: dict[str, list[str]] = {}
     calls: dict[str, list[str]] = {}
     for text in texts:
@@ -126,7 +126,7 @@ def launched(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def host_module(text: str, archs: Sequence[int]) -> str:
-    """The LLVM module of the funcs of a text, with their kernels as PTX for each of the GPUs."""
+    """Returns the LLVM module of the funcs of a text, with their kernels as PTX for each of the GPUs."""
     codes = [body for head, body in _parts(text) if head.startswith(HOST)]
     if len(codes) > 1:
         cpu = backend_for("native")
@@ -136,9 +136,9 @@ def host_module(text: str, archs: Sequence[int]) -> str:
 
 
 def _described(kernel: KernelText, archs: Sequence[int]) -> str:
-    """The globals of a kernel: every object that launches it has them, and the library one of each.
+    """Returns the globals of a kernel: every object that launches it defines them, and linking keeps one of each.
 
-    The code for the latest GPU comes first: a GPU is given the first that it takes.
+    The code for the latest GPU comes first, because a GPU gets the first that it supports.
     """
     symbol = kernel_symbol(kernel.name)
     label = kernel.label.encode()
@@ -166,12 +166,12 @@ def _described(kernel: KernelText, archs: Sequence[int]) -> str:
 
 
 def capabilities(arch: int) -> tuple[int, int]:
-    """The least and the greatest compute capability, by ten, of the GPUs that take PTX for `arch`."""
+    """Returns the least and the greatest compute capability, times ten, of the GPUs that accept PTX for `arch`."""
     return (arch, ANY_LATER) if arch < ALONE else (arch, arch)
 
 
 def _parts(text: str) -> list[tuple[str, str]]:
-    """The line above each kernel and each code of the host, and what is below it."""
+    """Returns the line above each kernel and each host code, and the text below it."""
     parts: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
         if line.startswith((KERNEL, HOST)):
