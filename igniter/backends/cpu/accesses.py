@@ -1,6 +1,6 @@
-"""Loads, stores and accumulations of `loop.func`, scalar and along lanes, guarded and not.
+"""Loads, stores and accumulations of `loop.func`, scalar and along lanes, guarded and unguarded.
 
-What an access becomes, by the coefficient of the lane variable in its linear offset:
+The coefficient of the lane variable in the linear offset selects the code of an access:
 
     1           a vector load or store; masked where guards depend on the lane
     0           a scalar load and a splat; an accumulation reduces the lanes first
@@ -8,13 +8,13 @@ What an access becomes, by the coefficient of the lane variable in its linear of
     a pattern   where the place of each lane is known, and a vector reaches it: one load and a shuffle
     otherwise   llvm.masked.gather / scatter, which LLVM turns into scalar accesses where the CPU has no better
 
-Where the offset is no multiple of the lane but grows by at most one from lane to lane (the reflections and clamps of a
-`Pad`, the remainder of a repetition), a load first looks whether its lanes are neighbours after all.
+Some offsets are no multiple of the lane but grow by at most one from lane to lane (the reflections and clamps of a
+`Pad`, the remainder of a repetition). Their load first tests whether its lanes are contiguous.
 
-Guards that do not name the lane are one condition for the whole access: a mask of equal lanes where the CPU has
-masked accesses, else a branch. An address is only ever dereferenced where every guard holds. Where the guards may fail
-for all lanes of a masked access, its address is then a place on the stack: to find out that nothing of an unmapped page
-is wanted takes a CPU some hundred cycles.
+Guards independent of the lane are one condition for the whole access: a mask of equal lanes if the CPU has masked
+accesses, otherwise a branch. An address is dereferenced only where every guard holds. If the guards may fail for all
+lanes of a masked access, the address is then replaced by a place on the stack: a fully masked access to an unmapped
+page costs some hundred cycles.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from igniter.dialects.sym.expr import Expr, linearize
 from igniter.dialects.sym.ranges import is_nonneg
 
 SHUFFLED = frozenset((-1, 2, 3, 4))
-"""Strides of loads that are contiguous loads and shuffles: fewer micro-operations than a gather."""
+"""The strides of loads done by contiguous loads and shuffles: fewer micro-operations than a gather."""
 
 
 class Access:
-    """One memory op, analysed."""
+    """One memory op, with the analysis of its access."""
 
     def __init__(self, f: Function, op: MemoryOp, registers: RegisterFile, func: str):
         self.f = f
@@ -79,7 +79,7 @@ class Access:
     def _relevant_guards(self) -> tuple[list[Expr], bool]:
         kept: list[Expr] = []
         guards = self.op.guards
-        # What a condition around the access has asked is not asked again for each vector.
+        # Guards tested around the loop of the access are not tested again for each vector.
         known = frozenset(enclosing_guards(self.op)) if guards else frozenset[Expr]()
         for guard in guards:
             if guard in known:
@@ -92,7 +92,7 @@ class Access:
         return kept, False
 
     def _stride(self) -> int | None:
-        """The distance in elements between lanes, where it is one constant."""
+        """Returns the distance in elements between lanes, if it is one constant."""
         if self.lane is None:
             return 0
         if self.offset.symbols & self.vectors.keys():
@@ -101,8 +101,8 @@ class Access:
         return None if coefficient is None else coefficient.constant
 
     def _pattern(self) -> list[int] | None:
-        """How far from lane 0 each lane is, in elements, where that is known and no further than a vector reaches: two,
-        four or eight lanes at a place, as channels of a convolution in groups read those of the image."""
+        """Returns the distance of each lane from lane 0, in elements, if it is known and within the reach of a vector:
+        two, four or eight lanes at one place, as in a grouped convolution whose channels read the image's."""
         lane = self.lane
         if lane is None or self.offset.symbols & self.vectors.keys():
             return None
@@ -119,7 +119,7 @@ class Access:
         return False if self.never else scalar_guard(self.f, self.uniform_guards, self.here)
 
     def _mask(self) -> Value | None:
-        """One bit a lane for the guards that depend on the lane; None when there are none."""
+        """Returns one bit a lane for the guards that depend on the lane; None without such guards."""
         mask: Value | None = None
         for guard in self.lane_guards:
             bits = self._guard_mask(guard)
@@ -127,7 +127,7 @@ class Access:
         return mask
 
     def _full_mask(self, condition: Condition) -> Value:
-        """The mask of all guards together."""
+        """Returns the mask of all guards together."""
         f, t = self.f, Type("i1", self.lanes)
         mask = self._mask()
         if isinstance(condition, Value):
@@ -136,7 +136,7 @@ class Access:
         return mask if mask is not None else f.const(t, 1)
 
     def _step(self, guard: Expr) -> int | None:
-        """By how much a guard grows from lane to lane, where it is one constant."""
+        """Returns the increment of a guard from lane to lane, if it is one constant."""
         if guard.symbols & self.vectors.keys() or self.lane is None:
             return None
         coefficient = guard.coefficient(self.lane)
@@ -160,7 +160,7 @@ class Access:
         return f.icmp("ult" if step == -1 else "uge", f.iota(lanes), f.splat(bound, self.lanes))
 
     def _some_lane(self, condition: Condition, mask: Value) -> Condition:
-        """Whether any lane of a masked access is on, as far as each guard alone says."""
+        """Returns a condition that holds if any lane of a masked access is on; each guard is tested by itself."""
         f = self.f
         result = condition
         for guard in self.lane_guards:
@@ -177,7 +177,7 @@ class Access:
         return result
 
     def _mapped(self, address: Value, condition: Condition, mask: Value) -> Value:
-        """The address of a masked access of neighbours; a place on the stack where no lane is on."""
+        """Returns the address of a masked access to contiguous elements; a place on the stack if no lane is on."""
         f = self.f
         some = self._some_lane(condition, mask) if f.target.has_masks else True
         if some is True:
@@ -187,11 +187,11 @@ class Access:
     # -- for the sanitizer --------------------------------------------------------------------------------------------
 
     def addresses(self) -> Value:
-        """The address of the element, or of every lane's."""
+        """Returns the address of the element, or of every lane's."""
         return self._pointers() if self.lanes else self._base()
 
     def active(self) -> Value:
-        """Whether the guards hold: a bit, or one a lane."""
+        """Returns the result of the guards: a bit, or one a lane."""
         condition = self._condition()
         if self.lanes:
             return self._full_mask(condition) if condition is not False else self.f.const(Type("i1", self.lanes), 0)
@@ -206,11 +206,11 @@ class Access:
         return self.f.address(self.f.find_pointer(self.buffer), self.memory.scalar, offset, self.here, inbounds)
 
     def _base(self) -> Value:
-        """The address of lane 0."""
+        """Returns the address of lane 0."""
         return self._address(self.offset if self.lane is None else self.offset.without(self.lane))
 
     def _pointers(self) -> Value:
-        """The address of every lane."""
+        """Returns the address of every lane."""
         f = self.f
         varying = names_of(self.vectors, self.lane)
         fixed = Expr({m: c for m, c in self.offset.terms if not Expr({m: c}).symbols & varying})
@@ -350,7 +350,7 @@ class Access:
         self.f.raw(f"store {self._to_memory(value).typed}, ptr {self._base().text}, align {self.align}")
 
     def _load_uniform(self, condition: Condition, otherwise: Value) -> Value:
-        """All lanes read one element."""
+        """Loads one element for all lanes."""
         f = self.f
         mask = self._mask()
         if mask is not None:
@@ -410,22 +410,22 @@ class Access:
         return f.emit(t, f"call {t} @{name}({where}, {mask.typed}, {passthru.typed})")
 
     def _read_whole(self, first: int) -> Value:
-        """The vector of neighbours that begins `first` elements from lane 0."""
+        """Loads the vector of contiguous elements that begins `first` elements from lane 0."""
         t, offset = self.memory, self.offset if self.lane is None else self.offset.without(self.lane)
         return self.f.emit(t, f"load {t}, ptr {self._address(offset + first).text}, align {self.align}")
 
     def _read_shuffled(self, stride: int) -> Value:
-        """All that lies between the first and the last lane is loaded, and the lanes are picked from it.
+        """Loads all elements between the first and the last lane, and selects the lanes from them.
 
-        Nothing outside is touched: the last vector ends at the last lane and overlaps the one before it. That takes at
-        least as many lanes as the stride.
+        It accesses nothing outside: the last vector ends at the last lane and overlaps the one before it. This requires
+        at least as many lanes as the stride.
         """
         f, n = self.f, self.lanes
         if stride < 0:
             value = self._read_whole(1 - n)
             return f.shuffle(value, value, range(n - 1, -1, -1))
         value = self._read_whole(0)
-        # Where each lane is in `value`, as far as it is there.
+        # The place of each lane in `value`, if it is there.
         lanes = [min(stride * lane, n - 1) for lane in range(n)]
         for k in range(1, stride):
             start = k * n if k < stride - 1 else k * (n - 1)
@@ -437,7 +437,7 @@ class Access:
         return value
 
     def _read_places(self, places: list[int]) -> Value:
-        """One vector from lane 0 on, of which no more is loaded than up to the last place, and its lanes picked."""
+        """Loads one vector from lane 0 on, only up to the last place, and selects its lanes."""
         f, t, count = self.f, self.memory, max(places) + 1
         lane = self.lane
         assert lane is not None
@@ -462,16 +462,16 @@ class Access:
         else:
             name, address = f"llvm.masked.scatter.{suffix}.v{self.lanes}p0", self._pointers()
         if f.target.arch == "x86_64" and t.spelled.startswith("i") and t.bits < 64:
-            # LLVM 22 folds a truncation into a masked store, and where the mask is then known to have one lane, that
-            # lane is stored as wide as it was before (tests/backends/cpu/test_masked_stores.py). Truncations come
-            # from casts, and from whatever LLVM makes of other integer code, so none is let through.
+            # LLVM 22 folds a truncation into a masked store. If the mask is then known to have one lane, the lane is
+            # stored in its width before the truncation (tests/backends/cpu/test_masked_stores.py). Truncations come
+            # from casts and from LLVM's rewrites of other integer code, so the value is hidden from LLVM.
             stored = f.opaque(stored)
         f.module.declare(name, "void", [t, address.type, mask.type])
         where = f"{address.type} align {self.align} {address.text}"
         f.raw(f"call void @{name}({stored.typed}, {where}, {mask.typed})")
 
     def _accumulate_reduced(self, combiner: Combiner, value: Value) -> None:
-        """All lanes meet at one element: reduce them, then combine the scalar."""
+        """Accumulates all lanes into one element: reduces them, then combines the scalar."""
         f = self.f
         mask = self._mask()
         if mask is not None:
@@ -482,7 +482,7 @@ class Access:
         scalar.accumulate(combiner, total)
 
     def _accumulate_lanes(self, combiner: Combiner, value: Value, condition: Condition) -> None:
-        """Lanes that may meet: one after the other."""
+        """Accumulates lanes one by one, because two of them may access the same element."""
         f = self.f
         pointers = self._pointers()
         mask = self._full_mask(condition) if self.lane_guards or condition is not True else None
@@ -513,7 +513,7 @@ class Access:
         return self.registers.slot(self.f, self.op, self.buffer, offset.constant, t)
 
     def _register_mask(self) -> Value | None:
-        """All guards, as a bit a lane or as one bit."""
+        """Returns all guards, as a bit a lane or as one bit."""
         condition = self._condition()
         if not self.lanes:
             return None if condition is True else arithmetic.as_bit(self.f, condition)
@@ -546,7 +546,7 @@ class Access:
 
 
 class ScalarAccess(Access):
-    """The one element that all lanes of a vector access share."""
+    """An access to the one element shared by all lanes of a vector access."""
 
     def __init__(self, whole: Access):
         self.__dict__.update(whole.__dict__)

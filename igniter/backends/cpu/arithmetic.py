@@ -2,11 +2,11 @@
 
 Semantics where LLVM and the dialects leave room:
 
-* A product and the addition of a reduction carry `contract`: they may fuse into FMA, but for the product of a code and
-  its scale (`is_dequantized`). Nothing else is relaxed; what else fuses is a `math.fma` (`form-fma`).
-* `divsi`, `remsi` and their kin never trap: a zero divisor gives 0 (of `rem`: the dividend), and the minimum divided
-  by -1 wraps to itself with remainder 0.
-* `fptosi` of what is out of range or NaN is the least integer, `fptoui` all ones, as on x86.
+* A product and the addition of a reduction carry `contract`: they may fuse into FMA, except the product of a code and
+  its scale (`is_dequantized`). Nothing else is relaxed; other fused ops are a `math.fma` (`form-fma`).
+* `divsi`, `remsi` and their kin never trap: a zero divisor gives 0 (of `rem`: the dividend), and the minimum divided by
+  -1 wraps to itself with remainder 0.
+* `fptosi` of NaN or of a value out of range is the least integer, `fptoui` all ones, as on x86.
 * A shift by the width or more gives 0 (`shrsi`: the sign).
 * `maximumf`, `minimumf` propagate NaN; `maxnumf`, `minnumf` prefer the number.
 """
@@ -45,7 +45,7 @@ Unary = Callable[[Builder, Value], Value]
 
 
 def emit(f: Function, op: Operation, func: str) -> None:
-    """Emit one op of arith, math or vector; refuses one that is not known."""
+    """Emits one op of arith, math or vector; raises `EmitError` for an unknown one."""
     try:
         f.values[op.results[0]] = _value_of(f, op, func)
     except UnsupportedType as error:
@@ -72,14 +72,14 @@ def _value_of(f: Function, op: Operation, func: str) -> Value:
 
 
 def widened(b: Builder, value: Value) -> Value:
-    """A 16-bit float as f32; anything else as it is."""
+    """Returns a 16-bit float as f32, any other value unchanged."""
     if value.type.is_float and value.type.bits == 16:
         return vmath.extend(b, value, value.type.with_element("float"))
     return value
 
 
 def _in_single(b: Builder, args: list[Value], compute: Callable[[list[Value]], Value]) -> Value:
-    """16-bit floats are computed in f32 and rounded: LLVM would call a library for some of it."""
+    """Computes 16-bit floats in f32 and rounds: LLVM would call a library for some ops."""
     t = args[0].type
     if not t.is_float or t.bits != 16:
         return compute(args)
@@ -116,7 +116,7 @@ def _intrinsic(name: str) -> Binary:
 
 
 def _safe_divisor(b: Builder, x: Value, y: Value, signed: bool) -> tuple[Value, Value]:
-    """`y` made safe to divide `x` by, and whether it was changed."""
+    """Returns `y` made safe to divide `x` by, and the condition under which it was changed."""
     bad = b.icmp("eq", y, b.zero(y.type))
     if signed:
         overflow = b.binary(
@@ -129,7 +129,7 @@ def _safe_divisor(b: Builder, x: Value, y: Value, signed: bool) -> tuple[Value, 
 
 
 def _known_divisor(y: Value) -> bool:
-    """A constant that is neither 0 nor -1."""
+    """True for a constant other than 0 and -1."""
     number = y.text.removeprefix("splat (").removesuffix(")").split(" ")[-1]
     return number.lstrip("-").isdigit() and number not in ("0", "-1")
 
@@ -143,14 +143,14 @@ def _divide(op: str) -> Binary:
         safe, _ = _safe_divisor(b, x, y, signed)
         result = b.binary(op, x, safe)
         zero = b.icmp("eq", y, b.zero(y.type))
-        # x / 1 is the right answer for the minimum divided by -1, and x % 1 = 0 is too.
+        # x / 1 is correct for the minimum divided by -1, and so is x % 1 = 0.
         return b.select(zero, b.zero(x.type) if op.endswith("div") else x, result)
 
     return emit_divide
 
 
 def _round_divide(up: bool) -> Binary:
-    """Signed division rounded towards minus (`up`: plus) infinity."""
+    """Returns signed division rounded towards minus (`up`: plus) infinity."""
 
     def emit_divide(b: Builder, x: Value, y: Value) -> Value:
         quotient, remainder = _divide("sdiv")(b, x, y), _divide("srem")(b, x, y)
@@ -271,14 +271,14 @@ def _truncate_float(f: Function, op: Operation, args: list[Value]) -> Value:
 
 
 def _float_to_int(name: str) -> Special:
-    """Out of range and NaN: the least integer (`fptoui`: all ones), as x86 has it and so ONNX Runtime."""
+    """Out of range and NaN: the least integer (`fptoui`: all ones), as on x86 and so in ONNX Runtime."""
     signed = name == "fptosi"
 
     def convert(f: Function, op: Operation, args: list[Value]) -> Value:
         t, x = _result(op), widened(f, args[0])
         bits = t.bits - 1 if signed else t.bits
         if signed:
-            # What lies between -2^bits - 1 and -2^bits gives the same as what is out of range.
+            # Values between -2^bits - 1 and -2^bits give the same result as values out of range.
             above = f.fcmp("oge", x, f.const(x.type, -(2.0**bits)))
         else:
             above = f.fcmp("ogt", x, f.const(x.type, -1.0))
@@ -351,18 +351,18 @@ _COMBINING: dict[str, Binary] = {
     "arith.maximumf": lambda b, x, y: b.call(f"llvm.maximum.{x.type.mangled}", x.type, [x, y], flags="nsz"),
     "arith.minimumf": lambda b, x, y: b.call(f"llvm.minimum.{x.type.mangled}", x.type, [x, y], flags="nsz"),
 }
-"""By the op of the table of combiners. Sums and products may fuse into FMA, and the sign of a zero that is an extreme
-is not specified."""
+"""The emitters of combiners, by the op of the table of combiners. Sums and products may fuse into FMA, and the sign of
+a zero extreme is not specified."""
 
 
 def combine(b: Builder, combiner: Combiner, x: Value, y: Value, unsigned: bool = False) -> Value:
-    """Two values that meet at one element."""
+    """Combines two values for the same element."""
     function = _COMBINING[combining_op(combiner, _element(x.type, unsigned)).name]
     return _in_single(b, [x, y], lambda a: function(b, a[0], a[1]))
 
 
 def neutral(b: Builder, combiner: Combiner, t: Type, unsigned: bool = False) -> Value:
-    """The value that changes no other."""
+    """Returns the neutral element of a combiner."""
     value = combiners.neutral(combiner, _element(t, unsigned)).value
     assert isinstance(value, (IntegerAttr, FloatAttr))
     return b.const(t, value.value.data)
@@ -372,18 +372,18 @@ _FLOATS: dict[str, Attribute] = {"half": f16, "bfloat": bf16, "float": f32, "dou
 
 
 def _element(t: Type, unsigned: bool) -> Attribute:
-    """The element type of a tensor that LLVM's type stands for."""
+    """Returns the element type of the tensor for an LLVM type."""
     if t.is_float:
         return _FLOATS[t.element]
     return IntegerType(t.bits, Signedness.UNSIGNED if unsigned and t.bits > 1 else Signedness.SIGNLESS)
 
 
 def reduce_lanes(b: Builder, combiner: Combiner, value: Value, unsigned: bool = False) -> Value:
-    """All lanes combined: halves are folded onto each other, so that log2(lanes) steps are left."""
+    """Combines all lanes: folds the halves onto each other, in log2(lanes) steps."""
     lanes = value.type.lanes
     while lanes > 1:
         if lanes % 2:
-            # An odd lane out is folded alone.
+            # An odd last lane is folded alone.
             last = b.extract(value, lanes - 1)
             rest = reduce_lanes(b, combiner, _lanes(b, value, 0, lanes - 1), unsigned)
             return combine(b, combiner, rest, last, unsigned)

@@ -1,4 +1,4 @@
-"""What the assembly of a kernel says of its loops: instructions, registers, spills."""
+"""Analyses the loops in a kernel's assembly: instructions, registers, spills."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MULTIPLY_ADD = re.compile(
 
 @dataclass(frozen=True)
 class AssemblyLoop:
-    """An innermost loop: one block that jumps back to its own head."""
+    """An innermost loop: one block with a jump back to its own head."""
 
     label: str
     lines: tuple[str, ...]
@@ -28,18 +28,18 @@ class AssemblyLoop:
 
     @property
     def multiply_adds(self) -> int:
-        """Instructions that multiply and add: FMA, dot products, tiles."""
+        """The instructions for multiply-adds: FMA, dot products, tiles."""
         return sum(bool(_MULTIPLY_ADD.match(line)) for line in self.lines)
 
     @property
     def vector_registers(self) -> int:
-        """How many vector registers it names, whatever their width."""
+        """The number of distinct vector registers, of any width."""
         names = {m.group(1) or m.group(2) for line in self.lines for m in _VECTOR.finditer(_code(line))}
         return len({int(name.lstrip("xyzmvq")) for name in names})
 
     @property
     def spills(self) -> int:
-        """Instructions that keep a register on the stack or get it back."""
+        """The instructions that spill or reload a register."""
         return sum(_is_spill(line) for line in self.lines)
 
 
@@ -51,17 +51,17 @@ class Listing:
 
     @property
     def spills(self) -> int:
-        """Instructions that keep a register on the stack or get it back, outside of loops too."""
+        """The instructions that spill or reload a register, also outside of loops."""
         return sum(_is_spill(line) for line in self.text.splitlines())
 
     @property
     def bytes_of_stack(self) -> int:
-        """The largest frame, in bytes; 0 where no function has one."""
+        """The largest frame, in bytes; 0 if no function has one."""
         frames = re.findall(r"^\s+sub[q]?\s+\$(\d+), %rsp|^\s+sub\s+sp, sp, #(\d+)", self.text, re.MULTILINE)
         return max((int(a or b) for a, b in frames), default=0)
 
     def loops(self) -> list[AssemblyLoop]:
-        """The innermost loops, those that multiply and add with most of their instructions first, then the longest."""
+        """The innermost loops, those with the largest share of multiply-adds first, then the longest."""
         found = [loop for loop in _loops(self.text.splitlines()) if loop.instructions]
         return sorted(found, key=lambda loop: (-loop.multiply_adds / loop.instructions, -loop.instructions))
 
@@ -79,7 +79,7 @@ def _loops(lines: Sequence[str]) -> Iterator[AssemblyLoop]:
 
 
 def _code(line: str) -> str:
-    """A line without its comment."""
+    """Returns a line without its comment."""
     return re.split(r"\s#|\s//", line, maxsplit=1)[0]
 
 

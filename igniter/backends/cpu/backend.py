@@ -1,7 +1,7 @@
-"""The backend for CPUs: scheduled kernels become LLVM IR, and that machine code for x86-64 and aarch64.
+"""The backend for CPUs: scheduled kernels become LLVM IR, and this becomes machine code for x86-64 and aarch64.
 
-What this file promises to the rest of the compiler (`igniter.targets`) is done in the files beside it, which are
-imported once they are needed: a target's name can be read without LLVM.
+This file implements the interface to the compiler (`igniter.targets`) by the files beside it, which are imported at
+first use: a target's name can be read without LLVM.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class CpuBackend(Backend):
-    """x86-64 and aarch64, by LLVM."""
+    """x86-64 and aarch64, through LLVM."""
 
     name = "cpu"
     pipelines = Pipelines(
@@ -145,7 +145,7 @@ class CpuBackend(Backend):
 
 
 def _bare(name: str) -> str:
-    """A target's name without the backend's in front of it; `cpu` alone is this machine."""
+    """Returns a target's name without the backend's prefix; `cpu` alone is this machine."""
     if name == CpuBackend.name:
         return "native"
     return name.removeprefix(f"{CpuBackend.name}:")
@@ -157,7 +157,7 @@ def _own(target: AnyTarget) -> Target:
 
 
 def _versions() -> tuple[str, ...]:
-    """The versions that decide what machine code comes out."""
+    """Returns the versions that affect the machine code."""
     import llvmlite
     import llvmlite.binding as llvm
 
@@ -167,7 +167,7 @@ def _versions() -> tuple[str, ...]:
 
 @cache
 def _codegen_digest() -> str:
-    """Whoever works on the code generator must not be given what the one before made."""
+    """Returns a digest of the code generator: a change of its source invalidates cached code."""
     from igniter.backends.cpu import codegen
 
     return hashlib.sha256(Path(str(codegen.__file__)).read_bytes()).hexdigest()

@@ -1,7 +1,7 @@
-"""Building LLVM IR as text: values, instructions, blocks and the module they end up in.
+"""Building LLVM IR as text: values, instructions, blocks and the module around them.
 
-Text, not `llvmlite.ir`: it is several times faster to make, and says exactly what the backend means (flags,
-alignment, metadata).
+Text is several times faster to make than `llvmlite.ir`, and gives the backend exact control (flags, alignment,
+metadata).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from igniter.backends.cpu.sanitizer import Sanitizer
 
 Lines = list["str | Lines"]
-"""Instructions in order; a nested list is a place that is still being filled (hoisted code)."""
+"""Instructions in order; a nested list is a place that is filled later (hoisted code)."""
 
 
 def new_lines() -> Lines:
-    """An empty place for instructions."""
+    """Returns an empty place for instructions."""
     return []
 
 
@@ -43,7 +43,7 @@ class Value:
 
 @dataclass
 class Module:
-    """What one LLVM module holds besides the functions being written."""
+    """The content of one LLVM module besides the functions being written."""
 
     target: Target
     functions: list[str] = field(default_factory=list[str])
@@ -51,28 +51,28 @@ class Module:
     globals: dict[str, str] = field(default_factory=dict[str, str])
     helpers: set[str] = field(default_factory=set[str])
     defined: set[str] = field(default_factory=set[str])
-    """The kernels in this module, which other functions of it call without a declaration."""
+    """The kernels in this module; other functions of it call them without a declaration."""
     loops: int = 0
     sanitizer: Sanitizer | None = None
-    """Checks every access at run time."""
+    """The run-time check of every access."""
 
     def declare(self, name: str, result: object, args: Iterable[Type]) -> None:
         if name not in self.declarations:
             self.declarations[name] = f"declare {result} @{name}({', '.join(map(str, args))})"
 
     def declare_kernel(self, name: str) -> None:
-        """A kernel that may be in another module of the same library."""
+        """Declares a kernel, possibly defined in another module of the same library."""
         if name not in self.declarations:
             self.declarations[name] = f"declare hidden void @{quote(name)}({', '.join(['ptr'] * 5)})"
 
     def add_helper(self, name: str, make: Callable[[], str]) -> None:
-        """An internal function that several places call: made once."""
+        """Adds an internal function with several callers, unless it exists already."""
         if name not in self.helpers:
             self.helpers.add(name)
             self.functions.append(make())
 
     def loop_metadata(self) -> str:
-        """A fresh node that keeps LLVM's own vectoriser and unroller away: these loops are explicit."""
+        """Returns a fresh node that disables LLVM's own vectoriser and unroller: these loops are explicit."""
         self.loops += 1
         return f", !llvm.loop !{self.loops + 1}"
 
@@ -90,7 +90,7 @@ class Module:
 
 
 class Builder:
-    """Writes the instructions of one function; `lines` is where the next one goes."""
+    """A writer of one function's instructions; the next instruction is appended to `lines`."""
 
     def __init__(self, module: Module):
         self.module = module
@@ -164,7 +164,7 @@ class Builder:
         return self.emit(a.type, f"select {condition.typed}, {a.typed}, {b.typed}")
 
     def call(self, intrinsic: str, result: Type, args: Sequence[Value], flags: str = "") -> Value:
-        """A call of `@<intrinsic>`, declared on the way. Trailing immediate arguments are constants."""
+        """Emits a call of `@<intrinsic>`, and its declaration. Trailing immediate arguments are constants."""
         self.module.declare(intrinsic, result, [a.type for a in args])
         arguments = ", ".join(a.typed for a in args)
         return self.emit(result, f"call {flags + ' ' if flags else ''}{result} @{intrinsic}({arguments})")
@@ -180,7 +180,7 @@ class Builder:
         return self.call(f"llvm.{name}.{a.type.mangled}", a.type, [a, b])
 
     def muladd(self, a: Value, b: Value, c: Value) -> Value:
-        """`a*b + c`, fused where the target has FMA, else two operations: never a libm call."""
+        """Emits `a*b + c`, fused if the target has FMA, otherwise as two operations: never a libm call."""
         return self.call(f"llvm.fmuladd.{a.type.mangled}", a.type, [a, b, c])
 
     def splat(self, a: Value, lanes: int) -> Value:
@@ -191,7 +191,7 @@ class Builder:
         return self.emit(t, f"shufflevector {one.typed}, {t} poison, <{lanes} x i32> zeroinitializer")
 
     def shuffle(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
-        """A vector of lanes of `a`, then `b`, by number."""
+        """Returns a vector of lanes of `a`, then `b`, by number."""
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         t = Type(a.type.element, len(lanes))
         return self.emit(t, f"shufflevector {a.typed}, {b.typed}, <{len(lanes)} x i32> <{mask}>")
@@ -203,9 +203,9 @@ class Builder:
         return self.emit(a.type, f"insertelement {a.typed}, {value.typed}, i64 {lane}")
 
     def opaque(self, value: Value) -> Value:
-        """The same vector, of which LLVM no longer knows where it comes from; x86 only. No instruction.
+        """Returns the same vector, with its origin hidden from LLVM; x86 only. Emits no instruction.
 
-        An inline assembly of nothing, on whole registers: narrower vectors are widened, wider ones taken in parts.
+        It is an empty inline assembly on whole registers: narrower vectors are widened, wider ones taken in parts.
         """
         t, register = value.type, self.target.vector_bytes * 8
         lanes = max(128 // t.bits, 1 << (t.lanes - 1).bit_length())
@@ -228,7 +228,7 @@ class Builder:
 
 
 def flatten(lines: Lines) -> list[str]:
-    """The instructions in program order."""
+    """Returns the instructions in program order."""
     result: list[str] = []
     for line in lines:
         if isinstance(line, str):
@@ -239,5 +239,5 @@ def flatten(lines: Lines) -> list[str]:
 
 
 def quote(name: str) -> str:
-    """A global's name as LLVM writes it."""
+    """Returns a global's name in LLVM's syntax."""
     return name if name.replace("_", "a").replace(".", "a").isalnum() else f'"{name}"'

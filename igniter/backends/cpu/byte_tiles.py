@@ -1,9 +1,9 @@
-"""Micro-kernels of bytes on AMX: tiles of 16 rows by 64 bytes, two by two of which one instruction multiplies.
+"""Micro-kernels of bytes on AMX: tiles of 16 rows by 64 bytes, multiplied two by two in one instruction.
 
-A panel of bytes is what the right factor of `tdpbusd` and `tdpbssd` is (the left one is unsigned or signed), 16 groups
-of four steps of depth at a time, and the rows of the left factor lie as they take them: nothing is packed another way.
-The sums of 32 rows and two panels are four tiles, the factors two each. What is left over of the depth, a few rows, and
-calls in a process that may not use tiles, go to the bodies with vectors, eight rows at a time.
+A panel of bytes is already in the layout of the right factor of `tdpbusd` and `tdpbssd` (the left one is unsigned or
+signed), 16 groups of four steps of depth at a time, and the rows of the left factor are in its layout: nothing is
+repacked. The sums of 32 rows and two panels are four tiles, the factors two each. The bodies with vectors, eight rows
+at a time, handle the rest of the depth, a few rows, and calls in a process without permission for tiles.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from igniter.dialects.loop import is_unsigned
 from igniter.dialects.loop.instructions import MicroKernel
 
 ROWS = BYTE_TILE[0]
-"""Of a micro-kernel: two tiles."""
+"""The rows of a micro-kernel: two tiles."""
 
 STRIPE = 8
-"""The rows that the bodies with vectors take at a time."""
+"""The rows of the bodies with vectors."""
 
 GROUPS = 16
 """The groups of four bytes in a row of a tile."""
 
 FEWEST = 4
-"""Rows from which on tiles are faster than vectors: up to 16 take as long as one."""
+"""The least number of rows for which tiles are faster than vectors: up to 16 take as long as one."""
 
 
 def add_byte_tiles(module: Module, name: str, panels: int, kernel: MicroKernel) -> None:
-    """Defines `@name`, which calls `@name.stripe` for what is not for tiles, up to `STRIPE` rows at a time."""
+    """Defines `@name`; it calls `@name.stripe` for rows unsuitable for tiles, up to `STRIPE` rows at a time."""
     add_request(module)
     module.functions += [
         _choice(module, name),
@@ -49,7 +49,7 @@ def add_byte_tiles(module: Module, name: str, panels: int, kernel: MicroKernel) 
 
 
 def _choice(module: Module, name: str) -> str:
-    """Tiles or vectors."""
+    """Returns the function that chooses between tiles and vectors."""
     f = Builder(module)
     few = f.icmp("slt", argument("rows"), f.const(I64, FEWEST))
     flat = f.icmp("slt", argument("depth"), f.const(I64, GROUPS))
@@ -80,7 +80,7 @@ def _choice(module: Module, name: str) -> str:
 
 
 def _tiles(module: Module, name: str, panels: int, instruction: str) -> str:
-    """All rows and panels, for as much of the depth as fills tiles."""
+    """Returns the function for all rows and panels, for the part of the depth that fills tiles."""
     f = Builder(module)
     rows = argument("rows")
     upper, lower, alone = halves_of(f, rows)
@@ -92,7 +92,7 @@ def _tiles(module: Module, name: str, panels: int, instruction: str) -> str:
         _Block(f, label, count, panels, instruction).run(groups)
         f.jump("done")
     f.start("done")
-    # What is left set up would be saved and restored whenever the thread is switched.
+    # Without the release, every thread switch would save and restore the tiles.
     f.call_void("llvm.x86.tilerelease", [])
     f.raw("ret void")
     return function(f, f"define internal void @{name}.tiles({SIGNATURE}) noinline #0 {{")
@@ -109,7 +109,7 @@ class _Block:
         self.instruction = instruction
 
     def run(self, groups: Value) -> None:
-        """Sums over `groups` of the depth, a multiple of what a tile has and more than none."""
+        """Sums over `groups` of the depth, a positive multiple of a tile's groups."""
         f, label = self.f, self.label
         add, plain, loop, done = (f"{label}.{part}" for part in ("add", "plain", "loop", "sums"))
         f.branch(f.icmp("ne", argument("add"), f.const(I64, 0)), add, plain)
@@ -132,7 +132,7 @@ class _Block:
         self._sums("llvm.x86.tilestored64")
 
     def _sums(self, intrinsic: str) -> None:
-        """Every tile of sums, from or to memory."""
+        """Moves every tile of sums from or to memory."""
         f, step = self.f, argument("c_row")
         for r in range(self.high):
             row = offset(f, argument("c"), f.binary("mul", step, f.const(I64, HIGH * r)))

@@ -1,8 +1,8 @@
-"""`loop.call`, `loop.launch` and `loop.clock` in LLVM IR: how one kernel runs another.
+"""`loop.call`, `loop.launch` and `loop.clock` in LLVM IR: calls of one kernel by another.
 
-A kernel is called through its public entry, which takes its buffers and symbols as two arrays. The arrays are on the
-stack of the caller, one pair for all its calls: a kernel reads them before it does anything else. So it is with the
-parameters of what is launched on a GPU (`igniter.backends.launches`).
+A kernel is called through its public entry, with two arrays for its buffers and symbols. The arrays are on the stack of
+the caller, one pair for all its calls: a kernel reads them before it does anything else. The parameters of launches on
+a GPU are passed in the same way (`igniter.backends.launches`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KERNEL_PARAMETERS = "ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for
 
 
 def emit_call(f: Function, op: CallOp) -> None:
-    """Stores what the kernel is to work on and calls it."""
+    """Stores the arguments of the kernel and calls it."""
     if f.call_arrays is None:
         f.call_arrays = _make_arrays(f, op)
     buffers, symbols = f.call_arrays
@@ -34,8 +34,8 @@ def emit_call(f: Function, op: CallOp) -> None:
 
 
 def emit_launch(f: Function, op: LaunchOp) -> None:
-    """Stores the parameters of a GPU kernel and has it launched: its buffers, which are addresses on the GPU, its
-    symbols, and nothing for what Triton adds."""
+    """Stores the parameters of a GPU kernel and launches it: its buffers, which are addresses on the GPU, its symbols,
+    and null for the parameters that Triton adds."""
     if f.launch_arrays is None:
         most = max(len(each.buffers) + len(each.symbols) for each in _func_of(op).walk() if isinstance(each, LaunchOp))
         kind = f"[{most + NULL_PARAMETERS} x ptr]"
@@ -55,13 +55,13 @@ def emit_launch(f: Function, op: LaunchOp) -> None:
 
 
 def emit_clock(f: Function, op: ClockOp) -> None:
-    """The time stamp counter on x86; the virtual counter on Arm, whose cycle counter user code cannot read."""
+    """Reads the time stamp counter on x86; the virtual counter on Arm, whose cycle counter user code cannot read."""
     intrinsic = "llvm.readcyclecounter" if f.target.arch == "x86_64" else "llvm.readsteadycounter"
     f.values[op.result] = f.call(intrinsic, I64, [])
 
 
 def _make_arrays(f: Function, op: CallOp) -> tuple[Value, Value]:
-    """Arrays for the buffers and the symbols of the largest call of the func."""
+    """Allocates arrays for the buffers and the symbols of the largest call of the func."""
     calls = [c for c in _func_of(op).walk() if isinstance(c, CallOp)]
     most_buffers, most_symbols = max(len(c.buffers) for c in calls), max(len(c.symbols) for c in calls)
     buffers = f.alloca(f"[{max(most_buffers, 1)} x ptr]", 8, "buffers")
@@ -69,7 +69,7 @@ def _make_arrays(f: Function, op: CallOp) -> tuple[Value, Value]:
 
 
 def _func_of(op: Operation) -> FuncOp:
-    """The func that a statement is in."""
+    """Returns the func around a statement."""
     func = op.parent_op()
     while not isinstance(func, FuncOp):
         assert func is not None
@@ -78,7 +78,7 @@ def _func_of(op: Operation) -> FuncOp:
 
 
 def _store(f: Function, array: Value, index: int, value: Value) -> Value:
-    """Stores one of an array; its address."""
+    """Stores one element of an array; returns its address."""
     slot = f.emit(PTR, f"getelementptr {value.type}, {array.typed}, i64 {index}", "slot")
     f.raw(f"store {value.typed}, ptr {slot.text}, align 8")
     return slot

@@ -5,10 +5,10 @@
 | x86-64 with AVX512-VNNI or AVX-VNNI | `vpdpbusd` |
 | x86-64 with AVX2 or AVX512-BW | `pmaddubsw`, `pmaddwd` by ones, `paddd` |
 | aarch64 with dotprod | `sdot`: unsigned bytes of at most 127 are signed ones as well |
-| others, and what is no vector | shifts, products and additions, byte by byte |
+| others, and scalars | shifts, products and additions, byte by byte |
 
-`pmaddubsw` adds the products of two bytes in 16 bits with saturation, which those of at most 127 and of -128 to 127 do
-not reach: 2 * 127 * 128 = 32512.
+`pmaddubsw` adds the products of two bytes in 16 bits with saturation. Unsigned bytes of at most 127 and signed ones do
+not reach it: 2 * 127 * 128 = 32512.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _PAIRS = {
     8: ("avx2.pmadd.ub.sw", "avx2.pmadd.wd"),
     4: ("ssse3.pmadd.ub.sw.128", "sse2.pmadd.wd"),
 }
-"""What adds the products of two bytes, and of two words, by lanes."""
+"""The intrinsics that add the products of two bytes, and of two words, by lanes."""
 
 
 def dot(b: Builder, unsigned: Value, signed: Value, total: Value) -> Value:
-    """`total` plus the products of the bytes of two i32, or of vectors of them."""
+    """Returns `total` plus the products of the bytes of two i32, or of vectors of them."""
     lanes, target = total.type.lanes, b.target
     bytes_, words = Type("i8", lanes * GROUP), Type("i16", lanes * 2)
     if target.arch == "x86_64" and lanes in _PAIRS and lanes * 4 <= target.vector_bytes and target.vector_bytes > 16:
-        # What has AVX512-VNNI and vectors of 64 bytes has AVX512-VL, and so that of fewer bytes.
+        # AVX512-VNNI with vectors of 64 bytes implies AVX512-VL, and so the instructions for shorter vectors.
         if target.has_feature("avxvnni" if target.vector_bytes == 32 else "avx512vnni"):
             parts = [total, b.bitcast(unsigned, bytes_), b.bitcast(signed, bytes_)]
             return b.call(f"llvm.x86.avx512.vpdpbusd.{lanes * 32}", total.type, parts)

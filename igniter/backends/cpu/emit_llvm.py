@@ -3,15 +3,15 @@
     void @name(ptr buffers, ptr symbols, ptr scratch, ptr parallel_for, ptr context)
 
 `buffers` is an array of data pointers, inputs then outputs; `symbols` an array of i64 in the order of the func's
-symbols; `scratch` the arena (64-byte aligned); `parallel_for(context, task, count, data)` runs `task(data, index)`
-for every index below `count`, in any order and on any thread; null asks for the calling thread.
+symbols; `scratch` the arena (64-byte aligned); `parallel_for(context, task, count, data)` runs `task(data, index)` for
+every index below `count`, in any order and on any thread; null requests the calling thread.
 
-The entry loads the arguments and calls `@name.body(ptr noalias ..., i64 ...)`: parameters are where LLVM can be told
-that buffers do not overlap. The body of a `threads` loop becomes `@name.taskN.body` with what it needs as parameters
-and two more, the first and the last iteration; `@name.taskN` is the pool's view of it, which reads the parameters
-from a record on the stack of the caller. A nested `threads` loop is sequential.
+The entry loads the arguments and calls `@name.body(ptr noalias ..., i64 ...)`: LLVM accepts `noalias` only on
+parameters. The body of a `threads` loop becomes `@name.taskN.body`, with its captured values as parameters and two
+more, the first and the last iteration; the pool calls `@name.taskN`, which reads the parameters from a record on the
+stack of the caller. A nested `threads` loop is sequential.
 
-What the emitter does not know it refuses with `EmitError`.
+The emitter raises `EmitError` for unknown ops.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ from igniter.dialects.sym.expr import ZERO, Expr, linearize, product
 from igniter.dialects.sym.ranges import is_nonneg, simplify
 
 MAX_STACK_BYTES = 64 << 10
-"""The largest `local` buffer that goes on the stack of a task."""
+"""The largest `local` buffer on the stack of a task, in bytes."""
 
 
 def emit_llvm(func: FuncOp, target: Target, sanitize: bool = False) -> str:
-    """The LLVM module, as text, of one scheduled kernel; `EmitError` names what it cannot say.
+    """Emits one scheduled kernel as the text of an LLVM module; `EmitError` names an op that cannot be emitted.
 
     With `sanitize`, every access checks its address: see `igniter.backends.cpu.sanitizer`.
     """
@@ -75,7 +75,7 @@ def emit_llvm(func: FuncOp, target: Target, sanitize: bool = False) -> str:
 
 
 def emit_module(ops: ModuleOp, target: Target) -> str:
-    """The LLVM module of every `loop.func` of a module."""
+    """Emits every `loop.func` of a module as one LLVM module."""
     module = Module(target)
     for op in ops.walk():
         if isinstance(op, FuncOp):
@@ -84,12 +84,12 @@ def emit_module(ops: ModuleOp, target: Target) -> str:
 
 
 def emit_into(module: Module, func: FuncOp) -> None:
-    """Add one scheduled kernel to an LLVM module."""
+    """Adds one scheduled kernel to an LLVM module."""
     FuncEmitter(module, func).run()
 
 
 class FuncEmitter:
-    """Emits one `loop.func`; one instance per func."""
+    """The emitter of one `loop.func`; one instance per func."""
 
     def __init__(self, module: Module, func: FuncOp):
         self.module = module
@@ -144,7 +144,8 @@ class FuncEmitter:
         self._entry(body)
 
     def _buffer_parameter(self, arg: SSAValue, value: Value) -> str:
-        """Inputs are never written during the call, and an output is never another buffer (unless told so)."""
+        """Returns the parameter of a buffer. Inputs are never written during the call, and an output never aliases
+        another buffer (unless `igniter.in_place` is set)."""
         align = element_bytes(element_of(arg.type))
         access = "" if arg in self.outputs else " readonly"
         sharing = "" if "igniter.in_place" in self.func.attributes else " noalias"
@@ -258,7 +259,7 @@ class FuncEmitter:
         extent = (end - first).constant
         if extent is not None and extent <= op.step and op.going is None:
             if extent > 0:
-                # Behind the loop its name is free again, for another loop or for an axis of a tile.
+                # After the loop its name is free again, for another loop or for an axis of a tile.
                 around = f.fixed
                 f.fixed = {**around, op.axis: first}
                 self._block(f, op.block)
@@ -270,12 +271,12 @@ class FuncEmitter:
         self._loop(f, op, f.expr(first), f.expr(end), (first, end))
 
     def _loop(self, f: Function, op: ForOp, first: Value, end: Value, bounds: tuple[Expr, Expr]) -> None:
-        """`bounds` are what the axis is known to lie in; `first` and `end` may be a part of it."""
+        """Emits a loop. `bounds` are the known bounds of the axis; `first` and `end` may be a part of them."""
         surely = is_nonneg(bounds[1] - bounds[0] - 1, f.ranges) and end_is(f, end, bounds[1])
         nonempty = op.going is None and first.is_constant and surely
         body, done = f.label("body"), f.label("done")
         goes = None if nonempty else self._goes_on(f, op, f.icmp("slt", first, end))
-        before = f.block  # A look at a condition may have made blocks of its own.
+        before = f.block  # The test of the condition may have created blocks of its own.
         if goes is None:
             f.jump(body)
         else:
@@ -302,7 +303,7 @@ class FuncEmitter:
         f.start(done)
 
     def _goes_on(self, f: Function, op: ForOp, more: Value) -> Value:
-        """Whether there is another iteration: there are `more`, and what the loop looks at is not 0."""
+        """Returns the condition for another iteration: there are `more`, and the loop's flag in memory is not 0."""
         if op.going is None:
             return more
         look = LoadOp(op.going, [])
@@ -367,7 +368,7 @@ class FuncEmitter:
         return value.typed
 
     def _dispatch(self, f: Function, name: str, child: Function, count: Value, grain: Value) -> None:
-        """Run the tasks: inline when there is one or no pool, else through `parallel_for`."""
+        """Runs the tasks: inline if there is one or no pool, otherwise through `parallel_for`."""
         captured = [f.resolve(key) for key, _ in child.captures]
         tasks = f.binary("udiv", f.binary("add nsw", count, f.binary("sub nsw", grain, f.const(I64, 1))), grain)
         single = f.icmp("sle", tasks, f.const(I64, 1))
@@ -391,7 +392,7 @@ class FuncEmitter:
         self._task_entry(name, child, record_type)
 
     def _task_entry(self, name: str, child: Function, record_type: str) -> None:
-        """`void task(ptr data, i64 index)`: iterations [index*grain, min((index+1)*grain, count))."""
+        """Emits `void task(ptr data, i64 index)`: iterations [index*grain, min((index+1)*grain, count))."""
         b = Function(self.module, name)
         fields: list[Value] = []
         for i, t in enumerate([I64, I64, *(v.type for _, v in child.captures)]):
@@ -436,7 +437,7 @@ class FuncEmitter:
 
 
 def last_of(bounds: tuple[Expr, Expr], step: int) -> Expr:
-    """The last value of the axis, where the bounds are constants; else a bound of it."""
+    """Returns the last value of the axis if the bounds are constants, otherwise a bound of it."""
     first, end = bounds
     if first.constant is None or end.constant is None or end.constant <= first.constant:
         return end - 1

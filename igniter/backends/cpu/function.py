@@ -1,11 +1,11 @@
-"""One LLVM function while it is written: scopes, symbolic expressions, addresses, and what it needs from outside.
+"""One LLVM function during its construction: scopes, symbolic expressions, addresses, and captures.
 
-Every loop opens a scope. An expression over axes and symbols is computed once, in the outermost scope where all of
-its names exist: its terms are summed scope by scope, outermost first, so that what a loop does not change is added
-up before the loop. Addresses are built the same way, with the constant last, where it becomes a displacement.
+Every loop opens a scope. An expression over axes and symbols is computed once, in the outermost scope with all of its
+names: its terms are summed scope by scope, outermost first, so that the invariant part of a loop is summed before the
+loop. Addresses are built the same way, with the constant last, where it becomes a displacement.
 
-A function needs values of the function around it (buffers, symbols, axes): they become parameters, in the order in
-which they are first asked for (`captures`).
+A function needs values of the function around it (buffers, symbols, axes): they become parameters, in the order of
+their first use (`captures`).
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class Scope:
 
 @dataclass(frozen=True)
 class Pointer:
-    """Where a buffer starts."""
+    """The start of a buffer."""
 
     value: Value
     depth: int
-    """The scope in which the address is known."""
+    """The scope that defines the address."""
     constant_size: int | None = None
 
 
 class Arena(Enum):
-    """The scratch memory of the call, as something that a nested function can capture."""
+    """The scratch memory of the call, as a key for captures by nested functions."""
 
     SCRATCH = "scratch"
 
@@ -56,7 +56,7 @@ CaptureKey = str | SSAValue | Arena
 
 
 class Function(Builder):
-    """A `Builder` that knows the loops around it."""
+    """A `Builder` with the scopes of the loops around it."""
 
     def __init__(self, module: Module, name: str, parent: Function | None = None):
         super().__init__(module)
@@ -67,16 +67,16 @@ class Function(Builder):
         self.fixed: dict[str, Expr] = dict(parent.fixed) if parent else {}
         self.axes: dict[str, tuple[Expr, Expr]] = dict(parent.axes) if parent else {}
         self.strides: dict[str, int] = dict(parent.strides) if parent else {}
-        """A number that every value of an axis is a multiple of."""
+        """A divisor of all values of each axis."""
         self.values: dict[SSAValue, Value] = {}
         self.pointers: dict[SSAValue, Pointer] = {}
         self.captures: list[tuple[CaptureKey, Value]] = []
         self.arena: Value | None = None
         self.unused: Value | None = None
         self.call_arrays: tuple[Value, Value] | None = None
-        """Where calls of other kernels put their buffers and symbols."""
+        """The arrays of buffers and symbols for calls of other kernels."""
         self.launch_arrays: tuple[Value, Value] | None = None
-        """Where launches put their parameters, and the addresses of these."""
+        """The arrays of parameters and of their addresses for launches."""
         self.lines = [self.allocas, self.scopes[0].head]
 
     @property
@@ -93,7 +93,7 @@ class Function(Builder):
         return Value(PTR, name)
 
     def unused_place(self) -> Value:
-        """As much of the stack as a vector takes, mapped and never accessed."""
+        """Returns a mapped place on the stack, of a vector's size, that is never accessed."""
         if self.unused is None:
             self.unused = self.alloca("[256 x i8]", 64, "unused")
         return self.unused
@@ -101,7 +101,7 @@ class Function(Builder):
     # -- names and values ---------------------------------------------------------------------------------------------
 
     def find_name(self, name: str) -> tuple[Value, int]:
-        """The value of an axis or a symbol, and the scope that has it."""
+        """Returns the value of an axis or a symbol, and its scope."""
         for depth in range(self.depth, -1, -1):
             found = self.scopes[depth].names.get(name)
             if found is not None:
@@ -114,7 +114,7 @@ class Function(Builder):
         return value, 0
 
     def find_value(self, value: SSAValue) -> Value:
-        """The register of a scalar or vector value."""
+        """Returns the register of a scalar or vector value."""
         found = self.values.get(value)
         if found is None:
             if self.parent is None:
@@ -125,7 +125,7 @@ class Function(Builder):
         return found
 
     def find_pointer(self, buffer: SSAValue) -> Pointer:
-        """The start of a buffer."""
+        """Returns the start of a buffer."""
         found = self.pointers.get(buffer)
         if found is None:
             if self.parent is None:
@@ -136,7 +136,7 @@ class Function(Builder):
         return found
 
     def find_arena(self) -> Pointer:
-        """The start of the scratch memory."""
+        """Returns the start of the scratch memory."""
         if self.arena is None:
             if self.parent is None:
                 raise KeyError(Arena.SCRATCH)
@@ -149,7 +149,7 @@ class Function(Builder):
         return value
 
     def resolve(self, key: CaptureKey) -> Value:
-        """The value in this function of what a nested function captured."""
+        """Returns this function's value for a capture of a nested function."""
         if isinstance(key, str):
             return self.find_name(key)[0]
         if isinstance(key, Arena):
@@ -162,13 +162,13 @@ class Function(Builder):
     # -- expressions --------------------------------------------------------------------------------------------------
 
     def prepare(self, e: Expr) -> Expr:
-        """`e` with axes of one iteration replaced by their value, and what the ranges decide removed."""
+        """Returns `e` with axes of one iteration replaced by their value, simplified by the ranges."""
         return simplify(e.substitute(self.fixed), self.ranges)
 
     def prepare_lanes(self, e: Expr, lane: str, lanes: int) -> Expr:
-        """`prepare`, and the lane taken out of divisions that it cannot carry over: `(j + v) floordiv 64` is
-        `j floordiv 64` for 16 lanes where `j` is a multiple of 16, and `(j + v) mod 64` is `j mod 64 + v`. Where `j` is
-        a multiple of 4, `(j + v) floordiv 4` is `j floordiv 4 + v floordiv 4`: the lane's part is the same for all."""
+        """Applies `prepare`, and takes the lane out of divisions without carry: `(j + v) floordiv 64` is `j floordiv
+        64` for 16 lanes if `j` is a multiple of 16, and `(j + v) mod 64` is `j mod 64 + v`. If `j` is a multiple of 4,
+        `(j + v) floordiv 4` is `j floordiv 4 + v floordiv 4`: the lane's part is the same for all."""
         e = self.prepare(e)
         if e.coefficient(lane) is not None:
             return e
@@ -189,7 +189,7 @@ class Function(Builder):
         return call(atom.fn, args)
 
     def _is_multiple(self, e: Expr, n: int) -> bool:
-        """Whether every term is a multiple of `n`, by its coefficient and the strides of its axes."""
+        """True if every term is a multiple of `n`, by its coefficient and the strides of its axes."""
 
         def stride(atom: Atom) -> int:
             return self.strides.get(atom.name, 1) if isinstance(atom, Sym) else 1
@@ -197,17 +197,18 @@ class Function(Builder):
         return all((c * prod(stride(a) for a in monomial)) % n == 0 for monomial, c in e.terms)
 
     def expr(self, e: Expr, here: Mapping[str, Value] = NOTHING) -> Value:
-        """The value of a prepared expression. `here` binds names that exist at this point only."""
+        """Returns the value of a prepared expression. `here` binds names that exist at this point only."""
         return self._expr(e, here)[0]
 
     def level_of(self, e: Expr) -> int:
-        """The scope that can compute a prepared expression."""
+        """Returns the outermost scope that can compute a prepared expression."""
         return self._depth_of(e, NOTHING)
 
     def _depth_of(self, e: Expr, here: Mapping[str, Value]) -> int:
-        """The scope that can compute `e`; one more than there are when it names something of `here`."""
+        """Returns the depth of the outermost scope that can compute `e`; one past the innermost if it uses a name of
+        `here`."""
         depth = 0
-        for name in sorted(e.symbols):  # a set of strings has an order of its own in every process
+        for name in sorted(e.symbols):  # the order of a set of strings differs between processes
             depth = max(depth, self.depth + 1 if name in here else self.find_name(name)[1])
         return depth
 
@@ -229,7 +230,7 @@ class Function(Builder):
         return total, depth
 
     def _by_depth(self, e: Expr, here: Mapping[str, Value]) -> list[tuple[int, Expr]]:
-        """The terms of `e` by the scope that can compute them, outermost first; the constant goes with the last."""
+        """Groups the terms of `e` by scope, outermost first; the constant joins the last group."""
         groups: dict[int, Expr] = {}
         constant = 0
         for monomial, c in e.terms:
@@ -276,7 +277,7 @@ class Function(Builder):
     def _divide(self, fn: str, exprs: tuple[Expr, ...], args: list[Value], level: int) -> Value:
         dividend, divisor = args
         if not divisor.is_constant:
-            # Hoisted out of the loop that proves it positive, a division could still meet an empty dim.
+            # Hoisted out of the loop that proves it positive, a divisor could be an empty dim.
             divisor = self._call_at(level, "llvm.smax.i64", [divisor, self.const(I64, 1)])
         if is_nonneg(exprs[0], self.ranges):
             return self._at(level, "udiv" if fn == "floordiv" else "urem", dividend, divisor)
@@ -305,9 +306,9 @@ class Function(Builder):
     def address(
         self, pointer: Pointer, element: Type, offset: Expr, here: Mapping[str, Value] = NOTHING, inbounds: bool = False
     ) -> Value:
-        """The address of element `offset` (prepared) of a buffer.
+        """Returns the address of element `offset` (prepared) of a buffer.
 
-        `inbounds` says that the access surely happens; it is claimed only where every partial sum stays inside too.
+        `inbounds` asserts that the access happens; the flag is emitted only if every partial sum is in bounds too.
         """
         flags = "inbounds " if inbounds and self._monotone(offset) else ""
         constant = 0
@@ -339,7 +340,7 @@ class Function(Builder):
         return result
 
     def _monotone(self, offset: Expr) -> bool:
-        """Whether every term is surely >= 0, so that no partial sum lies outside the buffer."""
+        """True if every term is provably >= 0, so that no partial sum is outside the buffer."""
         for monomial, c in offset.terms:
             if c < 0:
                 return False

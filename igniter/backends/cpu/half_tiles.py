@@ -1,15 +1,15 @@
 """Micro-kernels of f32 by panels of f16 on AMX, which multiplies bf16: each factor is the sum of two bf16.
 
-An f16 has 11 significant bits, a bf16 has 8: `x = high + low`, with what is left of `x` without its upper 16 bits, and
-both parts are exact. So are the four products of parts, whose sums are f32: the result is that of multiplying f32, at a
-quarter of the rate of bf16, which is four times that of f32. The parts of a stretch of depth are written to buffers on
-the stack, once for all rows and panels of a tile, laid out as `tdpbf16ps` takes them: rows of the left factor as they
-lie, and pairs of steps of depth side by side in panels.
+An f16 has 11 significant bits, a bf16 has 8. The split is `x = high + low`: `high` has the upper 16 bits of `x`, `low`
+the rest, and both parts are exact. The four products of parts are exact too, and their sums are f32: the result is that
+of f32 multiplication, at a quarter of the rate of bf16, four times the rate of f32. The parts of a stretch of depth are
+written to buffers on the stack, once for all rows and panels of a tile, in the layout of `tdpbf16ps`: rows of the left
+factor in order, and pairs of steps of depth side by side in panels.
 
-What the left factor holds is only known when it is read: an f32 that is no sum of two bf16, an infinity, whose product
-with a part of 0 would be a NaN, or a NaN. Splitting looks for them, and a stretch that has one goes to the bodies with
-vectors, as do few rows, what is left over of the depth, and calls in a process that may not use tiles. Subnormal f32,
-which no f16 is, count as 0.
+The contents of the left factor are known only at run time. It may hold an f32 that is no sum of two bf16, a NaN, or an
+infinity, whose product with a part of 0 would be a NaN. Splitting detects them, and the bodies with vectors handle such
+a stretch, as well as few rows, the rest of the depth, and calls in a process without permission for tiles. Subnormal
+f32 count as 0; no f16 converts to one.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ from igniter.backends.cpu.vmath import extend
 ROWS = HALF_TILE[0]
 
 STRIPE = 8
-"""The rows that the bodies with vectors take at a time."""
+"""The rows of the bodies with vectors."""
 
 WIDEST = 3
-"""The panels that they take."""
+"""The most panels of the bodies with vectors."""
 
 FEWEST = 12
-"""Rows from which on tiles are faster than vectors: splitting the panels takes as long, however few rows there are."""
+"""The least number of rows for which tiles are faster than vectors: the cost of splitting panels is independent of
+rows."""
 
 DEEP = 32
 """The steps of depth of a tile: the bf16 in its rows."""
 
 STRETCH = 128
-"""The steps of depth that are split together. With the sums, the parts stay in the second-level cache."""
+"""The steps of depth split together. Their parts and the sums fit the second-level cache."""
 
 LANES = 16
 """The columns of a panel, and the f32 of a vector."""
@@ -59,27 +60,27 @@ PLANE = STRETCH * 2
 F32 = Type("float", LANES)
 WORDS = Type("i32", LANES)
 UPPER = -65536
-"""The bits of an f32 that are a bf16."""
+"""The mask of the bits of an f32 that form a bf16."""
 
 
 def groups_of(panels: int) -> list[int]:
-    """As many panels as the bodies with vectors take at a time."""
+    """Returns the numbers of panels of the calls with vectors."""
     count = -(-panels // WIDEST)
     return [panels // count + (k < panels % count) for k in range(count)]
 
 
 def widths_of(panels: int) -> list[int]:
-    """The numbers of panels that `@name.vectors.N` is wanted for."""
+    """Returns the numbers of panels N for which `@name.vectors.N` is needed."""
     return sorted({*groups_of(panels), *_pairs_of(panels)})
 
 
 def _pairs_of(panels: int) -> list[int]:
-    """As many panels as tiles take at a time."""
+    """Returns the numbers of panels of the calls with tiles."""
     return [min(2, panels - first) for first in range(0, panels, 2)]
 
 
 def add_half_tiles(module: Module, name: str, panels: int) -> None:
-    """Defines `@name`, which calls `@name.vectors.N`, of N panels, for up to `STRIPE` rows that are not for tiles."""
+    """Defines `@name`; it calls `@name.vectors.N`, of N panels, for up to `STRIPE` rows unsuitable for tiles."""
     add_request(module)
     module.functions += [
         _choice(module, name, panels),
@@ -96,7 +97,7 @@ def add_half_tiles(module: Module, name: str, panels: int) -> None:
 
 
 def _stripe(module: Module, name: str, panels: int) -> str:
-    """A few rows by all panels, group by group."""
+    """Returns the function for a few rows by all panels, group by group."""
     f = Builder(module)
     first = 0
     for width in groups_of(panels):
@@ -111,7 +112,7 @@ def _stripe(module: Module, name: str, panels: int) -> str:
 
 
 def _choice(module: Module, name: str, panels: int) -> str:
-    """Tiles or vectors, stretch by stretch."""
+    """Returns the function that chooses between tiles and vectors, for each stretch."""
     f = Builder(module)
     config = configuration(f)
     left = f.emit(PTR, f"alloca [{2 * ROWS * PLANE} x i8], align 64", "left")
@@ -137,7 +138,7 @@ def _choice(module: Module, name: str, panels: int) -> str:
     more = f.select(f.icmp("sgt", first, none), f.const(I64, 1), add)
     moved = _moved(f, first)
     last = f.icmp("sge", f.binary("add", first, steps), whole)
-    # What is split after the last pair: the first pair of the next stretch, or of the panels that are wanted next.
+    # The next operand to split: the first pair of the next stretch, or of the panels that the caller will need next.
     wanted = f.select(last, argument("next"), offset(f, moved["b"], f.binary("mul", steps, argument("b_depth"))))
     shared = f"{argument('rows').typed}, {steps.typed}, {left.typed}"
     wrong = f.emit(I32, f"call i32 @{name}.rows({moved['a'].typed}, {argument('a_row').typed}, {shared})")
@@ -187,7 +188,7 @@ def _choice(module: Module, name: str, panels: int) -> str:
 
 
 def _moved(f: Builder, first: Value) -> dict[str, Value]:
-    """The arguments from a step of depth on."""
+    """Returns the arguments from a step of depth on."""
     return {
         "a": offset(f, argument("a"), f.binary("mul", first, f.const(I64, 4))),
         "b": offset(f, argument("b"), f.binary("mul", first, argument("b_depth"))),
@@ -196,7 +197,7 @@ def _moved(f: Builder, first: Value) -> dict[str, Value]:
 
 @contextmanager
 def _loop(f: Builder, label: str, end: Value, step: int) -> Generator[Value]:
-    """A loop from 0 to `end`, which is more than that; it gives the index."""
+    """Emits a loop from 0 to `end` (> 0); yields the index."""
     before = f.block
     f.jump(f"{label}.body")
     f.start(f"{label}.body")
@@ -211,19 +212,19 @@ def _loop(f: Builder, label: str, end: Value, step: int) -> Generator[Value]:
 
 
 def _parts(f: Builder, x: Value) -> tuple[Value, Value]:
-    """The upper 16 bits of an f32, in their place, and what is left of it."""
+    """Splits an f32: the upper 16 bits, in place, and the remainder."""
     high = f.binary("and", f.bitcast(x, WORDS), f.splat(f.const(I32, UPPER), LANES))
     return high, f.binary("fsub", x, f.bitcast(high, F32))
 
 
 def _pair(f: Builder, one: Value, two: Value) -> Value:
-    """The upper halves of the lanes of `one` beside those of `two`, whose lower halves are 0."""
+    """Returns the upper halves of the lanes of `one` beside those of `two`; the lower halves of `two` are 0."""
     shifted = f.binary("lshr", f.bitcast(one, WORDS), f.splat(f.const(I32, 16), LANES))
     return f.binary("or", shifted, f.bitcast(two, WORDS))
 
 
 def _cell(f: Builder, t: Type) -> Value:
-    """A variable that starts as 0; LLVM keeps it in a register."""
+    """Allocates a variable with initial value 0; LLVM keeps it in a register."""
     cell = f.emit(PTR, f"alloca {t}, align 64", "cell")
     f.raw(f"store {f.zero(t).typed}, ptr {cell.text}, align 64")
     return cell
@@ -235,7 +236,7 @@ def _collect(f: Builder, cell: Value, op: str, value: Value) -> None:
 
 
 def _return_found(f: Builder, bits: Value | None, sums: Value) -> None:
-    """Returns other than 0 where lower bits were found, or a sum of finite numbers is a NaN."""
+    """Returns nonzero if lower bits were found, or if a sum of finite numbers is a NaN."""
     total = f.emit(F32, f"load {F32}, ptr {sums.text}, align 64")
     wrong = f.fcmp("uno", total, total)
     if bits is not None:
@@ -247,8 +248,8 @@ def _return_found(f: Builder, bits: Value | None, sums: Value) -> None:
 
 
 def _split_rows(module: Module, name: str) -> str:
-    """Both parts of all rows: first the high parts, a row in `PLANE` bytes, then the low ones. Of `DEEP` steps, those
-    `LANES` apart are side by side. Other than 0 where an element is not the sum of its parts."""
+    """Splits all rows: first the high parts, a row in `PLANE` bytes, then the low ones. Of `DEEP` steps, those `LANES`
+    apart are side by side. The function returns nonzero if an element is not the sum of its parts."""
     f = Builder(module)
     bits, sums = _cell(f, WORDS), _cell(f, F32)
     with _loop(f, "row", argument("rows"), 1) as row:
@@ -271,8 +272,8 @@ def _split_rows(module: Module, name: str) -> str:
 
 
 def _split_panels(module: Module, name: str, panels: int) -> str:
-    """Both parts of a pair of panels, with the steps of `_split_rows` side by side: `[panel, part, pair, column, 2]`.
-    Other than 0 where an element is not finite. Meanwhile those are fetched that are `ahead`."""
+    """Splits a pair of panels, with the steps of `_split_rows` side by side: `[panel, part, pair, column, 2]`. The
+    function returns nonzero if an element is not finite. It also prefetches the panels at `ahead`."""
     f = Builder(module)
     half, sums = Type("half", LANES), _cell(f, F32)
     apart = f.binary("mul", argument("b_depth"), f.const(I64, LANES))
@@ -297,7 +298,7 @@ def _split_panels(module: Module, name: str, panels: int) -> str:
 
 
 def _multiply(module: Module, name: str, panels: int) -> str:
-    """Two tiles of rows after the other, by a pair of panels."""
+    """Returns the function for all rows, two tiles at a time, by a pair of panels."""
     f = Builder(module)
     with _loop(f, "block", argument("rows"), 2 * HIGH) as row:
         count = f.call("llvm.smin.i64", I64, [f.binary("sub", argument("rows"), row), f.const(I64, 2 * HIGH)])
@@ -311,7 +312,7 @@ def _multiply(module: Module, name: str, panels: int) -> str:
             _Block(f, label, high, panels, sums, left, Value(PTR, "%right")).run()
             f.jump("blocks")
         f.start("blocks")
-    # What is left set up would be saved and restored whenever the thread is switched.
+    # Without the release, every thread switch would save and restore the tiles.
     f.call_void("llvm.x86.tilerelease", [])
     f.raw("ret void")
     head = "ptr %c, i64 %c_row, i64 %rows, i64 %steps, ptr %left, ptr %right, i64 %add, ptr %config"
@@ -348,7 +349,7 @@ class _Block:
         self._move("llvm.x86.tilestored64")
 
     def _move(self, intrinsic: str) -> None:
-        """Every tile of sums, from or to memory."""
+        """Moves every tile of sums from or to memory."""
         f, step = self.f, argument("c_row")
         for r in range(self.high):
             row = offset(f, self.sums, f.binary("mul", step, f.const(I64, HIGH * r)))
@@ -356,7 +357,7 @@ class _Block:
                 f.call_void(intrinsic, [f.const(I8, 2 * r + p), offset(f, row, BYTES * p), step])
 
     def _step(self, k: Value) -> None:
-        """All products of parts: high by high, high by low, low by low, low by high."""
+        """Emits all products of parts: high by high, high by low, low by low, low by high."""
         self._load_left(k, 0)
         self._load_right(k, 0)
         self._products()

@@ -47,9 +47,9 @@ class CompiledFunc:
         self._violation = self._engine.get_global_value_address(VIOLATION) if VIOLATION in ir else 0
 
     def __call__(self, *buffers: np.ndarray, threads: int = 1, **symbols: int) -> None:
-        """Run on C-contiguous arrays, in place. `threads` > 1 runs the tasks on that many threads.
+        """Runs on C-contiguous arrays, in place. `threads` > 1 runs the tasks on that many threads.
 
-        `IgniterError` where a sanitized kernel met an access that is outside of its buffer.
+        Raises `IgniterError` if a sanitized kernel had an access out of bounds.
         """
         self.prepared(buffers, symbols, threads)()
         if self._violation:
@@ -59,7 +59,7 @@ class CompiledFunc:
                 raise IgniterError(text.decode())
 
     def prepared(self, buffers: Sequence[np.ndarray], symbols: Mapping[str, int], threads: int = 1) -> Any:
-        """The call as a function without arguments, for timing it."""
+        """Returns the call as a function without arguments, for timing."""
         import numpy as np
 
         for buffer in buffers:
@@ -85,7 +85,7 @@ class CompiledFunc:
 
 
 def _run_tasks(threads: int, task: int, count: int, data: int) -> None:
-    """Indices dealt out in turn; ctypes releases the interpreter's lock while a task runs."""
+    """Distributes the indices in turn; ctypes releases the interpreter's lock while a task runs."""
     function = TASK(task)
 
     def work(worker: int) -> None:
@@ -101,13 +101,13 @@ def _run_tasks(threads: int, task: int, count: int, data: int) -> None:
 
 
 def compile_func(func: FuncOp, target: Target | str = "native", sanitize: bool | None = None) -> CompiledFunc:
-    """A scheduled kernel, compiled for this machine; sanitized if asked to, or if the environment asks for it."""
+    """Compiles a scheduled kernel for this machine; `sanitize` defaults to the environment's setting."""
     target = target_of(target) if isinstance(target, str) else target
     ir = emit_llvm(func, target, wants_sanitizer() if sanitize is None else sanitize)
     return CompiledFunc(func.sym_name.data, ir, target, func.symbol_names, func.scratch_bytes)
 
 
 def compile_ir(name: str, ir: str, target: Target | str = "native", symbols: Sequence[str] = ()) -> CompiledFunc:
-    """LLVM IR that defines `@name` with the kernel's signature, compiled for this machine."""
+    """Compiles LLVM IR that defines `@name` with the kernel's signature, for this machine."""
     target = target_of(target) if isinstance(target, str) else target
     return CompiledFunc(name, ir, target, symbols, None)

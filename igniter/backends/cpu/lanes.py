@@ -1,4 +1,4 @@
-"""Expressions of lanes: what differs from one to the next, by how much, and its values as vectors."""
+"""Expressions of lanes: names that vary by lane, their increments, and values as vectors."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ANYTHING = (Expr.of(-(1 << 62)), Expr.of(1 << 62))
 
 
 def names_of(vectors: Mapping[str, Value], lane: str | None) -> set[str]:
-    """The names that differ from lane to lane."""
+    """Returns the names that differ from lane to lane."""
     return set(vectors) if lane is None else {*vectors, lane}
 
 
 @contextmanager
 def local_ranges(f: Function, lane: str | None, lanes: int, indices: int) -> Generator[None]:
-    """Within, expressions may name the lane variable and the indirect operands, of which nothing is known."""
+    """Declares the lane variable and the indirect operands, of unknown range, as names in expressions for the block."""
     names = [f"{INDIRECT_PREFIX}{k}" for k in range(indices)]
     f.axes.update(dict.fromkeys(names, ANYTHING))
     if lane is not None:
@@ -39,7 +39,7 @@ def local_ranges(f: Function, lane: str | None, lanes: int, indices: int) -> Gen
 
 
 def growth(e: Expr, lane: str) -> tuple[int | None, int | None]:
-    """The most by which `e` rises, and the most by which it falls, from one lane to the next; None: not known."""
+    """Returns the most by which `e` rises, and the most by which it falls, from one lane to the next; None: unknown."""
     up: int | None = 0
     down: int | None = 0
     for monomial, factor in e.terms:
@@ -65,7 +65,7 @@ def growth(e: Expr, lane: str) -> tuple[int | None, int | None]:
 
 
 def scalar_guard(f: Function, guards: Sequence[Expr], here: Mapping[str, Value]) -> Condition:
-    """Whether every guard, prepared, is >= 0."""
+    """Returns the condition that every guard, prepared, is >= 0."""
     condition: Condition = True
     for guard in guards:
         if is_nonneg(guard, f.ranges):
@@ -85,7 +85,7 @@ def lane_values(
     vectors: Mapping[str, Value],
     here: Mapping[str, Value] | None = None,
 ) -> Value:
-    """The value of `e` for every lane, as a vector of i64."""
+    """Returns the value of `e` for every lane, as a vector of i64."""
     here = here or {}
     t = I64.with_lanes(lanes)
     varying = names_of(vectors, lane)

@@ -26,8 +26,8 @@ FLOAT_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 class Type:
     """A first-class LLVM type: a scalar (`lanes` = 0) or a vector of `lanes` elements.
 
-    The 16-bit floats `half` and `bfloat` are spelled i16: they are moved as bits and computed in f32, and LLVM, given
-    their own types, calls a library wherever the target lacks an instruction. `native half` is LLVM's own.
+    The 16-bit floats `half` and `bfloat` are spelled i16: they are moved as bits and computed in f32. With their own
+    types LLVM calls a library if the target lacks an instruction. `native half` is LLVM's own.
     """
 
     element: str
@@ -93,7 +93,7 @@ class UnsupportedType(ValueError):
 
 
 def llvm_type(attribute: Attribute) -> Type:
-    """The register type of a value of the IR."""
+    """Returns the register type of a value of the IR."""
     if isinstance(attribute, VectorType):
         vector = cast("VectorType[Attribute]", attribute)
         shape = vector.get_shape()
@@ -119,18 +119,18 @@ _FLOATS: dict[type[Attribute], str] = {
 
 
 def memory_type(t: Type) -> Type:
-    """How a register type lies in memory: a bool takes a byte."""
+    """Returns the memory type of a register type: a bool takes a byte."""
     return t.with_element("i8") if t.element == "i1" else t
 
 
 def literal(t: Type, value: float) -> str:
-    """A constant of `t` (every lane the same), rounded to nearest."""
+    """Returns a constant of `t` (every lane the same), rounded to nearest."""
     text = float_literal(t.element, float(value)) if t.is_float else int_literal(t.element, int(value))
     return f"splat ({t.spelled} {text})" if t.lanes else text
 
 
 def bits_literal(t: Type, bits: int) -> str:
-    """The float constant of `t` with the given representation in bits."""
+    """Returns the float constant of `t` with the given representation in bits."""
     return literal(t, _from_bits(t.element, bits))
 
 
@@ -144,7 +144,7 @@ def int_literal(element: str, value: int) -> str:
 
 @lru_cache(maxsize=4096)
 def float_literal(element: str, value: float) -> str:
-    """LLVM writes a float as the bits of a double; the 16-bit floats are integers here."""
+    """Returns a float in LLVM's syntax, the bits of a double; the 16-bit floats are integers here."""
     if element in ("half", "bfloat"):
         return str(_to_bits(element, value))
     if element == "float":
@@ -163,8 +163,8 @@ def _to_bits(element: str, value: float) -> int:
         bits = _to_bits("float", value)
         if value != value:
             return (bits >> 16) | 0x40
-        # Round to nearest even. Rounding twice (double to float to bfloat) matters only for constants that are
-        # given with more digits than a float has.
+        # Round to nearest even. Double rounding (double to float to bfloat) matters only for constants with more digits
+        # than a float has.
         return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     if element == "float":
         try:

@@ -1,8 +1,8 @@
-"""The machine model of a target: what archspec, LLVM, the manuals and Linux say of it, put together.
+"""The machine model of a target, from archspec, LLVM, the manuals and Linux.
 
-archspec says which microarchitecture a CPU has and which ones that descends from; the nearest of these that
-`microarchitectures.py` has a row of gives ports, latencies and typical caches. LLVM's features of the target say what
-its instructions are (`target.py`). For the machine itself, Linux says how large the caches are.
+archspec gives a CPU's microarchitecture and its ancestors; the nearest of these with a row in `microarchitectures.py`
+gives ports, latencies and typical caches. LLVM's features of the target give its instructions (`target.py`). For this
+machine, Linux gives the sizes of the caches.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SYSFS = Path("/sys/devices/system/cpu")
 
 
 def machine_for(target: Target | str, given: Iterable[Given] = ()) -> MachineModel:
-    """The model of a target, with the figures that were given in the place of its own; `MachineError` where it cannot
-    have them."""
+    """Returns the model of a target, with `given` figures in place of its own; raises `MachineError` for a figure that
+    it cannot have."""
     found = target_of(target) if isinstance(target, str) else target
     own = pretended_figures(_machine(found)) if found.name == "native" else _machine(found)
     others = tuple(given)
@@ -84,13 +84,13 @@ def _machine(target: Target) -> MachineModel:
 
 
 def _is_here(target: Target) -> bool:
-    """True for the machine that runs, False for a target that stands in its place."""
+    """True for the machine that runs, False for a target that replaces it."""
     return target.name == "native" and target == host_target()
 
 
 def microarchitecture_of(target: Target) -> Microarchitecture:
-    """What archspec knows of a target's CPU, or of one that it is like; the psABI level or the architecture where it
-    knows neither."""
+    """Returns archspec's entry for a target's CPU, or for a similar one; for unknown CPUs, that of the psABI level or
+    the architecture."""
     from archspec.cpu import host
 
     known, cpu = _microarchitectures(), target.cpu
@@ -113,7 +113,7 @@ def _microarchitectures() -> Mapping[str, Microarchitecture]:
 
 @lru_cache(maxsize=1)
 def _clang_names() -> dict[str, str]:
-    """archspec's names by what it says the microarchitecture is called to clang, whose names are LLVM's."""
+    """Returns archspec's names by clang's names of the microarchitectures, which are LLVM's."""
     found: dict[str, str] = {}
     for name, micro in _microarchitectures().items():
         compilers = cast("Mapping[str, list[dict[str, str]]]", micro.compilers)
@@ -123,7 +123,7 @@ def _clang_names() -> dict[str, str]:
 
 
 def _core_of(micro: Microarchitecture) -> Core | None:
-    """The row of the nearest microarchitecture that has one."""
+    """Returns the row of the nearest microarchitecture that has one."""
     line = (micro, *micro.ancestors)
     return next((CORES[m.name] for m in line if m.name in CORES), None)
 
@@ -132,7 +132,7 @@ def _core_of(micro: Microarchitecture) -> Core | None:
 
 
 def host_figures(root: Path = SYSFS) -> dict[str, int]:
-    """What Linux says of the caches of the first CPU and of the number of cores; what it does not say is missing."""
+    """Returns the caches of the first CPU and the number of cores from Linux; a missing figure is omitted."""
     found: dict[str, int] = {}
     names = {"1": "l1d_bytes", "2": "l2_bytes", "3": "l3_bytes"}
     for index in sorted((root / "cpu0" / "cache").glob("index*")):
@@ -162,7 +162,7 @@ def _text(path: Path) -> str:
 
 
 def _count(listed: str) -> int:
-    """How many CPUs a list like `0-3,8` names; 1 where there is none, as in a container that hides them."""
+    """Counts the CPUs in a list like `0-3,8`; 1 for an empty list, as in a container that hides them."""
     total = 0
     for part in listed.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)

@@ -1,8 +1,8 @@
 """Micro-kernels of bytes and bf16 with Arm's matrix instructions: two rows by two columns, eight bytes of depth each.
 
-`smmla`, `usmmla` and `bfmmla` multiply two rows of eight bytes (or of four bf16) by two columns of as many, and add the
-products to four sums. A panel holds groups of four bytes, as it does for all targets. So two groups, of which one
-follows the other in the depth, are put together in registers:
+`smmla`, `usmmla` and `bfmmla` multiply two rows of eight bytes (or of four bf16) by two columns of the same size, and
+add the products to four sums. A panel holds groups of four bytes, as for all targets, so two consecutive groups of the
+depth are interleaved in registers:
 
     x = c0.k c1.k c2.k c3.k     a group of four columns, four bytes of each
     y = c0.l c1.l c2.l c3.l     the following group
@@ -14,17 +14,17 @@ follows the other in the depth, are put together in registers:
     s += rows * zip1 = r0c0 r0c1 r1c0 r1c1
     t += rows * zip2 = r0c2 r0c3 r1c2 r1c3
 
-All rows share the columns that have been put together: six rows by a panel are eight `zip` and 24 products, where dot
-products would be 48. At the end halves of sums are put together to rows, which are what all other bodies have:
+All rows share the interleaved columns: six rows by a panel are eight `zip` and 24 products; dot products would be 48.
+At the end halves of sums are joined to rows, the format of all other bodies:
 
     r0 = s.low t.low        r1 = s.high t.high
 
-What is left over goes with zeros: an odd group at the end of the depth, in both factors, because 0 times an infinity is
-a NaN; and an odd row, in whose sums nobody looks. A row that comes alone has nobody to share columns with, and has the
-body of dot products. Sums of bytes wrap as ever. A `bfmmla` is a `bfdot` for the first two steps and another for the
-two behind them, so that sums of bf16 are those of dot products to the bit.
+Zeros pad the rest: an odd group at the end of the depth, in both factors, because 0 times an infinity is a NaN; and an
+odd row, whose sums are ignored. A single row has no other row to share columns with, and uses the body of dot products.
+Sums of bytes wrap as usual. A `bfmmla` is a `bfdot` for the first two steps and another for the next two, so that sums
+of bf16 equal those of dot products in every bit.
 
-`ummla` has no kind: of the two factors that Igniter has kinds for, the right one is signed.
+`ummla` has no kind: in all kinds of Igniter the right factor is signed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ GROUP = Type("i32")
 """A group of steps of depth: four bytes."""
 
 GROUPS = GROUP.with_lanes(4)
-"""As many of them as a register holds."""
+"""A register of groups."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Instruction:
     """A matrix instruction, as LLVM has it."""
 
     feature: str
-    """What a target needs for it."""
+    """The feature that a target needs for it."""
     intrinsic: str
     factor: str
     """The type of both factors."""
@@ -66,18 +66,18 @@ INSTRUCTIONS = {
     "i8i8": Instruction("i8mm", "llvm.aarch64.neon.smmla.v4i32.v16i8", "<16 x i8>"),
     "bf16": Instruction("bf16", "llvm.aarch64.neon.bfmmla", "<8 x bfloat>"),
 }
-"""The kinds of micro-kernels that have one."""
+"""The matrix instructions, by kind of micro-kernel."""
 
 
 def has_matrix_products(kind: TileKind, target: Target) -> bool:
-    """Whether a target multiplies elements of a kind two rows by two columns."""
+    """True if a target multiplies elements of a kind two rows by two columns."""
     found = INSTRUCTIONS.get(kind.name)
     return found is not None and target.arch == "aarch64" and target.has_feature(found.feature)
 
 
 @dataclass(frozen=True)
 class _Places:
-    """Where the rows and the panels begin, and the steps in bytes from group to group in both."""
+    """The starts of the rows and the panels, and the steps in bytes from group to group in both."""
 
     rows: list[Value]
     panels: list[Value]
@@ -86,16 +86,16 @@ class _Places:
 
 
 class MatrixBody(Body):
-    """Sums of two rows by two columns in each register, and a loop over pairs of groups; of a row that comes alone, the
-    body of dot products."""
+    """A body with sums of two rows by two columns in each register, and a loop over pairs of groups; a single row uses
+    the body of dot products."""
 
     def __init__(self, module: Module, kind: TileKind, rows: int, panels: int, rounds: bool = False):
         super().__init__(module, kind, rows, panels, rounds)
         self.instruction = INSTRUCTIONS[kind.name]
-        # Two rows have eight sums of a panel already, and none waits for itself.
+        # Two rows already have eight sums of a panel, enough to hide the latency.
         self.turns = 1
         self.pairs = -(-rows // PAIR)
-        # LLVM moves the loads of all columns to the front where nothing holds them back, and spills sums for them.
+        # Without a barrier LLVM moves the loads of all columns to the front, and spills sums for them.
         self.crowded = self.sums + self.pairs + PAIR * self.parts >= module.target.vector_registers
 
     def text(self, name: str) -> str:
@@ -110,7 +110,7 @@ class MatrixBody(Body):
     # -- the depth ----------------------------------------------------------------------------------------------------
 
     def _round(self, start: list[Value]) -> list[Value]:
-        """The sums after the whole depth: a loop over pairs of groups, and what is left over of them."""
+        """Returns the sums after the whole depth: a loop over pairs of groups, and the rest."""
         args = self.args
         rows = self._steps(args["a"], args["a_row"], self.rows)
         panels = self._steps(args["b"], args["b_panel"], self.panels)
@@ -134,7 +134,7 @@ class MatrixBody(Body):
         return [self.phi(a.type, [(a, "met"), (b, "odd")]) for a, b in zip(sums, last, strict=True)]
 
     def _loop_of_pairs(self, label: str, whole: Value, places: _Places, start: list[Value]) -> list[Value]:
-        """The sums after a `whole` number of pairs of groups."""
+        """Returns the sums after a `whole` number of pairs of groups."""
         before, body, done = self.block, f"{label}.body", f"{label}.done"
         none = self.const(I64, 0)
         self.branch(self.icmp("ne", whole, none), body, done)
@@ -153,7 +153,7 @@ class MatrixBody(Body):
         return [self.phi(a.type, [(a, before), (b, body)]) for a, b in zip(start, sums, strict=True)]
 
     def _groups(self, count: int, index: Value, places: _Places, sums: Sequence[Value]) -> list[Value]:
-        """The sums after one or two groups from `index` on."""
+        """Returns the sums after one or two groups from `index` on."""
         a_at, b_at = (self.binary("mul nsw", index, step) for step in (places.a_depth, places.b_depth))
         rows = [self._at(row, a_at) for row in places.rows]
         factors = [self._rows(count, rows[r : r + PAIR], places.a_depth) for r in range(0, self.rows, PAIR)]
@@ -175,8 +175,8 @@ class MatrixBody(Body):
         return result
 
     def _behind(self, place: Value, sums: Sequence[Value]) -> list[Value]:
-        """An address and some sums as they are, of which LLVM takes the address for one that is not known before the
-        sums. An inline assembly of nothing, which is no instruction and needs no parser for the target's."""
+        """Returns an address and some sums unchanged, but LLVM assumes that the address depends on the sums. It is an
+        empty inline assembly, which is no instruction and needs no parser for the target's."""
         given = [place, *sums]
         constraints = ["=r", *("=w" for _ in sums), *map(str, range(len(given)))]
         types = "{ " + ", ".join(str(v.type) for v in given) + " }"
@@ -185,14 +185,14 @@ class MatrixBody(Body):
         return [self.emit(v.type, f"extractvalue {types} {name}, {n}") for n, v in enumerate(given)]
 
     def _rows(self, count: int, rows: Sequence[Value], a_depth: Value) -> Value:
-        """One or two groups of one or two rows; what is missing is zero."""
+        """Returns one or two groups of one or two rows, padded with zeros."""
         found = self.zero(Type("i64", PAIR))
         for r, row in enumerate(rows):
             found = self.insert(found, self._eight_bytes(count, row, a_depth), r)
         return self.bitcast(found, GROUPS)
 
     def _eight_bytes(self, count: int, row: Value, a_depth: Value) -> Value:
-        """One or two groups of a row."""
+        """Returns one or two groups of a row."""
         if count == PAIR and a_depth.is_constant:
             return self.emit(I64, f"load i64, ptr {row.text}, align 1")
         first, *other = [
@@ -204,14 +204,14 @@ class MatrixBody(Body):
         return first
 
     def _columns(self, lines: Sequence[Value], part: int) -> list[Value]:
-        """Four columns of one or two groups, two by two."""
+        """Returns four columns of one or two groups, two by two."""
         where = self.const(I64, part * GROUPS.lanes * GROUP.bits // 8)
         found = [self.emit(GROUPS, f"load {GROUPS}, ptr {self._at(line, where).text}, align 4") for line in lines]
         first, second = found[0], found[1] if len(found) == PAIR else self.zero(GROUPS)
         return [self.shuffle(first, second, lanes) for lanes in ((0, 4, 1, 5), (2, 6, 3, 7))]
 
     def _product(self, rows: Value, columns: Value, total: Value) -> Value:
-        """Two rows by two columns, added to their four sums."""
+        """Returns two rows by two columns, added to their four sums."""
         of = self.instruction
         x, y = (self._raw_cast(v, of.factor) for v in (rows, columns))
         self.module.declarations.setdefault(
@@ -222,7 +222,7 @@ class MatrixBody(Body):
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _meet(self, sums: list[Value]) -> list[Value]:
-        """The sums of one row after the other."""
+        """Returns the sums row by row."""
         result: list[Value] = []
         for row in range(self.rows):
             pair, lower = divmod(row, PAIR)

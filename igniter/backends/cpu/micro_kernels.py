@@ -1,4 +1,4 @@
-"""Micro-kernels of other packages: a meaning, which CPUs have it, and the code.
+"""Micro-kernels of other packages: semantics, the CPUs that have them, and the code.
 
     DISTANCE = CpuMicroKernel(
         "acme.distance",
@@ -7,10 +7,10 @@
         missing=lambda target: None if target.has_fma else "it takes fused multiply-adds",
     )
 
-The code is a class of bodies (`tile_bodies.py`), whose loops are Igniter's, or a function that gives the text of LLVM
-functions: `@name`, hidden, with the parameters that all micro-kernels have (`tile_calls.SIGNATURE`), for up to
-`size.rows` rows and exactly `size.panels` panels, and whatever it calls. Nobody checks that the code does what the
-meaning says; a test that compares the two is a line (`docs/my-own-micro-kernel.md`).
+The code is a class of bodies (`tile_bodies.py`), with Igniter's loops, or a function that gives the text of LLVM
+functions: `@name`, hidden, with the parameters of all micro-kernels (`tile_calls.SIGNATURE`), for up to `size.rows`
+rows and exactly `size.panels` panels, and its callees. The code is not verified against the semantics; a test that
+compares the two is a line (`docs/my-own-micro-kernel.md`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from igniter.dialects.loop.instructions import MicroKernel, micro_kernel, source
 from igniter.errors import IgniterError
 
 Text = Callable[[str, TileSize, Target], str]
-"""The text of LLVM functions, of which one has the name that is given."""
+"""A function that returns LLVM functions as text; one of them has the given name."""
 
 
 def missing_nowhere(target: Target) -> str | None:
-    """Every target has it."""
+    """Returns None: no target lacks it."""
     return None
 
 
@@ -39,10 +39,10 @@ class CpuMicroKernel(MicroKernel):
 
     code: type[Body] | Text
     missing: Callable[[Target], str | None] = missing_nowhere
-    """What a target lacks for it; None where it has all."""
+    """The reason why a target lacks it; None if the target has it."""
 
     def sources(self) -> list[str]:
-        """The modules of the code."""
+        """Returns the modules of the code."""
         return [source_of(self.code), source_of(self.missing)]
 
     def add_to(self, module: Module, name: str, size: TileSize) -> None:
@@ -57,7 +57,7 @@ class CpuMicroKernel(MicroKernel):
 
 
 def missing_reason(name: str, target: Target) -> str | None:
-    """Why a target does not have the micro-kernel called `name`."""
+    """Returns the reason why a target lacks the micro-kernel called `name`; None if it has it."""
     kernel = micro_kernel(name)
     reason = kernel.missing(target) if isinstance(kernel, CpuMicroKernel) else None
     return None if reason is None else f"target '{target.name}' does not have the micro-kernel '{name}': {reason}"

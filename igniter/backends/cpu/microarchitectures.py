@@ -1,23 +1,21 @@
 """Ports, latencies and caches of microarchitectures: the one table of them, by archspec's names.
 
-llvmlite reaches LLVM's features of a CPU, but none of its scheduling models. So the figures that these hold are written
-down here, as they stand in the sources named beside each row:
+llvmlite gives access to LLVM's features of a CPU, but not to its scheduling models. So their figures are copied here,
+from the sources named beside each row:
 
-Fog      A. Fog, "Instruction tables" and "The microarchitecture of Intel, AMD and VIA CPUs", agner.org/optimize
-uops     A. Abel and J. Reineke, uops.info: measured ports and latencies
-Intel    "Intel 64 and IA-32 Architectures Optimization Reference Manual", the tables of caches and of ports
-AMD      "Software Optimization Guide for the AMD Zen Microarchitecture" (one a generation)
-Arm      "Software Optimization Guide" of the core, and its Technical Reference Manual for caches
-Fujitsu  "A64FX Microarchitecture Manual"
-Johnson  D. Johnson, "Apple M1 Firestorm", dougallj.github.io/applecpu
-LLVM     llvm/lib/Target/X86/X86Sched*.td, AArch64/AArch64Sched*.td
+Fog      A. Fog, "Instruction tables" and "The microarchitecture of Intel, AMD and VIA CPUs", agner.org/optimize uops
+A. Abel and J. Reineke, uops.info: measured ports and latencies Intel    "Intel 64 and IA-32 Architectures Optimization
+Reference Manual", the tables of caches and of ports AMD      "Software Optimization Guide for the AMD Zen
+Microarchitecture" (one a generation) Arm      "Software Optimization Guide" of the core, and its Technical Reference
+Manual for caches Fujitsu  "A64FX Microarchitecture Manual" Johnson  D. Johnson, "Apple M1 Firestorm",
+dougallj.github.io/applecpu LLVM     llvm/lib/Target/X86/X86Sched*.td, AArch64/AArch64Sched*.td
 
 The psABI levels have the row whose scheduling model LLVM gives them (X86.td: SandyBridgeModel for x86-64 and -v2,
 HaswellModel for -v3, SkylakeServerModel for -v4).
 
-Ports are those for the widest vectors that Igniter has on that machine: 64 bytes with AVX-512, 32 with AVX2, else 16.
-Without FMA a multiply-add is a multiplication and an addition behind it. Cache sizes are those of a core of a usual
-member of the family; the third level is what a cluster shares.
+Ports are for the widest vectors that Igniter uses on the machine: 64 bytes with AVX-512, 32 with AVX2, else 16. Without
+FMA a multiply-add is a multiplication followed by an addition. Cache sizes are those of a core of a usual member of the
+family; the third level is shared by a cluster.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Ports:
-    """What a core starts in a cycle, of whole vectors, and how long results take, in cycles."""
+    """The whole-vector instructions that a core starts in a cycle, and their latencies, in cycles."""
 
     fma: float
     fma_latency: float
@@ -38,7 +36,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Caches:
-    """Sizes in bytes: per core for L1 data and L2; L3 as `l3_cores` cores share it (0: none)."""
+    """Sizes in bytes: L1 data and L2 per core; L3 shared by `l3_cores` cores (0: none)."""
 
     l1d: int
     l2: int
@@ -48,7 +46,7 @@ class Caches:
 
 @dataclass(frozen=True)
 class Reads:
-    """Bytes that a core reads in a cycle from each level of its caches."""
+    """The bytes that a core reads in a cycle from each level of its caches."""
 
     l1: float
     l2: float
@@ -125,5 +123,5 @@ LIKE: dict[str, str] = {
     "corei7": "nehalem",
     "thunderx2t99": "thunderx2",
 }
-"""archspec's name of a CPU of LLVM's, or of the one that it is most like, where its own name is none and archspec does
-not say which it is to clang."""
+"""archspec's names for LLVM's names of CPUs, or the most similar CPU, if archspec has neither the name itself nor an
+entry of it for clang."""

@@ -1,17 +1,17 @@
-"""Another machine in the place of this one, so that a test suite shows what it takes from the machine that runs it.
+"""A stand-in for this machine, so that a test suite shows the influence of the machine that runs it.
 
-`IGNITER_NATIVE` in the environment says which machine the target `native` is:
+`IGNITER_NATIVE` in the environment selects the machine of the target `native`:
 
     IGNITER_NATIVE=tests/machines/sapphire_rapids.json   figures of a file: caches, cores, ports, width of vectors
     IGNITER_NATIVE=neoverse-n1                          a target by name, instructions included
 
-With a file, authors of schedules see its figures and kernels keep the instructions of this machine, so everything
-still runs: LLVM splits vectors that are wider than its registers. Products of bytes and tiles, which are instructions
-or nothing, stay as this machine has them. The file is one of `--machine`; its `name` is the target whose figures
-complete it. Its figures are taken as they stand: nothing is derived from them, as nothing is derived from the caches
-that Linux reports.
+With a file, authors of schedules see its figures and kernels keep the instructions of this machine, so everything still
+runs: LLVM splits vectors wider than its registers. Products of bytes and tiles cannot be replaced by other
+instructions, so they stay as on this machine. The file has the format of `--machine`; its `name` is the target whose
+figures complete it. Its figures are used unchanged: nothing is derived from them, as nothing is derived from the caches
+reported by Linux.
 
-With a target's name, `native` is that target, and code for it runs only where the CPU has its instructions.
+With a target's name, `native` is that target, and code for it runs only on CPUs with its instructions.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from igniter.environment import pretended_machine
 from igniter.targets import read_machine
 
 KEPT = ("fma", "byte_products", "byte_tiles", "half_tiles")
-"""Figures of instructions that this machine may lack, and which nothing else stands in for."""
+"""The figures of instructions that this machine may lack and cannot replace by others."""
 
 
 def pretended_target() -> str:
-    """The name of the target that `native` stands for; "" where it is this machine's."""
+    """Returns the name of the target that replaces `native`; "" if it is this machine's."""
     asked = pretended_machine()
     return "" if asked.endswith(".json") else asked
 
 
 def pretended_figures(own: MachineModel) -> MachineModel:
-    """The model of this machine, `own`, with the figures of the machine that is pretended; `own` where none is."""
+    """Returns the model of this machine, `own`, with the figures of the stand-in; `own` without one."""
     path = pretended_machine()
     return _with_figures(own, path) if path.endswith(".json") else own
 

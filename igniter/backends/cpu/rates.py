@@ -1,8 +1,8 @@
-"""Loops that show what a core can do: multiply-adds in registers, bytes read, the clock, functions, hand-overs.
+"""Loops that measure a core: multiply-adds in registers, bytes read, the clock, functions, hand-overs.
 
-Generated code, so that nothing but the instructions is measured: independent multiply-adds in as many registers as hide
-their latency, or one chain of them that shows it; loads of a buffer again and again; a chain of exclusive ors, which is
-a cycle a link on every CPU; and two threads that answer each other through a line of the cache.
+The code is generated, so that nothing but the instructions is measured: independent multiply-adds in enough registers
+to hide their latency, or one chain of them that shows it; repeated loads of a buffer; a chain of exclusive ors, one
+cycle a link on every CPU; and two threads that answer each other through a line of the cache.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from igniter.backends.cpu.team import PAUSES
 Arithmetic = Literal["f32", "bf16", "int8"]
 
 LATENCY = 12
-"""Accumulators that are more than the latency of a multiply-add times those issued a cycle, on any CPU."""
+"""A number of accumulators above the latency of a multiply-add times those issued a cycle, on any CPU."""
 
 _SIGNATURE = "(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context)"
 
@@ -31,7 +31,7 @@ _SIGNATURE = "(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr 
 
 @dataclass(frozen=True)
 class _Instruction:
-    """How one kind of multiply-add is written: the accumulator's and the factors' types, and the order of operands."""
+    """The syntax of one kind of multiply-add: the accumulator's and the factors' types, and the order of operands."""
 
     name: str
     total: str
@@ -54,10 +54,10 @@ def _instruction(kind: Arithmetic, target: Target) -> _Instruction | None:
 
 
 def peak(kind: Arithmetic = "f32", trips: int = 20000, chains: int = 0) -> tuple[CompiledFunc, int] | None:
-    """A loop of `chains` independent multiply-adds in registers, and the operations of one call.
+    """Returns a loop of `chains` independent multiply-adds in registers, and the operations of one call.
 
-    Its one buffer has a vector's bytes. Without `chains`, as many as leave registers for the factors.
-    `None` where the CPU has no instruction for the kind.
+    Its one buffer has a vector's bytes. Without `chains`, as many as leave registers for the factors. Returns `None` if
+    the CPU has no instruction for the kind.
     """
     target = target_of("native")
     chains = chains or max(LATENCY, target.vector_registers - 8)
@@ -67,7 +67,7 @@ def peak(kind: Arithmetic = "f32", trips: int = 20000, chains: int = 0) -> tuple
     one = "float" if "float" in what.total else "i32"
     add = "fadd" if one == "float" else "add"
     order = "{t} {a}, {f} %x, {f} %y" if what.total_first else "{f} %x, {f} %y, {t} {a}"
-    # Different starts, or the compiler would make one chain of equal ones.
+    # Different starts keep the compiler from merging equal chains.
     starts = [f"splat ({one} {float(k) if one == 'float' else k})" for k in range(chains)]
     lines = [
         f"declare {what.total} @{what.name}({', '.join(_parameters(what))})",
@@ -105,7 +105,7 @@ def _parameters(what: _Instruction) -> list[str]:
 
 
 def _sum(values: Sequence[str], kind: str, add: str) -> Iterator[str]:
-    """Lines that leave the sum of `values` in `%sum`."""
+    """Yields lines that compute the sum of `values` in `%sum`."""
     total = values[0]
     if len(values) == 1:
         nothing = f"splat ({kind.partition(' x ')[2][:-1]} {'-0.0' if add == 'fadd' else '0'})"
@@ -120,8 +120,8 @@ def _sum(values: Sequence[str], kind: str, add: str) -> Iterator[str]:
 
 
 def reader(size: int | None = None) -> CompiledFunc:
-    """Loads every byte of a buffer of `size` bytes (a multiple of 512) a number of times, the symbol `repeats`; the
-    symbol `size` says how many bytes where they are not known here."""
+    """Returns a function that loads every byte of a buffer of `size` bytes (a multiple of 512), `repeats` times (a
+    symbol). Without `size`, the symbol `size` gives the bytes."""
     vector = target_of("native").vector_bytes
     kind = f"<{vector // 8} x i64>"
     unrolled = 512 // vector
@@ -160,7 +160,7 @@ def reader(size: int | None = None) -> CompiledFunc:
         "  br i1 %more, label %loop, label %end",
         "end:",
         *_sum([f"%a{k}.1" for k in range(unrolled)], kind, "xor"),
-        # Every pass leaves something behind, or all but the last could be dropped.
+        # Every pass has an effect; otherwise LLVM could drop all but the last.
         f"  store volatile {kind} %sum, ptr %q, align 8",
         "  %r.next = add i64 %r, 1",
         "  %not.yet = icmp ult i64 %r.next, %repeats",
@@ -173,8 +173,8 @@ def reader(size: int | None = None) -> CompiledFunc:
 
 
 def flusher() -> CompiledFunc | None:
-    """Takes the lines of a buffer out of all caches, of as many bytes as the symbol `size` says; `None` where the
-    CPU has no instruction for that which a program may use."""
+    """Returns a function that evicts the lines of a buffer of `size` bytes (a symbol) from all caches; `None` if the
+    CPU has no such instruction for user programs."""
     if target_of("native").arch != "x86_64":
         return None
     lines = [
@@ -203,12 +203,12 @@ def flusher() -> CompiledFunc | None:
 # -- chains -----------------------------------------------------------------------------------------------------------
 
 LINKS = 32
-"""Links of a chain in one iteration, so that the loop around them costs nothing."""
+"""The links of a chain in one iteration, enough to hide the cost of the loop."""
 
 
 def clock(trips: int = 100_000) -> tuple[CompiledFunc, int]:
-    """A chain of exclusive ors, a cycle each, and how many there are. Its one buffer has 8 bytes."""
-    # The empty assembly keeps LLVM from finding out what the chain comes to.
+    """Returns a chain of exclusive ors, one cycle each, and their number. Its one buffer has 8 bytes."""
+    # The empty assembly hides the chain's result from LLVM.
     links = [
         line
         for k in range(LINKS)
@@ -222,7 +222,7 @@ def clock(trips: int = 100_000) -> tuple[CompiledFunc, int]:
 
 
 def additions(trips: int = 20_000) -> tuple[CompiledFunc, int]:
-    """A chain of sums of vectors of f32, and how many there are. Its one buffer has a vector's bytes."""
+    """Returns a chain of sums of vectors of f32, and their number. Its one buffer has a vector's bytes."""
     kind = f"<{target_of('native').lanes(4)} x float>"
     links = [f"  %a{k + 1} = fadd {kind} %a{k}, %y" for k in range(LINKS)]
     text = _chain("additions", kind, f"load volatile {kind}, ptr %p, align 4", f"{kind} zeroinitializer", links, trips)
@@ -254,14 +254,14 @@ def _chain(name: str, kind: str, factor: str, start: str, links: Sequence[str], 
 # -- functions --------------------------------------------------------------------------------------------------------
 
 VECTORS = 64
-"""Vectors of one pass over the buffers of a function: they stay in the first-level cache."""
+"""The vectors of one pass over the buffers of a function: they stay in the first-level cache."""
 
 
 def functions(ops: Sequence[str]) -> CompiledFunc:
-    """`@functions(x, y)` with the symbols `which` and `repeats`: the op of that number on every vector of `x`.
+    """Returns `@functions(x, y)` with the symbols `which` and `repeats`: the op number `which` on every vector of `x`.
 
-    `ops` are `math` ops that `vmath` has, and `arith.divf`. Both buffers have `VECTORS` vectors of f32; an op of two
-    operands takes the vector twice.
+    `ops` are `math` ops of `vmath`, and `arith.divf`. Both buffers have `VECTORS` vectors of f32; an op of two operands
+    takes the vector twice.
     """
     target = target_of("native")
     module = Module(target)
@@ -307,13 +307,14 @@ def _applied(b: Builder, op: str, value: Value) -> Value:
 # -- hand-overs -------------------------------------------------------------------------------------------------------
 
 LOOKS = 1 << 18
-"""Looks in vain after which a side gives up: the other is not running."""
+"""The unsuccessful looks after which a side gives up: the other thread is not running."""
 
 
 def answers() -> CompiledFunc:
-    """Two calls of this, on two threads, count up one number in turn: `@answers(cell)`, symbols `side` and `rounds`.
+    """Returns `@answers(cell)`, symbols `side` and `rounds`: two calls of it, on two threads, count up one number in
+    turn.
 
-    `cell` is 64 bytes of zeros; sides are 0 and 1. It holds twice the rounds when both have come to their ends.
+    `cell` is 64 bytes of zeros; sides are 0 and 1. It holds twice the rounds when both have ended.
     """
     target = target_of("native")
     pause = PAUSES[target.arch]

@@ -1,8 +1,8 @@
 """Buffers in space `register`: one stack slot for each accessed place, which LLVM then always promotes.
 
-Every access has constant subscripts, so a buffer falls apart into slots, each a scalar or one vector, and each slot
-is an alloca that is only ever loaded and stored whole: SROA cannot fail on it. Two slots that overlap in part would
-need the memory in between, so that is refused.
+Every access has constant subscripts, so a buffer splits into slots, each a scalar or one vector, and each slot is an
+alloca that is only loaded and stored whole: SROA always promotes it. Two partially overlapping slots would need the
+memory in between, so they are an error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RegisterFile:
         self._buffers[op.result] = RegisterBuffer(op.label.data, size, owner)
 
     def slot(self, f: Function, op: Operation, buffer: SSAValue, offset: int, t: Type) -> Value:
-        """The alloca of `t` at element `offset`."""
+        """Returns the alloca of `t` at element `offset`."""
         found = self._buffers[buffer]
         if found.owner is not f:
             raise EmitError(

@@ -1,15 +1,15 @@
-"""The sanitizer: kernels in which every access looks at run time whether it stays inside of its buffer.
+"""The sanitizer: kernels in which every access checks at run time that it is inside its buffer.
 
-`igniter compile --sanitize` (`CompileOptions.sanitize`, or `IGNITER_SANITIZE=1` in the environment) asks for it.
-What is checked is the address that the access is about to use, less the start of its buffer, against the size of the
-buffer in bytes; a vector access checks each of its lanes that is on, a micro-kernel the least and the greatest address
-that each of its operands has. Where one does not fit, the access does not happen (a load gives what it gives where its
-guards fail), and the text that says which access it was is left in `@igniter_violation`. The library looks there after
-the run and ends the call with an error; `CompiledFunc` raises one.
+`igniter compile --sanitize` (`CompileOptions.sanitize`, or `IGNITER_SANITIZE=1` in the environment) enables it. The
+check compares the address of the access, less the start of its buffer, with the size of the buffer in bytes; a vector
+access checks each of its active lanes, a micro-kernel the least and the greatest address of each of its operands. An
+access out of bounds is skipped (a load gives its value for failed guards), and a text about the access is stored in
+`@igniter_violation`. The library reads this cell after the run and ends the call with an error; `CompiledFunc` raises
+one.
 
-Nothing is taken from the proofs of `igniter.analysis.structured.bounds`: what the sanitizer finds is a bug in them, in
-a lowering, in a pass or in the emitter. A buffer in scratch memory that does not lie in the arena has the size 0.
-Prefetches are not checked: they read nothing and cannot fault.
+The checks do not rely on the proofs of `igniter.analysis.structured.bounds`: a violation is a bug in them, in a
+lowering, in a pass or in the emitter. A buffer in scratch memory outside the arena has the size 0. Prefetches are not
+checked: they read nothing and cannot fault.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Sanitizer:
     # -- buffers ------------------------------------------------------------------------------------------------------
 
     def add_buffer(self, f: Function, buffer: SSAValue) -> Value:
-        """Notes a buffer, at the point where it comes to be; its size in bytes."""
+        """Records a buffer at its definition; returns its size in bytes."""
         size = f.expr(f.prepare(product(dims_of(buffer.type)) * element_bytes(element_of(buffer.type))))
         self._note(f, buffer, size)
         return size
 
     def add_scratch(self, f: Function, buffer: SSAValue, offset: Expr, arena: Expr) -> None:
-        """Notes a buffer in scratch memory; what does not lie in the arena must not be touched at all."""
+        """Records a buffer in scratch memory; one outside the arena must not be accessed at all."""
         size = self.add_buffer(f, buffer)
         start = f.expr(f.prepare(offset))
         end = f.binary("add", start, size)
@@ -61,8 +61,8 @@ class Sanitizer:
         self._note(f, buffer, f.select(inside, size, f.const(I64, 0)))
 
     def add_slice(self, f: Function, part: SSAValue, whole: SSAValue, offset: Expr) -> None:
-        """Notes a part of a buffer, which starts `offset` bytes behind it: none of it may be touched if it is not
-        inside."""
+        """Records a part of a buffer, which starts `offset` bytes into it: no access to it is allowed unless all of it
+        is inside."""
         size, limit = self.add_buffer(f, part), self._limit(f, whole)
         start = f.expr(f.prepare(offset))
         inside = self._within(f, start, f.binary("add", start, size), limit)
@@ -78,7 +78,7 @@ class Sanitizer:
     # -- accesses -----------------------------------------------------------------------------------------------------
 
     def check(self, access: Access) -> Value:
-        """One bit: whether every lane that is on stays inside. Where not, it is reported."""
+        """Returns one bit: true if every active lane is in bounds. Otherwise reports the access."""
         f, buffer, size = access.f, access.buffer, element_bytes(access.element)
         pointers = access.addresses()
         start = self._address_of(f, f.find_pointer(buffer).value, access.lanes)
@@ -100,9 +100,9 @@ class Sanitizer:
         func: str,
         operands: Sequence[tuple[str, SSAValue, Expr, int, Sequence[tuple[Expr, Expr]], Sequence[Expr]]],
     ) -> Value:
-        """`check` for a micro-kernel: of each operand its name, its buffer, where it starts (in bytes), the bytes that
-        are touched at each place, the steps along its names with the numbers of steps, and what must be positive for
-        it to be touched at all."""
+        """Checks a micro-kernel as `check` does. Each operand has its name, its buffer, its start (in bytes), the bytes
+        accessed at each place, the steps along its names with the numbers of steps, and expressions that must be
+        positive for any access."""
         bad = f.const(I1, 0)
         zero = f.const(I64, 0)
         for _, buffer, offset, width, steps, needed in operands:
@@ -132,7 +132,7 @@ class Sanitizer:
         return f.splat(start, lanes) if lanes else start
 
     def _report(self, f: Function, op: Operation, func: str, what: str, bad: Value) -> Value:
-        """Leaves the text where the library looks for it, and says whether the access may happen."""
+        """Stores the text for the library, and returns a bit: true if the access may happen."""
         text = f"kernel '{func}': {what} is outside of its buffer".encode()
         name = f"@igniter_site.{self._sites}"
         self._sites += 1

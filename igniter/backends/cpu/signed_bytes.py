@@ -1,14 +1,14 @@
 """Products of signed bytes on x86, whose VNNI instruction `vpdpbusd` multiplies unsigned bytes by signed ones.
 
-The sign bits of the panels are flipped: as unsigned bytes they are then 128 more than they were. Multiplied as such by
-the signed factors of a row they give
+The sign bits of the panels are flipped: as unsigned bytes they are then 128 larger. Multiplied by the signed factors of
+a row they give
 
     sum over k of (b + 128) * a  =  sum over k of a * b  +  128 * (sum over k of a)
 
-and so the sums of a row begin with -128 times the sum of its factors. All of it is integer arithmetic that wraps: the
-result is exact. Flipping costs one instruction for each vector of panels in a step, which all rows share. The sum of a
-row costs one for each vector of its bytes, where those lie side by side, and one for each group of four elsewhere; all
-panels of a tile share it. AVX-VNNI-INT8 has an instruction for signed bytes, which needs none of this.
+so the sums of a row begin with -128 times the sum of its factors. All of it is wrapping integer arithmetic: the result
+is exact. Flipping costs one instruction for each vector of panels in a step, shared by all rows. The sum of a row costs
+one for each vector of its bytes if those are contiguous, otherwise one for each group of four; all panels of a tile
+share it. AVX-VNNI-INT8 has an instruction for signed bytes and needs none of this.
 """
 
 from __future__ import annotations
@@ -21,39 +21,40 @@ from igniter.backends.cpu.llvm_types import I8, I32, I64, PTR, Type
 from igniter.backends.cpu.target import Target
 
 FLIPS = 0x80808080
-"""The sign bits of four bytes, each of which is 128 as an unsigned byte."""
+"""The sign bits of four bytes; each is 128 as an unsigned byte."""
 
 GROUP = 4
-"""The bytes that an instruction multiplies and adds."""
+"""The bytes multiplied and added by an instruction."""
 
 Take = Callable[[Value, Value], Value]
-"""A vector of a row at an address, from a group on."""
+"""A function that loads a vector of a row at an address, from a group on."""
 
 
 def has_signed(target: Target) -> bool:
-    """Whether signed bytes are multiplied by signed ones: on vectors of AVX, in which CPUs that have it work."""
+    """True if the target multiplies signed bytes by signed ones: on AVX vectors, the vector width of CPUs with
+    AVX-VNNI-INT8."""
     return target.arch == "x86_64" and target.vector_bytes == 32 and target.has_feature("avxvnniint8")
 
 
 def has_biased(target: Target) -> bool:
-    """Whether signed bytes are multiplied as unsigned ones, less the bias."""
+    """True if signed bytes are multiplied as unsigned ones, less the bias."""
     if target.arch != "x86_64" or has_signed(target):
         return False
     return target.has_feature({64: "avx512vnni", 32: "avxvnni"}.get(target.vector_bytes, "none"))
 
 
 def flipped(f: Builder, column: Value) -> Value:
-    """A vector of panels with its sign bits flipped."""
+    """Returns a vector of panels with its sign bits flipped."""
     return f.binary("xor", column, f.splat(f.const(I32, FLIPS), column.type.lanes))
 
 
 def dot(f: Builder, total: Value, unsigned: Value, signed: Value) -> Value:
-    """Products of unsigned and signed bytes, four neighbours added, and to the sums."""
+    """Adds products of unsigned and signed bytes, four neighbours at a time, to the sums."""
     return _call(f, f"avx512.vpdpbusd.{total.type.lanes * 32}", total, unsigned, signed)
 
 
 def dot_signed(f: Builder, total: Value, a: Value, b: Value) -> Value:
-    """Products of signed bytes, four neighbours added, and to the sums."""
+    """Adds products of signed bytes, four neighbours at a time, to the sums."""
     return _call(f, f"avx2.vpdpbssd.{total.type.lanes * 32}", total, a, b)
 
 
@@ -63,11 +64,11 @@ def _call(f: Builder, intrinsic: str, total: Value, a: Value, b: Value) -> Value
 
 
 def biases(f: Builder, rows: Sequence[Value], step: Value, groups: Value, vector: Type) -> list[Value]:
-    """For each row that starts at an address, in every lane, what its sums begin with; `step` is from group to group in
+    """Returns the initial sums of each row that starts at an address, in every lane; `step` is from group to group in
     bytes."""
     none, zero = f.const(I64, 0), f.zero(vector)
-    # One loop after the other, of which one has nothing to do: with each in a branch of its own LLVM 22 fails an
-    # assertion while it simplifies the control flow of both.
+    # Two loops in sequence, one of them with zero trips: with each in a branch of its own LLVM 22 fails an assertion
+    # while it simplifies the control flow of both.
     dense = f.select(f.icmp("eq", step, f.const(I64, GROUP)), groups, none)
     sums = [zero] * len(rows)
     for label, take, first, end, count in (
@@ -92,7 +93,8 @@ def _loop(
     count: int,
     take: Take,
 ) -> list[Value]:
-    """`start` and 128 times the sum of the bytes of each row, spread over lanes: `count` groups an iteration."""
+    """Returns `start` and 128 times the sum of the bytes of each row, spread over lanes: `count` groups an
+    iteration."""
     vector = start[0].type
     before, body, done = f.block, f"{label}.body", f"{label}.done"
     f.branch(f.icmp("slt", first, end), body, done)
@@ -114,7 +116,7 @@ def _loop(
 
 
 def _dense(f: Builder, step: Value, groups: Value, vector: Type, row: Value, at: Value) -> Value:
-    """The groups of a row from number `at` on, as many as a vector has lanes, with zeros behind the last."""
+    """Returns the groups of a row from number `at` on, one for each lane of a vector, with zeros after the last."""
     del step
     left = f.cast("trunc", f.binary("sub", groups, at), I32)
     mask = f.icmp("slt", f.iota(vector), f.splat(left, vector.lanes))
@@ -125,7 +127,7 @@ def _dense(f: Builder, step: Value, groups: Value, vector: Type, row: Value, at:
 
 
 def _alone(f: Builder, step: Value, groups: Value, vector: Type, row: Value, at: Value) -> Value:
-    """One group of a row in the first lane."""
+    """Returns one group of a row in the first lane."""
     del groups
     bits = f.emit(I32, f"load i32, ptr {f.gep(I8, row, f.binary('mul', at, step)).text}, align 1")
     return f.insert(f.zero(vector), bits, 0)

@@ -1,11 +1,10 @@
-"""The CPUs that Igniter compiles for, by name, and what code for each may use.
+"""The CPUs that Igniter compiles for, by name, and the instructions of each.
 
-native                       the machine that compiles, with exactly its features
-x86-64, x86-64-v2, -v3, -v4  the psABI levels
-znver4, icelake-server, ...  any 64-bit x86 or Arm CPU that LLVM knows, by LLVM's name
-aarch64                      Armv8.0 with NEON
-NAME+FEATURE+...             any of these with features added: aarch64+dotprod+i8mm, x86-64-v4+avx512bf16
-NAME,NAME,...                several, for a library that chooses when it is loaded: x86-64-v2,x86-64-v3,x86-64-v4
+native                       the machine that compiles, with exactly its features x86-64, x86-64-v2, -v3, -v4  the psABI
+levels znver4, icelake-server, ...  any 64-bit x86 or Arm CPU that LLVM knows, by LLVM's name aarch64
+Armv8.0 with NEON NAME+FEATURE+...             any of these with features added: aarch64+dotprod+i8mm,
+x86-64-v4+avx512bf16 NAME,NAME,...                several, for a library that chooses when it is loaded:
+x86-64-v2,x86-64-v3,x86-64-v4
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ Arch = Literal["x86_64", "aarch64"]
 
 
 class UnknownTarget(IgniterError):
-    """A target's name that means nothing."""
+    """Raised for an unknown target name."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A CPU, complete: two equal targets get the same code."""
+    """The full description of a CPU: equal targets get equal code."""
 
     name: str
     triple: str
@@ -37,13 +36,13 @@ class Target:
     vector_registers: int
     has_fma: bool
     has_masks: bool
-    """Masked loads and stores of vectors are instructions (AVX and later)."""
+    """True if masked loads and stores of vectors are instructions (AVX and later)."""
     has_rounding: bool
-    """floor, ceil, trunc and roundeven are instructions (SSE4.1 and later)."""
+    """True if floor, ceil, trunc and roundeven are instructions (SSE4.1 and later)."""
     has_half: bool
-    """Conversions between f16 and f32 are instructions (F16C and later)."""
+    """True if conversions between f16 and f32 are instructions (F16C and later)."""
     level: int = 0
-    """The least x86-64 psABI level (1 to 4) that the code needs; 0 on other machines."""
+    """The least x86-64 psABI level (1 to 4) required by the code; 0 on other machines."""
 
     @property
     def arch(self) -> Arch:
@@ -68,8 +67,8 @@ class Target:
 
     @property
     def key(self) -> str:
-        """What is measured on it is filed under this (`MachineModel.filed_as`): its name, or for this machine the CPU
-        and a digest of its features."""
+        """The key of measurements on it (`MachineModel.filed_as`): its name, or for this machine the CPU and a digest
+        of its features."""
         return self.name if self.name != "native" else f"{self.cpu}-{self.digest}"
 
     @property
@@ -79,28 +78,28 @@ class Target:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What a library says of it."""
+        """The entries about it in a library."""
         return {"triple": self.triple, "cpu": self.cpu, "features": self.features}
 
     @property
     def byte_products(self) -> bool:
-        """Whether the products of four bytes are added in one instruction, at four times the rate of f32."""
+        """True if one instruction adds the products of four bytes, at four times the rate of f32."""
         if self.arch == "x86_64":
             return self.has_feature("avx512vnni") and self.vector_bytes == 64
         return self.has_feature("i8mm") or self.has_feature("dotprod")
 
     @property
     def byte_tiles(self) -> bool:
-        """Whether tiles of bytes are multiplied in one instruction (AMX), at eight times the rate of byte products."""
+        """True if one instruction multiplies tiles of bytes (AMX), at eight times the rate of byte products."""
         return self.byte_products and self.arch == "x86_64" and self.has_feature("amx-int8")
 
     @property
     def half_tiles(self) -> bool:
-        """Whether tiles of bf16 are multiplied in one instruction (AMX), at sixteen times the rate of f32."""
+        """True if one instruction multiplies tiles of bf16 (AMX), at sixteen times the rate of f32."""
         return self.arch == "x86_64" and self.vector_bytes == 64 and self.has_half and self.has_feature("amx-bf16")
 
     def has_feature(self, name: str) -> bool:
-        """Whether products of a kind (`avx512bf16`, `amx-bf16`, `dotprod`, `i8mm`, ...) are instructions."""
+        """True if products of a kind (`avx512bf16`, `amx-bf16`, `dotprod`, `i8mm`, ...) are instructions."""
         given = self.features.split(",")
         return f"+{name}" in given or (f"-{name}" not in given and self.cpu in _DOT_PRODUCTS.get(name, frozenset()))
 
@@ -111,7 +110,7 @@ def _names(text: str) -> frozenset[str]:
 
 X86_LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 
-# LLVM's 64-bit x86 CPUs by the psABI level that they reach. Xeon Phi (AVX-512 without VL, BW, DQ) is left out.
+# LLVM's 64-bit x86 CPUs by psABI level. Xeon Phi (AVX-512 without VL, BW, DQ) is omitted.
 _X86_CPUS: dict[str, int] = {
     name: level
     for level, names in {
@@ -130,7 +129,7 @@ _X86_CPUS: dict[str, int] = {
 _SAPPHIRE = "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids"
 _NEOVERSE = "neoverse-n2 neoverse-n3 neoverse-v1 neoverse-v2 neoverse-v3 neoverse-v3ae grace cobalt-100"
 
-# What a CPU that is given by name has of the dot products.
+# The dot-product features of CPUs given by name.
 _DOT_PRODUCTS = {
     "amx-bf16": _names(_SAPPHIRE),
     "amx-int8": _names(_SAPPHIRE),
@@ -175,17 +174,18 @@ _X86_FEATURES = _names(
 
 
 def known_cpus() -> frozenset[str]:
-    """Every CPU by name, x86-64 levels included."""
+    """Returns every CPU by name, x86-64 levels included."""
     return frozenset(_X86_CPUS) | _ARM_CPUS
 
 
 def known_features(name: str) -> frozenset[str]:
-    """What can be added to a CPU."""
+    """Returns the features that can be added to a CPU."""
     return _X86_FEATURES if name in _X86_CPUS else _ARM_FEATURES
 
 
 def target_names(start: str = "") -> list[str]:
-    """The names of targets that begin with `start`: CPUs, and behind a `+` the features that can be added to one."""
+    """Returns the names of targets with the prefix `start`: CPUs, and after a `+` the features that can be added to
+    one."""
     cpu, plus, _ = start.rpartition("+")
     if not plus:
         named = ["native", *X86_LEVELS, "aarch64", *sorted(known_cpus() - {*X86_LEVELS, "generic"})]
@@ -199,7 +199,7 @@ def target_names(start: str = "") -> list[str]:
 
 @lru_cache(maxsize=64)
 def target_of(name: str) -> Target:
-    """The target called `name`; `UnknownTarget` lists what there is."""
+    """Returns the target called `name`; `UnknownTarget` lists the known ones."""
     base, *extra = name.split("+")
     if base == "native":
         if extra:
@@ -209,9 +209,9 @@ def target_of(name: str) -> Target:
         features = _features(name, extra, _X86_FEATURES)
         return _x86(name, base, features, _X86_CPUS[base])
     if base == "aarch64" or base in _ARM_CPUS:
-        # "fp16" is what the Arm manuals and compilers' -march call it; LLVM's name is fullfp16.
+        # Arm's manuals and the -march option of compilers say "fp16"; LLVM's name is fullfp16.
         features = _features(name, ["fullfp16" if e == "fp16" else e for e in extra], _ARM_FEATURES)
-        # Vectors are NEON's. Given SVE, LLVM takes it for some fixed vectors too, and fails to select their masks.
+        # Vectors are NEON's. With SVE, LLVM uses it for some fixed vectors too, and fails to select their masks.
         features = ",".join(filter(None, ("-sve", features)))
         return _aarch64(name, "generic" if base == "aarch64" else base, features)
     known = ["native", *X86_LEVELS, "aarch64", *sorted(_X86_CPUS), *sorted(_ARM_CPUS)]
@@ -224,7 +224,7 @@ def target_of(name: str) -> Target:
 
 
 def targets_of(names: str) -> list[Target]:
-    """The targets that a comma-separated list names, each once."""
+    """Returns the targets of a comma-separated list, without duplicates."""
     found = list(dict.fromkeys(target_of(name.strip()) for name in names.split(",")))
     arches = {t.arch for t in found}
     if len(arches) > 1:
@@ -276,7 +276,7 @@ def _aarch64(name: str, cpu: str, features: str) -> Target:
 
 
 def _native() -> Target:
-    """This machine, or the one that the environment puts in its place."""
+    """Returns this machine, or its stand-in from the environment."""
     from igniter.backends.cpu.pretended import pretended_target
 
     asked = pretended_target()
@@ -285,7 +285,7 @@ def _native() -> Target:
 
 @lru_cache(maxsize=1)
 def host_target() -> Target:
-    """The machine that runs, with exactly its features."""
+    """Returns the machine that runs, with exactly its features."""
     import llvmlite.binding as llvm
 
     cpu: str = llvm.get_host_cpu_name()

@@ -2,18 +2,18 @@
 
     void @p0(ptr buffers, ptr symbols, ptr scratch, ptr parallel_for, ptr context)
 
-asks the pool for many runs of one task (`Team.runs`). The first to start, on whatever thread, leads: it runs the
-program from kernel to kernel. The others help until the program has ended, and all that start later find it ended.
-Kernels hand out their tasks through `@igniter.team.for` instead of the pool's own function: the leader publishes a job,
-takes tasks from it like everybody else, and goes on when all are done. So a step costs an atomic operation a task,
-where entering the pool costs microseconds, and much more if its threads sleep in between.
+requests many runs of one task from the pool (`Team.runs`). The first to start, on any thread, leads: it runs the
+program kernel by kernel. The others help until the program has ended; a run that starts later finds it ended. Kernels
+distribute their tasks through `@igniter.team.for` instead of the pool's own function: the leader publishes a job, takes
+tasks from it like the helpers, and continues when all are done. So a step costs an atomic operation a task; entering
+the pool costs microseconds, and much more if its threads sleep in between.
 
-Nobody waits for a thread that has not come: when the pool is busy with another run, or has one thread, the leader does
+No thread waits for one that has not started: if the pool is busy with another run, or has one thread, the leader does
 all the work, and no order of starting deadlocks. A job is its generation (the upper half of `ticket`) and its next task
-(the lower half), so that one atomic addition both takes a task and says of which job. Jobs alternate between two
-places: the one of a job that a late helper still looks at is not written before its generation has passed, and a
-helper that finds another generation than it took its task from has taken none. A helper pauses between looks, and one
-that has found nothing in so many of them (`Team.looks`) leaves.
+(the lower half), so that one atomic addition both takes a task and identifies its job. Jobs alternate between two
+places: a place that a late helper may still read is not written before its generation has passed, and a helper that
+finds another generation than that of its task has taken none. A helper pauses between looks, and leaves after
+`Team.looks` looks without work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TYPES = """
   [2 x %igniter.job], ptr, ptr, ptr, [5 x i64] }
 """
 
-# Fields: leader, ticket, finished, done, each in a line of the cache of its own; jobs; buffers, symbols, scratch.
+# Fields: leader, ticket, finished, done, each in its own cache line; jobs; buffers, symbols, scratch.
 COMMON = """
 define internal void @igniter.team.for(ptr %team, ptr %task, i64 %count, ptr %data) #0 {
 entry:
@@ -171,8 +171,8 @@ PAUSES = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @l
 
 
 def emit_team(module: Module, name: str, team: Team) -> None:
-    """The entry of a program whose own code is `@NAME.alone`; `IgniterError` where another program of the module has
-    helpers that look for work a different number of times."""
+    """Emits the entry of a program with its own code in `@NAME.alone`; raises `IgniterError` if another program of the
+    module has helpers with a different number of looks."""
     target: Target = module.target
     helpers = f"igniter.team {team.looks}"
     if helpers not in module.helpers:

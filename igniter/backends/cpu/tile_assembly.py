@@ -1,8 +1,8 @@
 """The inner loop of micro-kernels on x86, in assembly.
 
-A full tile leaves a core no slack. Additions of integers go to the ports of multiply-adds, too, and LLVM spends three
-or four of them on the addresses of each step of depth; where steps are unrolled, it moves the loads of all of them to
-the front and spills sums. So four steps are one piece of text here. The sums and one row of panels are in registers,
+A full tile uses all ports of a core. Integer additions use the ports of multiply-adds, too, and LLVM spends three or
+four of them on the addresses of each step of depth; if steps are unrolled, it moves the loads of all of them to the
+front and spills sums. So four steps are one piece of text here. The sums and one row of panels are in registers,
 addresses are a base, a multiple of a stride and a displacement, and a step has one addition:
 
     prefetcht0 512(b)           vmovups (b), %zmm24               a row of panels, and what is wanted in 8 steps
@@ -11,15 +11,15 @@ addresses are a base, a multiple of a stride and a displacement, and a step has 
     vbroadcastss 4(a), %zmm27   vfmadd231ps %zmm24, %zmm27, %zmm0    vfmadd231ps %zmm25, %zmm27, %zmm1
     vbroadcastss 4(a,row), %zmm28   ..
 
-With AVX-512 a factor that has one vector to multiply is read by the multiply-add itself (`Shape.reads_factors`):
+With AVX-512 the multiply-add itself reads a factor of a single vector (`Shape.reads_factors`):
 
     vfmadd231ps 4(a){1to16}, %zmm24, %zmm0
     vfmadd231ps 4(a,row){1to16}, %zmm24, %zmm1
 
-Where a broadcast goes with each multiply-add, a Zen 4 reaches three quarters of its rate of them.
+With one broadcast for each multiply-add, a Zen 4 reaches three quarters of its rate of them.
 
-LLVM has a parser for assembly only for the machine that it runs on: elsewhere, and for kinds that are not here, the
-loop is LLVM's (`tile_bodies.py`).
+LLVM can parse assembly only for the machine that it runs on: elsewhere, and for kinds not listed here, LLVM compiles
+the loop (`tile_bodies.py`).
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ STEPS = 4
 """The steps of depth of an iteration."""
 
 GENERAL_REGISTERS = 14
-"""Those that are free for addresses: all but the stack's, and one for LLVM."""
+"""The number of registers free for addresses: all but the stack's, and one for LLVM."""
 
 
 @dataclass(frozen=True)
 class Instructions:
-    """What is done with a vector of panels and a row's factor."""
+    """The instructions for a vector of panels and a row's factor."""
 
     load: str
     broadcast: str
     multiply: str
     feature: str = ""
-    """What a target needs for it besides FMA."""
+    """The feature required besides FMA."""
     shift: str = ""
-    """What follows the load in the register, by 16 bits to the left."""
+    """The shift by 16 bits to the left after the load, if any."""
 
 
 KINDS = {
@@ -58,42 +58,42 @@ KINDS = {
     "f32f16": Instructions("vcvtph2ps", "vbroadcastss", "vfmadd231ps", "f16c"),
     "f32bf16": Instructions("vpmovzxwd", "vbroadcastss", "vfmadd231ps", "avx2", "vpslld"),
 }
-"""The kinds of micro-kernels that have such a loop."""
+"""The kinds of micro-kernels with such a loop."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How many sums there are, and how operands lie, in bytes."""
+    """The number of sums, and the layout of operands, in bytes."""
 
     rows: int
     panels: int
     parts: int
     """The vectors of a panel."""
     vector: Type
-    """Of sums."""
+    """The type of a vector of sums."""
     part_bytes: int
-    """Of a panel's vector in memory."""
+    """The bytes of a panel's vector in memory."""
     line_bytes: int
-    """Of a step of depth of a panel."""
+    """The bytes of a step of depth of a panel."""
     step_bytes: int
-    """Between the factors of a row, where they lie side by side; 0 where `a_depth` says it."""
+    """The bytes between the factors of a row, if they are contiguous; 0 if `a_depth` gives the distance."""
     ahead: int
-    """The steps before which a line of a panel is asked for."""
+    """The prefetch distance of panels, in steps."""
 
     @property
     def columns(self) -> int:
-        """The vectors of a row of panels."""
+        """The number of vectors of a row of panels."""
         return self.panels * self.parts
 
     @property
     def reads_factors(self) -> bool:
-        """Whether a multiply-add reads a row's factor, for all lanes: the factor is for one vector, and that is as wide
-        as AVX-512's."""
+        """True if a multiply-add reads a row's factor from memory, for all lanes: the factor is for one vector, of
+        AVX-512's width."""
         return self.columns == 1 and self.vector.lanes * self.vector.bits == 512
 
 
 def instructions_for(kind: str, shape: Shape, target: Target) -> Instructions | None:
-    """What the loop of a kind is made of; None where the target lacks it or registers are too few."""
+    """Returns the instructions of a kind's loop; None if the target lacks them or has too few registers."""
     found = KINDS.get(kind)
     if found is None or target.arch != "x86_64" or not target.has_fma or target.vector_bytes < 32:
         return None
@@ -109,7 +109,7 @@ def instructions_for(kind: str, shape: Shape, target: Target) -> Instructions | 
 
 
 def _odd(n: int) -> int:
-    """What is left of a positive number without its powers of two that an address multiplies by."""
+    """Returns a positive number divided by its powers of two, up to 8; addressing modes supply these."""
     for _ in range(3):
         n = n // 2 if n % 2 == 0 else n
     return n
@@ -117,7 +117,7 @@ def _odd(n: int) -> int:
 
 @dataclass
 class _Registers:
-    """The operands of an `asm`: registers that it writes, which begin with a value or with nothing, and others."""
+    """The operands of an `asm`: registers that it writes, with or without an initial value, and others."""
 
     f: Builder
     written: list[tuple[str, Type, Value | None]] = field(default_factory=list[tuple[str, Type, "Value | None"]])
@@ -129,13 +129,13 @@ class _Registers:
         return f"${len(self.written) - 1}"
 
     def multiple(self, of: Value, times: int) -> str:
-        """A register with a multiple of a value."""
+        """Returns a register with a multiple of a value."""
         value = of if times == 1 else self.f.binary("mul nsw", of, self.f.const(I64, times))
         self.read.append(value)
         return f"${len(self.written) + len(self.read) - 1}"
 
     def run(self, text: Sequence[str]) -> list[Value]:
-        """The call; what is in the registers that it writes afterwards."""
+        """Emits the call; returns the contents of the written registers."""
         f = self.f
         tied = [(str(n), value) for n, (_, _, value) in enumerate(self.written) if value is not None]
         constraints = [c for c, _, _ in self.written] + ["r"] * len(self.read) + [n for n, _ in tied]
@@ -151,7 +151,8 @@ class _Registers:
 def assembled_loop(
     f: Builder, of: Instructions, shape: Shape, args: dict[str, Value], count: Value, sums: Sequence[Value]
 ) -> list[Value]:
-    """The sums after `count` iterations of `STEPS` steps of depth, at least one, from the start of both operands."""
+    """Returns the sums after `count` iterations of `STEPS` steps of depth, at least one, from the start of both
+    operands."""
     spare = f.module.target.vector_registers - len(sums) - shape.columns
     registers = _Registers(f)
     totals = [registers.write("=&v", shape.vector, s) for s in sums]
@@ -188,7 +189,7 @@ def assembled_loop(
 
 
 def _places(registers: _Registers, base: str, stride: Value, count: int) -> list[str]:
-    """The addresses of what is 0, 1, .. strides from a base, by a register for each odd multiple."""
+    """Returns the addresses at 0, 1, .. strides from a base, with one register for each odd multiple."""
     made: dict[int, str] = {}
     found = [f"({base})"]
     for n in range(1, count):

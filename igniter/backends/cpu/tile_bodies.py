@@ -1,8 +1,8 @@
 """The bodies of micro-kernels: one number of rows and panels each, with the sums in registers.
 
 A body is a loop over the depth. One step loads a row of panels, prepares each of its vectors, and multiplies each row's
-factor with all of them; what these three are is what kinds differ in (`prepare`, `factor`, `multiply`, and `step` for
-those that do the same to every pair of vectors). A micro-kernel of one's own overrides them in a class of its own.
+factor with all of them; kinds differ in these three operations (`prepare`, `factor`, `multiply`, and `step` for kinds
+with the same operation for every pair of vectors). A micro-kernel of another package overrides them in its own class.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from igniter.dialects.loop.instructions import MicroKernel
 from igniter.dialects.loop.panels import turns_of
 
 UNROLL = 4
-"""Steps of depth an iteration where sums leave most registers free. LLVM moves the loads of all steps to the front, and
-spills what no register is left for: full tiles run at the rate of multiply-adds with one step, and at half of it with
-four. So it is about LLVM, and no figure of a machine."""
+"""The steps of depth an iteration if sums leave most registers free. LLVM moves the loads of all steps to the front,
+and spills the rest: full tiles run at the rate of multiply-adds with one step, and at half of it with four. So this is
+a property of LLVM, not of a machine."""
 
 AHEAD = 8
-"""Steps of depth before a line of a panel is multiplied, it is asked for: panels come from the second-level cache. With
-this 8 rows of AVX-512 take 7 to 10% less time, and 6 of AVX2 about 4%. It is no figure of a machine, since it need only
-be enough: a second-level cache answers in 12 to 20 cycles, a step takes two or more, and eight lines of three panels
-are a small part of any first-level cache."""
+"""The prefetch distance of a panel's lines in steps of depth: panels come from the second-level cache. It saves 7 to
+10% of the time for 8 rows of AVX-512, and about 4% for 6 of AVX2. It is not a figure of a machine, because any
+sufficient distance works: a second-level cache answers in 12 to 20 cycles, a step takes two or more, and eight lines of
+three panels are a small part of any first-level cache."""
 
 
 @dataclass(frozen=True)
 class TileKind:
-    """A micro-kernel as code has it: types of registers, and bytes."""
+    """A micro-kernel for code generation: types of registers, and bytes."""
 
     kernel: MicroKernel
 
@@ -65,13 +65,13 @@ class TileKind:
 
     @property
     def panel(self) -> Type | None:
-        """The type of an element of a panel, where steps of depth come one by one and it is not that of the sums."""
+        """The type of an element of a panel, for kinds without groups; None if it is the type of the sums."""
         right = self._type(1)
         return None if self.group > 1 or right == self.sums else right
 
     @property
     def group(self) -> int:
-        """The steps of depth that are stored side by side."""
+        """The number of contiguous steps of depth."""
         return self.kernel.group
 
     @property
@@ -100,16 +100,16 @@ class TileKind:
 
 @dataclass(frozen=True)
 class TileSize:
-    """The tile of a micro-kernel: up to so many rows, and so many panels."""
+    """The tile of a micro-kernel: its largest number of rows, and its number of panels."""
 
     rows: int
     panels: int
     rounds: bool = False
-    """Whether there is an outer sum."""
+    """True if there is an outer sum."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What it is called with."""
+        """The parameters of its calls."""
         return ROUND_PARAMETERS if self.rounds else PARAMETERS
 
 
@@ -136,8 +136,8 @@ def _dispatcher(module: Module, name: str, size: TileSize) -> str:
 
 
 class Body(Builder):
-    """One number of rows and panels: sums in registers, a loop over the depth, one over rounds of it if there are
-    `rounds`, and the sums to memory."""
+    """The code for one number of rows and panels: sums in registers, a loop over the depth, one over rounds of it with
+    `rounds`, and the stores of the sums."""
 
     def __init__(self, module: Module, kind: TileKind, rows: int, panels: int, rounds: bool = False):
         super().__init__(module)
@@ -152,7 +152,7 @@ class Body(Builder):
         self.turns = turns_of(rows * columns)
         roomy = module.target.vector_bytes == 64 and rows <= 4
         self.unroll = max(self.turns, UNROLL if roomy else 1)
-        # A body of somebody's own has steps of its own.
+        # The body of another package has steps of its own.
         self.assembly = None
         if type(self) is Body and self.turns == 1:
             self.assembly = instructions_for(kind.name, self._shape(near=False), module.target)
@@ -177,7 +177,7 @@ class Body(Builder):
         self.raw("ret void")
 
     def _rounds(self, start: list[Value]) -> list[Value]:
-        """The sums after all rounds, each of which begins so much further on in both operands."""
+        """Returns the sums after all rounds; each round begins a fixed distance further in both operands."""
         args = dict(self.args)
         before, none = self.block, self.const(I64, 0)
         moved = ("a", "b", "next")
@@ -203,7 +203,7 @@ class Body(Builder):
         return [self.phi(a.type, [(a, before), (b, end)]) for a, b in zip(start, sums, strict=True)]
 
     def _round(self, start: list[Value]) -> list[Value]:
-        """The sums after the whole depth."""
+        """Returns the sums after the whole depth."""
         args = self.args
         rows = self._steps(args["a"], args["a_row"], self.rows)
         panels = self._steps(args["b"], args["b_panel"], self.panels)
@@ -215,8 +215,8 @@ class Body(Builder):
         whole = self.binary("and", args["depth"], self.const(I64, -self.unroll))
         none = self.const(I64, 0)
         side_by_side = self.const(I64, self.kind.step_bytes)
-        # Where the factors of a row lie side by side, steps are displacements in the instructions: with as many rows as
-        # registers allow, there are none left for addresses.
+        # If the factors of a row are contiguous, steps are displacements in the instructions: with the largest number
+        # of rows, no registers are left for addresses.
         near, far, met = "near", "far", "met"
         self.branch(self.icmp("eq", args["a_depth"], side_by_side), near, far)
         found: list[tuple[list[Value], str]] = []
@@ -240,8 +240,8 @@ class Body(Builder):
     def _turns(
         self, rows: list[Value], panels: list[Value], step: Value, whole: Value
     ) -> list[tuple[list[Value], list[Value]]]:
-        """Where those that take turns begin: each has a part of a `whole` depth, so that panels are read in as many
-        places at once. A row that comes alone waits for memory and for nothing else."""
+        """Returns the starts of the turns: each turn has a part of a `whole` depth, so that several places of the
+        panels are read at once. A single row is limited by memory latency alone."""
         part = self.binary("sdiv", whole, self.const(I64, self.turns)) if self.turns > 1 else whole
         found = [(rows, panels)]
         for _ in range(1, self.turns):
@@ -253,7 +253,7 @@ class Body(Builder):
         return found
 
     def _shape(self, near: bool) -> Shape:
-        """What the loop in assembly is told; `near` where the factors of a row lie side by side."""
+        """Returns the shape of the loop in assembly; `near` if the factors of a row are contiguous."""
         line = self.kind.panel_bytes * self.kind.lanes
         step = self.kind.step_bytes if near else 0
         return Shape(self.rows, self.panels, self.parts, self.vector, line // self.parts, line, step, AHEAD)
@@ -261,7 +261,8 @@ class Body(Builder):
     def _assembled(
         self, label: str, instructions: Instructions, near: bool, whole: Value, start: list[Value]
     ) -> tuple[list[Value], list[Value]]:
-        """The loop in assembly over a `whole` number of its iterations; the offsets and the sums after it."""
+        """Emits the loop in assembly over a `whole` number of its iterations; returns the offsets and the sums after
+        it."""
         before, none = self.block, self.const(I64, 0)
         count = self.binary("lshr", whole, self.const(I64, STEPS.bit_length() - 1))
         body, done = f"{label}.wide.body", f"{label}.wide.done"
@@ -276,7 +277,7 @@ class Body(Builder):
         return met[:2], met[2:]
 
     def _steps(self, base: Value, step: Value, count: int) -> list[Value]:
-        """`base`, `base + step`, ... as addresses."""
+        """Returns `base`, `base + step`, ... as addresses."""
         found = [base]
         for k in range(1, count):
             offset = self.binary("mul nsw", step, self.const(I64, k)) if k > 1 else step
@@ -297,8 +298,8 @@ class Body(Builder):
         start: list[Value],
         turns: list[tuple[list[Value], list[Value]]],
     ) -> tuple[list[Value], list[Value]]:
-        """Steps `first` to `end`, `step` an iteration, by those whose rows and panels are given in turns; the offsets
-        of both operands in each and the sums after it."""
+        """Emits steps `first` to `end`, `step` an iteration, over the rows and panels of each turn; returns the offsets
+        of both operands in each turn and the sums after it."""
         before = self.block
         body, done = f"{label}.body", f"{label}.done"
         self.branch(self.icmp("slt", first, end), body, done)
@@ -329,7 +330,7 @@ class Body(Builder):
     def _step(
         self, sums: list[Value], a_at: Value, b_at: Value, rows: list[Value], panels: list[Value], k: int
     ) -> list[Value]:
-        """One step of depth: a row of panels in registers, then each row's factor on all of it."""
+        """Emits one step of depth: loads a row of panels, then multiplies each row's factor with all of it."""
         columns: list[Value] = []
         stored = self.vector.with_element(self.kind.panel.element) if self.kind.panel is not None else self.vector
         for panel in panels:
@@ -349,8 +350,8 @@ class Body(Builder):
         return result
 
     def _fetch(self, index: Value, k: int) -> None:
-        """Asks for the line of `next` that belongs to a step. A row that comes alone does not: memory has enough to do
-        with what is multiplied, which takes 0.9 of the time without."""
+        """Prefetches the line of `next` for a step. A single row does not: it is limited by memory bandwidth, and
+        without the prefetch takes 0.9 of the time."""
         size = self.kind.panel_bytes * self.kind.lanes
         at = self.binary("mul nsw", index, self.const(I64, size))
         prefetch(self, self._at(self._at(self.args["next"], at), self.const(I64, k * size)), SECOND)
@@ -358,7 +359,8 @@ class Body(Builder):
     # -- arithmetic of each kind --------------------------------------------------------------------------------------
 
     def prepare(self, column: Value) -> list[Value]:
-        """A vector of panels as the multiplication takes it: one, or several that are multiplied each by its own."""
+        """Returns a vector of panels in the form for the multiplication: one vector, or several that are multiplied
+        separately."""
         if self.kind.panel is not None:
             return [self._widened(column, 1)]
         if self.kind.name == "bf16" and not self._has_bf16():
@@ -371,7 +373,7 @@ class Body(Builder):
         return [column]
 
     def factor(self, at: Value) -> list[Value]:
-        """One row's factor in every lane."""
+        """Returns one row's factor in every lane."""
         if self.kind.group == 1:
             left = self.kind.left
             scalar = self.emit(left, f"load {left}, ptr {at.text}, align {self.kind.step_bytes}")
@@ -385,19 +387,19 @@ class Body(Builder):
         return self._words(bits, signed=self.kind.name == "i8i8")
 
     def _widened(self, narrow: Value, which: int) -> Value:
-        """A vector of elements of one of the operands as elements of the sums."""
+        """Converts a vector of elements of one of the operands to elements of the sums."""
         if self.vector.is_float and narrow.type.is_float:
             return extend(self, narrow, self.vector)
         unsigned = is_unsigned(self.kind.kernel.facts.elements[which])
         return self.cast("zext" if unsigned else "sext", narrow, self.vector)
 
     def step(self, a: Value, b: Value, total: Value) -> Value:
-        """One step of depth for a vector of sums, where steps come one by one: a row's factor in every lane, a vector
-        of a panel, and the sums so far."""
+        """Emits one step of depth for a vector of sums, for kinds without groups: a row's factor in every lane, a
+        vector of a panel, and the sums so far."""
         return self.muladd(a, b, total) if total.type.is_float else self.binary("add", total, self.binary("mul", a, b))
 
     def multiply(self, a: list[Value], b: list[Value], total: Value) -> Value:
-        """One step of depth, or a group, for a vector of sums: a factor and a vector as they have been prepared."""
+        """Emits one step of depth, or a group, for a vector of sums: a prepared factor and a prepared vector."""
         if self.kind.group == 1 or (self.kind.name == "bf16" and not self._has_bf16()):
             for x, y in zip(a, b, strict=True):
                 total = self.step(x, y, total)
@@ -405,7 +407,8 @@ class Body(Builder):
         lanes = self.vector.lanes
         if self.kind.name == "bf16":
             pairs = f"<{2 * lanes} x bfloat>"
-            # x86's reads its last operand from memory: what is used once, which is a factor that has one vector.
+            # The last operand of x86's instruction can be in memory: best for a value used once, here a factor of one
+            # vector.
             order = (b[0], a[0]) if self.panels * self.parts == 1 else (a[0], b[0])
             x, y = (self._raw_cast(v, pairs) for v in order)
             intrinsic = f"llvm.x86.avx512bf16.dpbf16ps.{lanes * 32}"
@@ -429,14 +432,14 @@ class Body(Builder):
         return Type("i32", self.vector.lanes)
 
     def _halves(self, bits: Value) -> list[Value]:
-        """Both bf16 of every lane as f32: the upper 16 bits of an f32 are one."""
+        """Returns both bf16 of every lane as f32: a bf16 is the upper 16 bits of an f32."""
         t = bits.type
         low = self.binary("shl", bits, self.splat(self.const(I32, 16), t.lanes))
         high = self.binary("and", bits, self.splat(self.const(I32, -65536), t.lanes))
         return [self.bitcast(low, self.vector), self.bitcast(high, self.vector)]
 
     def _words(self, bits: Value, signed: bool) -> list[Value]:
-        """The even and the odd bytes of every lane as two vectors of i16."""
+        """Returns the even and the odd bytes of every lane as two vectors of i16."""
         words = Type("i16", bits.type.lanes * 2)
         shift = self.splat(self.const(Type("i16"), 8), words.lanes)
         right = "ashr" if signed else "lshr"
@@ -444,7 +447,7 @@ class Body(Builder):
         return [self.binary(right, self.binary("shl", both, shift), shift), self.binary(right, both, shift)]
 
     def _multiply_words(self, a: Value, b: Value) -> Value:
-        """Products of i16, neighbours added: one i32 a lane."""
+        """Returns products of i16, with neighbours added: one i32 a lane."""
         lanes = self.vector.lanes
         if self.target.arch == "x86_64":
             intrinsic = {16: "avx512.pmaddw.d.512", 8: "avx2.pmadd.wd", 4: "sse2.pmadd.wd"}[lanes]
@@ -470,7 +473,7 @@ class Body(Builder):
         return self.call(intrinsic, t, [total, self.bitcast(a, bytes_), self.bitcast(b, bytes_)])
 
     def _dot_words(self, a: Value, b: Value, total: Value) -> Value:
-        """Products of i16, neighbours added, and to the sums."""
+        """Returns products of i16, with neighbours added, plus the sums."""
         lanes = self.vector.lanes
         words = Type("i16", 2 * lanes)
         x, y = self.bitcast(a, words), self.bitcast(b, words)
@@ -479,7 +482,7 @@ class Body(Builder):
         return self.binary("add", total, self._multiply_words(x, y))
 
     def _has_words(self) -> bool:
-        """Whether the products of two words are added to a sum in one instruction."""
+        """True if one instruction adds the products of two words to a sum."""
         return self.target.arch == "x86_64" and self.target.has_feature("avx512vnni") and self.target.vector_bytes == 64
 
     def _has_bf16(self) -> bool:
@@ -488,8 +491,8 @@ class Body(Builder):
         return self.target.has_feature("avx512bf16") and self.target.vector_bytes == 64
 
     def _has_bytes(self) -> bool:
-        """Whether the products of four bytes are added in one instruction; x86's takes unsigned by signed only, but for
-        those of `signed_bytes.py`."""
+        """True if one instruction adds the products of four bytes; x86's multiplies unsigned by signed ones only,
+        except through `signed_bytes.py`."""
         if self.kind.name == "i16":
             return False
         if self.target.arch == "x86_64":
@@ -504,12 +507,12 @@ class Body(Builder):
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def combine(self, a: Value, b: Value) -> Value:
-        """Two vectors of sums as one."""
+        """Combines two vectors of sums."""
         facts = self.kind.kernel.facts
         return arithmetic.combine(self, facts.combiner, a, b, is_unsigned(facts.elements[2]))
 
     def start_sums(self) -> list[Value]:
-        """What is folded from: one vector of sums for each of a row, a panel and a part of it."""
+        """Returns the initial sums: one vector for each row, panel and part of it."""
         facts = self.kind.kernel.facts
         if facts.combiner == "add":
             return [self.zero(self.vector)] * self.sums
@@ -518,7 +521,7 @@ class Body(Builder):
         return [self.splat(self.const(self.kind.sums, first.value.data), self.vector.lanes)] * self.sums
 
     def _meet(self, sums: list[Value]) -> list[Value]:
-        """What took turns, added up."""
+        """Adds up the sums of the turns."""
         total = sums[: self.sums]
         for turn in range(1, self.turns):
             other = sums[turn * self.sums : (turn + 1) * self.sums]

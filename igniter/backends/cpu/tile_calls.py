@@ -1,4 +1,4 @@
-"""What micro-kernels that call others are written with: their arguments, and calls with some of them changed."""
+"""The building blocks of micro-kernels with calls: their arguments, and calls with some of them changed."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from igniter.backends.cpu.llvm_types import I64, PTR, Type
 
 PARAMETERS = ("a", "a_row", "a_depth", "b", "b_panel", "b_depth", "c", "c_row", "rows", "depth", "add", "next")
 ROUND_PARAMETERS = (*PARAMETERS, "rounds", "a_round", "b_round")
-"""Of micro-kernels with an outer sum."""
+"""The parameters of micro-kernels with an outer sum."""
 
 NEAREST, SECOND = 3, 2
-"""The caches that LLVM's prefetch can name."""
+"""The levels of caches in LLVM's prefetch."""
 
 
 def parameter_type(name: str) -> Type:
-    """The type of a parameter of all micro-kernels."""
+    """Returns the type of a parameter of all micro-kernels."""
     return PTR if name in ("a", "b", "c", "next") else I64
 
 
 def signature(parameters: Sequence[str]) -> str:
-    """The parameters of a definition, or the arguments of a call with its own."""
+    """Returns the parameters of a definition, or the arguments of a call with its own."""
     return ", ".join(f"{parameter_type(p)} %{p}" for p in parameters)
 
 
@@ -29,35 +29,35 @@ SIGNATURE = signature(PARAMETERS)
 
 
 def argument(name: str) -> Value:
-    """What the function was given for a parameter."""
+    """Returns the function's argument for a parameter."""
     return Value(parameter_type(name), f"%{name}")
 
 
 def call(f: Builder, name: str, other: Mapping[str, Value] | None = None) -> None:
-    """A call with the function's own arguments, but for those in `other`."""
+    """Emits a call with the function's own arguments, except those in `other`."""
     given = other or {}
     f.raw(f"call void @{name}({', '.join(given.get(p, argument(p)).typed for p in PARAMETERS)})")
 
 
 def offset(f: Builder, base: Value, by: Value | int) -> Value:
-    """The address so many bytes on."""
+    """Returns the address `by` bytes after `base`."""
     bytes_ = f.const(I64, by) if isinstance(by, int) else by
     return base if bytes_.text == "0" else f.emit(PTR, f"getelementptr i8, ptr {base.text}, {bytes_.typed}", "p")
 
 
 def function(f: Builder, head: str) -> str:
-    """The text of a function whose body has been built."""
+    """Returns the text of a function from its body."""
     return "\n".join([head, "entry:", *flatten(f.lines), "}", ""])
 
 
 def prefetch(f: Builder, place: Value, level: int, writes: bool = False) -> None:
-    """Asks for the line at an address, for one of the caches above, to read or to write it."""
+    """Prefetches the line at an address into one of the caches above, for reading or writing."""
     f.module.declarations.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     f.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 {int(writes)}, i32 {level}, i32 1)")
 
 
 def stripes(module: Module, name: str, callee: str, height: int) -> str:
-    """`@name`, which calls `@callee` for all rows, so many at a time."""
+    """Returns `@name`, which calls `@callee` for all rows, `height` rows at a time."""
     f = Builder(module)
     rows, none = argument("rows"), f.const(I64, 0)
     f.branch(f.icmp("sgt", rows, none), "stripe", "done")

@@ -5,29 +5,27 @@
 
     c[r, p*L + l] (+)= sum over k < depth of a[r, k] * b[p, k, l]      for r < rows, p < 3, l < L
 
-A panel is `L` columns, 64 bytes of sums (16 of f32 or i32, 8 of f64), whatever the width of the target's vectors, so
-that packed operands do not depend on it. `a_row`, `a_depth`, `b_panel`, `b_depth` and `c_row` are steps in bytes; the
-lanes of a panel are contiguous. `rows` is at most the 8 of the name. Sums stay in registers over the whole depth: there
-is a loop for each number of rows, and the call branches to it. As many lines as there are steps of depth are fetched
-from `next` on into the second-level cache: panels that will be wanted soon. Operands that are narrower than the sums
-come in groups of as many steps of depth as fill four bytes (2 of bf16, 4 of i8): `b[p, k, l]` is then such a group, and
-so is `a[r, k]`.
+A panel is `L` columns, 64 bytes of sums (16 of f32 or i32, 8 of f64), for any width of the target's vectors, so that
+packed operands do not depend on it. `a_row`, `a_depth`, `b_panel`, `b_depth` and `c_row` are steps in bytes; the lanes
+of a panel are contiguous. `rows` is at most the 8 of the name. Sums stay in registers over the whole depth: there is a
+loop for each number of rows, and the call branches to it. Each step of depth prefetches a line from `next` on into the
+second-level cache: panels of later calls. Operands narrower than the sums come in groups of steps of depth of four
+bytes (2 of bf16, 4 of i8): `b[p, k, l]` is then such a group, and so is `a[r, k]`.
 
-A contraction with two sums, of which the inner one is the depth (the rows of a window, and what lies side by side in
-each), has rounds, which are three parameters more: their number, and how far on `a`, and `b` and `next`, are in each.
-The sums stay in registers over all of them:
+A contraction may have two sums, the inner one over the depth (the rows of a window, and the contiguous elements in
+each). It then has rounds, with three more parameters: their number, and the steps of `a`, and of `b` and `next`, for
+each. The sums stay in registers over all of them:
 
     c[r, p*L + l] (+)= sum over s < rounds, k < depth of a[s, r, k] * b[s, p, k, l]
 
-Bytes have tiles of more rows where there is AMX (`byte_tiles.py`), and sums of two rows by two columns where Arm has
-matrix instructions, as bf16 have (`matrix_products.py`).
-Panels of 16-bit floats beside an `a` of f32 are widened as they are read, and come one step a time; those of f16 go to
-AMX, too (`half_tiles.py`).
+With AMX, bytes have tiles of more rows (`byte_tiles.py`). With Arm's matrix instructions, bytes and bf16 have sums of
+two rows by two columns (`matrix_products.py`). Panels of 16-bit floats beside an `a` of f32 are widened at the load,
+and come one step a time; those of f16 also use AMX (`half_tiles.py`).
 
-Every kind and size is an LLVM module of its own (`emit_tile_kernel`), with nothing of one model in it: it is compiled
-once and kept in the cache. Kernels declare it by its name, from which `required` and `parse_name` find it again.
-The scheme is that of Goto and van de Geijn, *Anatomy of High-Performance Matrix Multiplication* (2008), less the
-blocking of depth: a panel of the depths that models have fits the second-level cache.
+Every kind and size is an LLVM module of its own (`emit_tile_kernel`), independent of the model: it is compiled once and
+kept in the cache. Kernels declare it by its name, from which `required` and `parse_name` find it again. The scheme is
+that of Goto and van de Geijn, *Anatomy of High-Performance Matrix Multiplication* (2008), less the blocking of depth: a
+panel of the depths of usual models fits the second-level cache.
 """
 
 from __future__ import annotations
@@ -52,13 +50,13 @@ KINDS = {name: TileKind(kernel) for name, kernel in BUILT_IN.items()}
 
 
 def kind_named(name: str) -> TileKind:
-    """The micro-kernel called `name`, one of another package too."""
+    """Returns the micro-kernel called `name`, also from another package."""
     return KINDS[name] if name in KINDS else TileKind(micro_kernel(name))
 
 
 def tile_name(kind: str, size: TileSize, target: Target) -> str:
-    """The symbol of a micro-kernel; a library for several CPUs has one for each. That of another package is told by
-    what it is, too, so that code that calls it is not taken for code that calls what it was before."""
+    """Returns the symbol of a micro-kernel; a library for several CPUs has one for each. The symbol of another
+    package's micro-kernel includes its identity, so that cached callers of an older version are not reused."""
     own = "" if kind in KINDS else f" {micro_kernel(kind).identity}"
     identity = hashlib.sha256(f"{target.cpu} {target.features}{own}".encode()).hexdigest()[:8]
     return f"igniter.tile.{kind}.{size.rows}x{size.panels}{'r' if size.rounds else ''}.{identity}"
@@ -68,7 +66,7 @@ _NAME = re.compile(r"igniter\.tile\.([\w.-]+?)\.(\d+)x(\d+)(r?)\.[0-9a-f]{8}")
 
 
 def parse_name(name: str) -> tuple[TileKind, TileSize] | None:
-    """What the symbol of a micro-kernel says, or `None` if it is none."""
+    """Parses the symbol of a micro-kernel; returns `None` for other symbols."""
     match = _NAME.fullmatch(name)
     if match is None or (match[1] not in KINDS and micro_kernel_reason(match[1]) is not None):
         return None
@@ -76,8 +74,8 @@ def parse_name(name: str) -> tuple[TileKind, TileSize] | None:
 
 
 def has_rounds(kind: TileKind, rows: int, target: Target) -> bool:
-    """Whether a target's micro-kernels of a kind, for that many rows, have an outer sum: those do whose bodies are
-    Igniter's and on vectors."""
+    """True if a target's micro-kernels of a kind, for this number of rows, have an outer sum: Igniter's own bodies on
+    vectors have one."""
     if isinstance(kind.kernel, CpuMicroKernel):
         return False
     return not _has_byte_tiles(kind, rows, target) and not _has_half_tiles(kind, rows, target)
@@ -92,12 +90,12 @@ def _has_half_tiles(kind: TileKind, rows: int, target: Target) -> bool:
 
 
 def required(ir: str) -> list[str]:
-    """The micro-kernels that an LLVM module declares."""
+    """Returns the micro-kernels declared by an LLVM module."""
     return sorted({m[0] for line in ir.splitlines() if line.startswith("declare") for m in _NAME.finditer(line)})
 
 
 def declaration(name: str) -> str:
-    """The declaration of a micro-kernel."""
+    """Returns the declaration of a micro-kernel."""
     parsed = parse_name(name)
     rounds = parsed is not None and parsed[1].rounds
     types = ", ".join(str(parameter_type(p)) for p in (ROUND_PARAMETERS if rounds else PARAMETERS))
@@ -105,7 +103,7 @@ def declaration(name: str) -> str:
 
 
 def with_tile_kernels(ir: str, target: Target) -> str:
-    """The module with the micro-kernels that it declares: for where there is no linker."""
+    """Returns the module with its declared micro-kernels included, for use without a linker."""
     names = required(ir)
     if not names:
         return ir
@@ -116,7 +114,7 @@ def with_tile_kernels(ir: str, target: Target) -> str:
 
 @lru_cache(maxsize=64)
 def emit_tile_kernel(name: str, target: Target) -> str:
-    """The LLVM module, as text, that defines the micro-kernel of that name."""
+    """Returns the text of the LLVM module that defines the micro-kernel of this name."""
     parsed = parse_name(name)
     if parsed is None:
         raise IgniterError(f"'{name}' is not the name of a micro-kernel; known: {', '.join(known_micro_kernels())}")

@@ -21,14 +21,14 @@ from igniter.dialects.sym.ranges import Ranges, simplify
 
 @dataclass(frozen=True)
 class Operand:
-    """Where an operand starts, and its step along each name, in bytes."""
+    """The start of an operand, and its step along each name, in bytes."""
 
     offset: Expr
     steps: dict[str, Expr]
 
 
 def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
-    """The call of the micro-kernel that does `op`."""
+    """Emits the call of the micro-kernel for `op`."""
     kernel = op.kernel
     if kernel is None:
         types = " and ".join(str(element_of(v.type)) for v in (op.a, op.b))
@@ -58,7 +58,7 @@ def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
         steps_of = {f"{letter}_{what}": name for what, name in names.items() if name is not None}
         arguments.update({key: f.expr(f.prepare(operand.steps[name])) for key, name in steps_of.items()})
     arguments |= {"rows": f.expr(f.prepare(op.extents[row])), "depth": f.expr(groups), "add": f.const(I64, op.adds)}
-    # Without a place to fetch from, what is there anyway is fetched again.
+    # Without a place to prefetch from, the present operand is fetched again.
     arguments["next"] = arguments["a"] if op.next_at is None else _place(f, op, op.next_at.data)
     if op.round is not None:
         arguments["rounds"] = f.expr(f.prepare(op.extents[op.round]))
@@ -102,7 +102,8 @@ def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
 
 
 def _calls(f: Function, op: TileProductOp, kind: TileKind, panels: Expr, arguments: Mapping[str, Value]) -> None:
-    """The micro-kernel for as many panels as there are: one of several where that is known at run time only."""
+    """Calls the micro-kernel for the number of panels; if this is known only at run time, branches to one of
+    several."""
 
     def call(count: int) -> None:
         rounds = op.round is not None and has_rounds(kind, op.tile[0], f.module.target)
@@ -131,8 +132,8 @@ def _calls(f: Function, op: TileProductOp, kind: TileKind, panels: Expr, argumen
 
 
 def _one_by_one(f: Function, name: str, adds: bool, arguments: Mapping[str, Value]) -> None:
-    """A call for every round, of a micro-kernel that has none: all but the first add to the tile. Without rounds it is
-    one of no depth, which leaves the sum of nothing."""
+    """Emits a call for every round, of a micro-kernel without rounds: all calls but the first add to the tile. Zero
+    rounds are one call of depth 0, which stores the empty sum."""
     none, one = f.const(I64, 0), f.const(I64, 1)
     depth = f.select(f.icmp("sgt", arguments["rounds"], none), arguments["depth"], none)
     count = f.call("llvm.smax.i64", I64, [arguments["rounds"], one])
@@ -152,7 +153,7 @@ def _one_by_one(f: Function, name: str, adds: bool, arguments: Mapping[str, Valu
 
 
 def _place(f: Function, op: TileProductOp, subscripts: tuple[Expr, ...]) -> Value:
-    """The address of an element of `b`."""
+    """Returns the address of an element of `b`."""
     offset = linearize([f.prepare(s) for s in subscripts], dims_of(op.b.type))
     size = element_bytes(element_of(op.b.type))
     return f.address(f.find_pointer(op.b), Type("i8"), f.prepare(offset * size))
@@ -161,7 +162,7 @@ def _place(f: Function, op: TileProductOp, subscripts: tuple[Expr, ...]) -> Valu
 def _operand(f: Function, op: TileProductOp, which: int, kind: TileKind, func: str) -> Operand:
     value, _, subscripts = op.accesses[which]
     row, panel, lane, depth = op.names[:4]
-    # A step of depth is a group of elements that are stored side by side.
+    # A step of depth is a group of contiguous elements.
     grouped = {depth: Expr.of(depth) * kind.group}
     ranges = Ranges(
         {

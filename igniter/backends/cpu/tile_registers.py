@@ -1,7 +1,7 @@
 """AMX: registers of 16 rows of 64 bytes, and the permission of the process to use them.
 
-Linux gives a process tiles when it asks (`ARCH_REQ_XCOMP_PERM`). The first call of a micro-kernel does, and
-`@igniter_tiles` remembers the answer: the only cell that kernels write, and whoever writes it writes the same.
+Linux gives a process tiles on request (`ARCH_REQ_XCOMP_PERM`). The first call of a micro-kernel requests them, and
+`@igniter_tiles` stores the answer: the only cell that kernels write, and all writers write the same value.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ no parser for inline assembly of other machines."""
 
 
 def add_request(module: Module) -> None:
-    """Defines the request and what remembers its answer."""
+    """Defines the request and the cell for its answer."""
     code = "".join(f"\\{b:02X}" for b in _REQUEST)
     module.globals[STATE] = f"@{STATE} = weak hidden global i32 {UNKNOWN}, align 4"
-    # `weak`, so that LLVM concludes nothing from the body.
+    # `weak` keeps LLVM from drawing conclusions from the body.
     head = "define weak hidden i64 @igniter_request_tiles() noinline optnone nounwind"
     module.functions.append(f'{head} prologue [{len(_REQUEST)} x i8] c"{code}" {{\n  ret i64 0\n}}\n')
 
 
 def branch_on_permission(f: Builder, granted: str, refused: str) -> None:
-    """Ends a block: to one of two others, by whether the process may use tiles."""
+    """Ends a block with a branch on the permission of the process to use tiles."""
     state = f.emit(I32, f"load atomic i32, ptr @{STATE} monotonic, align 4")
     cases = f"i32 {GRANTED}, label %{granted} i32 {REFUSED}, label %{refused}"
     f.raw(f"switch i32 {state.text}, label %ask [ {cases} ]")
@@ -46,7 +46,7 @@ def branch_on_permission(f: Builder, granted: str, refused: str) -> None:
 
 
 def configuration(f: Builder) -> Value:
-    """Memory for `configure`; it belongs into the entry block."""
+    """Returns memory for `configure`; it belongs into the entry block."""
     return f.emit(PTR, "alloca [64 x i8], align 64", "config")
 
 
@@ -65,8 +65,8 @@ def configure(f: Builder, place: Value, upper: Value, lower: Value) -> None:
 
 
 def halves_of(f: Builder, rows: Value) -> tuple[Value, Value, Value]:
-    """Up to two tiles of rows: the height of the upper one, that of the lower, which is set up as a whole one where it
-    has no rows, and whether that is so."""
+    """Splits the rows into up to two tiles: returns the height of the upper one, the height of the lower one (a full
+    height if it has no rows), and a bit for this case."""
     upper = f.call("llvm.smin.i64", I64, [rows, f.const(I64, HIGH)])
     lower = f.binary("sub", rows, upper)
     alone = f.icmp("eq", lower, f.const(I64, 0))

@@ -9,10 +9,11 @@ from igniter.backends.cpu.function import Function
 
 
 def transposed(f: Function, vectors: Sequence[Value], lanes: int, rows: int) -> list[Value]:
-    """The vectors of the transpose of a matrix of `rows` rows, whose elements `vectors` of `lanes` lanes hold in order.
+    """Returns the vectors of the transpose of a matrix of `rows` rows; `vectors` of `lanes` lanes hold its elements in
+    order.
 
-    A square of a power of 2 exchanges blocks across its diagonal. Where a side is another power of 2, elements are
-    interleaved, or taken apart, in as many steps as that has bits. Anything else gathers each result from all vectors.
+    A square of a power of 2 exchanges blocks across its diagonal. If a side is another power of 2, elements are
+    interleaved, or deinterleaved, in log2 of the side steps. Any other matrix gathers each result from all vectors.
     """
     count = len(vectors)
     columns = count * lanes // rows
@@ -29,7 +30,7 @@ def transposed(f: Function, vectors: Sequence[Value], lanes: int, rows: int) -> 
 
 
 def _square(f: Function, vectors: Sequence[Value]) -> list[Value]:
-    """Blocks of half the size are exchanged across the diagonal, then blocks of half that, down to elements."""
+    """Exchanges blocks of half the size across the diagonal, then blocks of half that, down to elements."""
     rows = list(vectors)
     n = len(rows)
     distance = n // 2
@@ -44,7 +45,7 @@ def _square(f: Function, vectors: Sequence[Value]) -> list[Value]:
 
 
 def _interleaved(f: Function, vectors: Sequence[Value], lanes: int) -> list[Value]:
-    """Each step interleaves the elements of the first half of the vectors with those of the second."""
+    """Interleaves, in each step, the elements of the first half of the vectors with those of the second."""
     now, half = list(vectors), len(vectors) // 2
     low = [k // 2 + lanes * (k % 2) for k in range(lanes)]
     high = [k + lanes // 2 for k in low]
@@ -55,7 +56,7 @@ def _interleaved(f: Function, vectors: Sequence[Value], lanes: int) -> list[Valu
 
 
 def _taken_apart(f: Function, vectors: Sequence[Value], lanes: int) -> list[Value]:
-    """Each step puts the elements at even places before those at odd ones."""
+    """Moves, in each step, the elements at even places before those at odd ones."""
     now = list(vectors)
     for _ in range(len(now).bit_length() - 1):
         pairs = list(zip(now[::2], now[1::2], strict=True))
@@ -64,7 +65,7 @@ def _taken_apart(f: Function, vectors: Sequence[Value], lanes: int) -> list[Valu
 
 
 def _gathered(f: Function, vectors: Sequence[Value], lanes: int, places: Sequence[int]) -> Value:
-    """The elements at `places` of all vectors: a shuffle for each vector after the first that has some of them."""
+    """Returns the elements at `places` of all vectors: one shuffle for each further vector with some of them."""
     used = sorted({place // lanes for place in places})
     result = vectors[used[0]]
     lane = [place % lanes if place // lanes == used[0] else 0 for place in places]
