@@ -1,4 +1,4 @@
-"""ONNX models in and out: the only place that imports `onnx`, which it does when a function here is first called."""
+"""Import and export of ONNX models: the only place that imports `onnx`, at the first call of a function here."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 def import_model(
     model: str | PathLike[str] | bytes | onnx.ModelProto, *, base_dir: str = "", external: set[str] | None = None
 ) -> ModuleOp:
-    """The module of an ONNX model: a path, the bytes of a file, or a `ModelProto`.
+    """Imports an ONNX model: a path, the bytes of a file, or a `ModelProto`.
 
-    The weights stay in the file, mapped. `base_dir` is the folder of the external data when there is no path;
-    `external` gets the paths of the files that external data was found in. `IgniterError` says what is wrong with a
-    model that cannot be read.
+    The weights stay in the file, mapped. `base_dir` is the folder of the external data for a model without a path; the
+    paths of the files with external data are added to `external`. `IgniterError` gives the reason why a model cannot be
+    read.
     """
     from igniter.errors import IgniterError
     from igniter.frontend.importer import import_proto
@@ -40,14 +40,14 @@ def import_model(
 
 
 def why_invalid(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | None:
-    """What is wrong with a model that could not be compiled, with the node's name; `None` where nothing is found."""
+    """Returns the error in a model that could not be compiled, with the node's name; `None` if no error is found."""
     from igniter.frontend import diagnosis
 
     return diagnosis.why_invalid(model)
 
 
 def export_model(module: ModuleOp) -> onnx.ModelProto:
-    """The `ModelProto` of a module, weights included; for a model over 2 GB, use `save_model`."""
+    """Exports a module as a `ModelProto`, weights included; for a model over 2 GB, use `save_model`."""
     from igniter.frontend.exporter import export_module
 
     return export_module(module)
@@ -64,15 +64,15 @@ def save_model(
     keep: Collection[str] = (),
     exact_integers: bool = False,
 ) -> None:
-    """Write the model to `path`, replacing it at once when all is written.
+    """Writes the model to `path`, replacing the file atomically at the end.
 
     Weights of `external_data_threshold` bytes and more go to `<path>.data` at offsets that are multiples of
-    `alignment`, so that a reader can map them. By default that is done only for a model near or over 2 GB. With
-    `hashed` the file is `<path without .onnx>.HASH.data`: other weights are in a file of another name. `oldest_ir`
-    lowers the IR version to the oldest one that the model runs with, so that older readers take it. Weights that are
-    in one of the files `keep` (paths) stay there and are referred to, where that file is in the folder of `path` or
-    below; all others are copied. `exact_integers` replaces the sums and powers of integers that ONNX Runtime computes
-    in f64, those of shapes excepted.
+    `alignment`, so that a reader can map them. By default this is done only for a model near or over 2 GB. With
+    `hashed` the file is `<path without .onnx>.HASH.data`, so that other weights have another file name. `oldest_ir`
+    lowers the IR version to the oldest one that suffices for the model, for older readers. Weights in one of the files
+    `keep` (paths) stay there and are referred to, if the file is in the folder of `path` or below; all others are
+    copied. `exact_integers` replaces the sums and powers of integers that ONNX Runtime computes in f64, except those of
+    shapes.
     """
     from igniter.frontend.saving import Style, save_module
 
@@ -80,7 +80,7 @@ def save_model(
 
 
 def fits_message(model: onnx.ModelProto) -> bool:
-    """Whether a message can be written at all: one of 2 GB cannot."""
+    """True if the model fits a protobuf message, which must be smaller than 2 GB."""
     from igniter.frontend.reading import MESSAGE_LIMIT, byte_size
 
     return byte_size(model) <= MESSAGE_LIMIT

@@ -1,4 +1,4 @@
-"""`AttributeProto` to IR attributes and back; graphs excepted, which are regions of the op."""
+"""`AttributeProto` to IR attributes and back; except graphs, which are regions of the op."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FIELDS = (
 
 
 def attribute_type(proto: onnx.AttributeProto) -> int:
-    """The attribute's kind; old models leave it out, and then the field that is set tells."""
+    """Returns the attribute's kind; old models omit it, and then the field with a value determines it."""
     if proto.type != Kind.UNDEFINED:
         return proto.type
     for kind, name in _FIELDS:
@@ -59,7 +59,7 @@ def attribute_type(proto: onnx.AttributeProto) -> int:
 def import_attribute(
     proto: onnx.AttributeProto, source: Source | None = None, symbols: Symbols | None = None
 ) -> Attribute:
-    """The IR attribute; for a graph or graphs, see the importer."""
+    """Returns the IR attribute; for a graph or graphs, see the importer."""
     source = source if source is not None else Source()
     symbols = symbols if symbols is not None else Symbols()
     kind = attribute_type(proto)
@@ -96,13 +96,13 @@ def import_attribute(
 
 
 def read_attribute(data: bytes) -> tuple[str, Attribute]:
-    """Name and value of a serialized `AttributeProto`."""
+    """Returns the name and the value of a serialized `AttributeProto`."""
     proto = onnx.AttributeProto.FromString(data)
     return proto.name, import_attribute(proto)
 
 
 def export_attribute(name: str, attr: Attribute, proto: onnx.AttributeProto, sink: TensorSink, names: DimNames) -> None:
-    """Fill `proto`."""
+    """Writes an attribute to `proto`."""
     kind = attribute_kind(attr)
     if kind is None:
         raise IgniterError(f"attribute {name!r} is {attr}, which no ONNX attribute can hold")

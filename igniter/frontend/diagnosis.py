@@ -1,7 +1,7 @@
-"""What is wrong with a model that could not be imported or compiled, in terms of its nodes.
+"""The errors in a model that could not be imported or compiled, in terms of its nodes.
 
-Nothing here runs for a model that compiles. ONNX's own checker looks at one node after another, so that what it says
-can be said of a node; then ONNX's strict inference looks at types and shapes.
+Nothing here runs for a model that compiles. ONNX's own checker checks the nodes one by one, so that its message is
+about one node; then ONNX's strict inference checks types and shapes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from igniter.frontend.reading import byte_size, read_model
 
 _INT32 = 1 << 31
 _MOST_BYTES = 1 << 30
-"""Inference serialises the model; one bigger than this, without its weights, is left alone."""
+"""The limit in bytes of a model without its weights, since inference serialises it; a larger one is not inferred."""
 _MOST_NODES = 1_000_000
-"""Inference goes through a function at each call; a model of more nodes, functions inlined, is left alone."""
+"""The limit in nodes of a model with functions inlined, since inference visits a function at each call."""
 
 
 def node_text(node: onnx.NodeProto, where: str = "the main graph") -> str:
-    """A node for messages: by its name, and where it has none by what it computes."""
+    """Describes a node for messages: by its name, or without one by its output."""
     op = f"{node.domain}.{node.op_type}" if node.domain else node.op_type or "without an op"
     if node.name:
         return f"node {node.name!r} ({op}) of {where}"
@@ -37,7 +37,7 @@ def node_text(node: onnx.NodeProto, where: str = "the main graph") -> str:
 
 
 def why_invalid(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | None:
-    """The first thing that makes a model invalid, with the node's name; `None` where nothing is found."""
+    """Returns the first error in an invalid model, with the node's name; `None` if no error is found."""
     proto, _ = read_model(model, "")
     return next(_problems(proto), None)
 
@@ -53,7 +53,7 @@ def _problems(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _bad_text(message: Any, where: str) -> Iterator[str]:
-    """Strings that are not UTF-8: protobuf's Python hands them out as bytes."""
+    """Yields strings that are not UTF-8; protobuf's Python returns them as bytes."""
     if isinstance(message, onnx.NodeProto) and isinstance(cast("Any", message.name), str):
         where = node_text(message)
     for field, value in message.ListFields():
@@ -82,7 +82,7 @@ def _bad_nodes(graph: onnx.GraphProto, context: Any, functions: set[tuple[str, s
         if (node.domain, node.op_type) not in functions:
             try:
                 onnx.checker.check_node(_alone(node), context)
-            except Exception as error:  # the checker has an error of its own, and raises others on odd values
+            except Exception as error:  # the checker has an error class of its own, and raises others on odd values
                 yield f"{node_text(node, where)} is not valid: {_sentence(error)}"
         for attribute in node.attribute:
             for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
@@ -90,8 +90,8 @@ def _bad_nodes(graph: onnx.GraphProto, context: Any, functions: set[tuple[str, s
 
 
 def _alone(node: onnx.NodeProto) -> onnx.NodeProto:
-    """The node without what is in its subgraphs, whose nodes are looked at by themselves, and without its tensors,
-    whose bytes are elsewhere."""
+    """Returns the node without the contents of its subgraphs, whose nodes are checked separately, and without its
+    tensors, whose bytes are elsewhere."""
     if not any(a.HasField("g") or a.HasField("t") or len(a.graphs) for a in node.attribute):
         return node
     copy = onnx.NodeProto()
@@ -121,7 +121,7 @@ def _bad_types(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _inlined_nodes(model: onnx.ModelProto) -> int:
-    """The nodes of a model with its functions inlined; 0 where a function calls itself, which inference says."""
+    """Returns the number of nodes with functions inlined; 0 if a function calls itself, which inference reports."""
     bodies = {(f.domain, f.name, f.overload): partial(_counted, f.node) for f in model.functions}
     called = _counted(model.graph.node)
     try:
@@ -132,7 +132,7 @@ def _inlined_nodes(model: onnx.ModelProto) -> int:
 
 
 def _counted(nodes: Iterable[onnx.NodeProto]) -> Counter[Key]:
-    """Nodes, those of their subgraphs included, by what they may call."""
+    """Counts nodes, including those of subgraphs, by the function that they may call."""
     found = Counter[Key]()
     for node in nodes:
         found[node.domain, node.op_type, node.overload] += 1
@@ -143,7 +143,7 @@ def _counted(nodes: Iterable[onnx.NodeProto]) -> Counter[Key]:
 
 
 def _sentence(error: Exception) -> str:
-    """The first line of what `onnx` says, without the name of its own error."""
+    """Returns the first line of an error of `onnx`, without its prefixes."""
     text = str(error).strip().partition("\n")[0] or type(error).__name__
     for noise in ("[ShapeInferenceError] Inference error(s): ", "[ShapeInferenceError] ", "[TypeInferenceError] "):
         text = text.replace(noise, "")
@@ -151,9 +151,10 @@ def _sentence(error: Exception) -> str:
 
 
 def checker_says(model: str | PathLike[str] | bytes) -> str | None:
-    """What ONNX's own checker has against a model; `None` where nothing. External data is not read.
+    """Returns the error that ONNX's own checker finds in a model; `None` for no error. External data is not read.
 
-    An output of unknown rank has no shape in the file, as ONNX says; the checker asks for one all the same.
+    An output of unknown rank has no shape in the file, as ONNX's specification requires; the checker demands one
+    anyway, and this error is ignored.
     """
     try:
         onnx.checker.check_model(model if isinstance(model, bytes) else str(model))

@@ -1,4 +1,4 @@
-"""Element types of a model's values, as ONNX's codes, by the schemas of its ops; dims are not looked at."""
+"""Element types of a model's values, as ONNX's codes, by the schemas of its ops; dims are ignored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Codes = dict[str, int]
 
 
 def add_codes(graph: onnx.GraphProto, codes: Codes) -> None:
-    """Adds what a graph declares: inputs, initializers, and the values that it lists."""
+    """Adds the types declared by a graph: of inputs, initializers, and listed values."""
     for value in (*graph.input, *graph.value_info, *graph.output):
         code = value.type.tensor_type.elem_type
         if code:
@@ -25,7 +25,7 @@ def add_codes(graph: onnx.GraphProto, codes: Codes) -> None:
 
 
 def add_results(node: onnx.NodeProto, opsets: Mapping[str, int], codes: Codes) -> None:
-    """Adds the types of a node's results that are not known yet, as far as the schema fixes them."""
+    """Adds the unknown types of a node's results, if the schema fixes them."""
     missing = [(i, name) for i, name in enumerate(node.output) if name and name not in codes]
     for index, name in missing:
         code = _code(node, index, opsets, codes)
@@ -61,7 +61,7 @@ def _code(node: onnx.NodeProto, index: int, opsets: Mapping[str, int], codes: Co
 
 
 def _code_of_graph(node: onnx.NodeProto, index: int, graph: onnx.GraphProto, codes: Codes) -> int:
-    """The type that the body declares. A loop's body has the condition before the results."""
+    """Returns the type declared by the body. A loop's body has the condition before the results."""
     at = index + 1 if node.op_type == "Loop" else index
     if at >= len(graph.output):
         return 0

@@ -1,6 +1,6 @@
-"""Runs nodes on constants, with ORT where it can, so that a folded value has the bits that ORT would have computed.
+"""Runs nodes on constants, with ORT if possible, so that a folded value has the bits of ORT's result.
 
-Integers are exact, where ORT's sums and powers of them are not.
+Integers are exact, although ORT's sums and powers of them are not.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Array = np.ndarray[Any, Any]
 
 
 class CannotEvaluate(Exception):
-    """Neither ORT nor the reference evaluator runs these nodes; the message says why."""
+    """Raised if neither ORT nor the reference evaluator runs these nodes; the message gives the reason."""
 
 
 def evaluate_nodes(
     ops: Sequence[OnnxOp], constants: Mapping[SSAValue, Weight], wanted: Sequence[SSAValue], opsets: Mapping[str, int]
 ) -> list[Array]:
-    """The values of `wanted`, computed by `ops`, which stand in order and read only each other and `constants`."""
+    """Computes the values of `wanted` by `ops`, which are in order and read only each other and `constants`."""
     model = _model(ops, constants, wanted, opsets)
     exact = with_exact_integers(model, unsigned=True)
     model = model if exact is None else exact.proto
@@ -67,7 +67,7 @@ def _model(
         mapping.update(zip(op.results, copy.results, strict=True))
     results = [mapping[v] for v in wanted]
     for value in results:
-        # ORT finds the dims itself; a symbol would be one that no input has.
+        # ORT infers the dims itself; a symbol could be unknown to the inputs.
         element = tensor_element(value.type)
         if isinstance(value, OpResult) and element is not None:
             value._type = unranked(element)
@@ -109,7 +109,7 @@ def _ops_of(model: onnx.ModelProto) -> str:
 
 
 def ort_errors() -> list[type[Exception]]:
-    """What ORT raises for a model or a run that fails; its classes have no base of their own."""
+    """Returns ORT's exceptions for a model or a run that fails; the classes have no common base."""
     import importlib
 
     state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
@@ -123,7 +123,7 @@ def _by_reference(model: onnx.ModelProto) -> list[Array]:
     try:
         found: Any = ReferenceEvaluator(model).run(None, {})
     except Exception as error:
-        # The evaluator has no error of its own: what a node raises comes out as it is.
+        # The evaluator has no error class of its own: exceptions of nodes come out unchanged.
         raise CannotEvaluate(f"reference evaluator: {type(error).__name__}: {error}") from error
     return _arrays(list(found), "reference evaluator")
 

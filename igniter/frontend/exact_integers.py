@@ -1,7 +1,6 @@
-"""A model whose sums, products and powers of integers are exact in ONNX Runtime, which makes them in f64.
+"""A model with exact sums, products and powers of integers in ONNX Runtime, which computes them in f64.
 
-It is what a compiled model is compared with, and what constants are folded with: integers are exact and wrap
-(docs/numerics.md).
+It is the reference of compiled models, and folds constants: integers are exact and wrap (docs/numerics.md).
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from igniter.frontend.exact_nodes import (
 
 SUMS = frozenset(("ReduceL1", "ReduceSum", "ReduceSumSquare"))
 INEXACT = SUMS | {"Einsum", "Pow", "ReduceMean", "ReduceProd"}
-"""Ops of ai.onnx that ONNX Runtime computes in f64 for integers."""
+"""The ops of ai.onnx that ONNX Runtime computes in f64 for integers."""
 EINSUM_OPERANDS = 2
-"""Of more operands, the products of digits are too large."""
+"""The limit of operands: with more, the products of digits are too large."""
 
 
 @dataclass(frozen=True)
 class ExactModel:
-    """`proto` with exact nodes in the place of `replaced`; `left` are those that have no exact form here."""
+    """`proto` with exact nodes in place of `replaced`; the nodes `left` have no exact form here."""
 
     proto: onnx.ModelProto
     replaced: tuple[str, ...]
@@ -45,17 +44,17 @@ class ExactModel:
 
 
 def exact_bytes(proto: onnx.ModelProto) -> bytes:
-    """The bytes of a model with exact integers."""
+    """Returns the bytes of a model with exact integers."""
     made = with_exact_integers(proto)
     return (proto if made is None else made.proto).SerializeToString()
 
 
 def with_exact_integers(proto: onnx.ModelProto, *, of_shapes: bool = True, unsigned: bool = False) -> ExactModel | None:
-    """A copy with exact integers; `None` where ONNX Runtime computes all of them exactly.
+    """Returns a copy with exact integers; `None` if ONNX Runtime computes all of them exactly.
 
     Without `of_shapes`, sums and products of a tensor's dims stay: f64 holds them. With `unsigned`, u32 and u64 are
-    replaced too where ONNX's reference evaluator has means that wrap, or sums of squares of another type; ONNX Runtime
-    has no kernel for them.
+    replaced too, for ops whose mean wraps in ONNX's reference evaluator, or whose sum of squares has another type
+    there; ONNX Runtime has no kernel for them.
     """
     within = any(_may_be_inexact(node) for function in proto.functions for node in _nodes(function.node))
     if not within and not any(_may_be_inexact(node) for node in _nodes(proto.graph.node)):
@@ -82,7 +81,7 @@ def _nodes(nodes: Any) -> Iterator[onnx.NodeProto]:
 
 
 class _Rewriting:
-    """Replaces nodes in a model, its subgraphs included."""
+    """A rewrite that replaces nodes in a model, including its subgraphs."""
 
     def __init__(self, proto: onnx.ModelProto, of_shapes: bool, unsigned: bool):
         self.of_shapes = of_shapes
@@ -95,7 +94,7 @@ class _Rewriting:
         self._count = 0
 
     def fresh(self, part: str) -> str:
-        """A name that no value has."""
+        """Returns an unused name."""
         while True:
             name = f"{PREFIX}.{part}.{self._count}"
             self._count += 1
@@ -103,7 +102,7 @@ class _Rewriting:
                 return name
 
     def graph(self, graph: onnx.GraphProto, outer: Mapping[str, int]) -> None:
-        """Replaces the nodes of a graph inside of one that has these types."""
+        """Replaces the nodes of a graph; `outer` are the types of the graph around it."""
         codes: Codes = dict(outer)
         add_codes(graph, codes)
         constants = {t.name: t for t in graph.initializer}
@@ -148,7 +147,7 @@ _MOVES = frozenset(("Cast", "Gather", "Identity", "Reshape", "Slice", "Squeeze",
 
 
 def _is_of_shapes(node: onnx.NodeProto, sizes: Collection[str]) -> bool:
-    """True if the results are dims of tensors; `sizes` are the values before it that are."""
+    """True if the results are dims of tensors; `sizes` are the earlier values with this property."""
     if node.op_type in ("Shape", "Size"):
         return True
     return (node.op_type in _MOVES and node.input[0] in sizes) or (
@@ -157,13 +156,13 @@ def _is_of_shapes(node: onnx.NodeProto, sizes: Collection[str]) -> bool:
 
 
 class _Unknown(Exception):
-    """A node of which too little is known."""
+    """Raised for a node whose properties are insufficiently known."""
 
 
 def _rule(
     node: onnx.NodeProto, code: int, codes: Mapping[str, int], constants: Mapping[str, onnx.TensorProto]
 ) -> Callable[[Builder], None] | None:
-    """The function that appends the exact nodes; `None` where ONNX Runtime is exact."""
+    """Returns the function that appends the exact nodes; `None` if ONNX Runtime is exact."""
     if node.op_type in SUMS:
         return lambda b: add_sum(b, node, code)
     if node.op_type == "ReduceMean":

@@ -1,9 +1,9 @@
-"""ONNX nodes that compute sums, products and powers of integers exactly in ONNX Runtime.
+"""ONNX nodes for exact sums, products and powers of integers in ONNX Runtime.
 
 ONNX Runtime reduces i32 and i64 in f64: it rounds above 2**53 and saturates. Its Add, Mul, Div and Cast of integers are
 exact and wrap. So an element is cut into digits of 16 bits, `x = d0 + 2**16 d1 + ...`, each with the sign of `x`; ORT
-adds the digits of fewer than 2**37 elements exactly in f64; and the sums are put together with products that wrap.
-Products and powers are loops that multiply.
+adds the digits of fewer than 2**37 elements exactly in f64; and wrapping products join the sums. Products and powers
+are loops of multiplications.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ U32, U64 = onnx.TensorProto.UINT32, onnx.TensorProto.UINT64
 DIGIT = 1 << 16
 HALF = 1 << 32
 PREFIX = "igniter.exact"
-"""Names of nodes made here begin with it, so that they are not replaced once more."""
+"""The prefix of the names of nodes made here; nodes with it are not replaced again."""
 
 
 class Builder:
-    """Appends nodes to a list; each method returns the name of the result."""
+    """A list of nodes under construction; each method returns the name of the result."""
 
     def __init__(self, fresh: Callable[[str], str], opset: int):
         self.nodes: list[onnx.NodeProto] = []
@@ -31,13 +31,13 @@ class Builder:
         self.opset = opset
 
     def op(self, kind: str, inputs: Sequence[str], result: str | None = None, **attributes: Any) -> str:
-        """A node of the default domain."""
+        """Appends a node of the default domain."""
         made = self.fresh(kind.lower()) if result is None else result
         self.nodes.append(onnx.helper.make_node(kind, list(inputs), [made], f"{PREFIX}.{made}", **attributes))
         return made
 
     def const(self, values: int | Sequence[int], code: int = I64) -> str:
-        """A constant: a scalar, or a list."""
+        """Appends a constant: a scalar, or a list."""
         one = isinstance(values, int)
         tensor = onnx.helper.make_tensor("", code, [] if one else [len(values)], [values] if one else list(values))
         return self.op("Constant", [], value=tensor)
@@ -49,19 +49,19 @@ class Builder:
         return self.op("Mul", [x, self.const(number, code)])
 
     def divided(self, x: str, number: int, code: int = I64) -> tuple[str, str]:
-        """The quotient, rounded towards zero, and the remainder, which has the sign of `x`."""
+        """Returns the quotient, rounded towards zero, and the remainder, which has the sign of `x`."""
         quotient = self.op("Div", [x, self.const(number, code)])
         return quotient, self.op("Sub", [x, self.times(quotient, number, code)])
 
     def floored(self, x: str, divisor: str) -> tuple[str, str]:
-        """The quotient rounded down, and the remainder in 0 .. divisor - 1."""
+        """Returns the quotient rounded down, and the remainder in 0 .. divisor - 1."""
         quotient = self.op("Div", [x, divisor])
         rest = self.op("Sub", [x, self.op("Mul", [quotient, divisor])])
         below = self.cast(self.op("Less", [rest, self.const(0)]), I64)
         return self.op("Sub", [quotient, below]), self.op("Add", [rest, self.op("Mul", [below, divisor])])
 
     def digits(self, x: str, code: int) -> list[str]:
-        """The digits of an integer as i64, least first; the last one takes what is left."""
+        """Returns the digits of an integer as i64, least first; the last one holds the rest."""
         wide = code in (I64, U64)
         if not wide:
             x, code = self.cast(x, I64), I64
@@ -73,7 +73,7 @@ class Builder:
         return found if code == I64 else [self.cast(d, I64) for d in found]
 
     def joined(self, terms: Sequence[tuple[int, str]]) -> str:
-        """The sum of terms, each times 2**16 to a power, which wraps."""
+        """Returns the wrapping sum of terms, each times a power of 2**16."""
         whole = [x if power == 0 else self.times(x, DIGIT**power) for power, x in terms]
         total = whole[0]
         for x in whole[1:]:
@@ -82,7 +82,7 @@ class Builder:
 
 
 def copied(node: onnx.NodeProto, kind: str, data: Sequence[str], result: str) -> onnx.NodeProto:
-    """`node` as an op of another kind with the same axes, of other data."""
+    """Returns `node` as an op of another kind with the same axes, on other data."""
     made = onnx.NodeProto()
     made.CopyFrom(node)
     made.op_type, made.name = kind, f"{PREFIX}.{result}"
@@ -99,7 +99,7 @@ def _sum(b: Builder, node: onnx.NodeProto, x: str) -> str:
 
 
 def _finish(b: Builder, x: str, code: int, result: str) -> None:
-    """`x`, an i64, is the result: its low bits, in the type of the result."""
+    """Converts `x`, an i64, to the result: its low bits, in the result's type."""
     if code == I64:
         b.op("Identity", [x], result)
     else:
@@ -107,7 +107,7 @@ def _finish(b: Builder, x: str, code: int, result: str) -> None:
 
 
 def add_sum(b: Builder, node: onnx.NodeProto, code: int) -> None:
-    """ReduceSum, ReduceL1, ReduceSumSquare."""
+    """Appends ReduceSum, ReduceL1 or ReduceSumSquare."""
     x = node.input[0]
     if node.op_type == "ReduceL1":
         x = b.op("Abs", [x])
@@ -118,7 +118,7 @@ def add_sum(b: Builder, node: onnx.NodeProto, code: int) -> None:
 
 
 def add_mean(b: Builder, node: onnx.NodeProto, code: int) -> None:
-    """ReduceMean: the exact sum over the count, rounded towards zero; 0 of no elements."""
+    """Appends ReduceMean: the exact sum over the count, rounded towards zero; 0 for no elements."""
     digits = b.digits(node.input[0], code)
     count = _sum(b, node, b.op("Add", [b.times(digits[0], 0), b.const(1)]))
     count = b.op("Add", [count, b.cast(b.op("Equal", [count, b.const(0)]), I64)])
@@ -140,7 +140,7 @@ def add_mean(b: Builder, node: onnx.NodeProto, code: int) -> None:
 
 
 def add_product(b: Builder, node: onnx.NodeProto, code: int, axes: Sequence[int] | None, keepdims: bool) -> None:
-    """ReduceProd over known axes, or over all (`None`): a loop for each, which multiplies."""
+    """Appends ReduceProd over known axes, or over all (`None`), as a loop of multiplications for each."""
     x, result = node.input[0], node.output[0]
     if axes is None:
         dims = b.op("Shape", [_sum(b, node, x)])
@@ -156,7 +156,7 @@ def add_product(b: Builder, node: onnx.NodeProto, code: int, axes: Sequence[int]
 
 
 def _multiplied(b: Builder, x: str, axis: int, code: int) -> str:
-    """The products along an axis, which stays."""
+    """Returns the products along an axis, kept with size 1."""
     given, kept = _axes(b, [axis])
     dims = b.op("Shape", [b.op("ReduceSum", [x, *given], keepdims=1, **kept)])
     one = b.op("ConstantOfShape", [dims], value=onnx.helper.make_tensor("", code, [1], [1]))
@@ -170,7 +170,7 @@ def _multiplied(b: Builder, x: str, axis: int, code: int) -> str:
 
 
 def _axes(b: Builder, axes: Sequence[int]) -> tuple[list[str], dict[str, Any]]:
-    """Axes as an input, or as an attribute in old opsets."""
+    """Returns axes as an input, or as an attribute in old opsets."""
     return ([b.const(axes)], {}) if b.opset >= 13 else ([], {"axes": list(axes)})
 
 
@@ -181,7 +181,8 @@ def _loop(
     step: Callable[[Builder, str, Sequence[str]], Sequence[str]],
     code: int,
 ) -> list[str]:
-    """A Loop that computes the next states from the index and the last ones. A Scan of no elements would crash."""
+    """Appends a Loop that computes the next states from the index and the last ones. A Scan over no elements would
+    crash."""
 
     def info(name: str, element: int, dims: Sequence[int] | None = None) -> onnx.ValueInfoProto:
         return onnx.ValueInfoProto(name=name, type=onnx.helper.make_tensor_type_proto(element, dims))
@@ -199,9 +200,9 @@ def _loop(
 
 
 def add_power(b: Builder, node: onnx.NodeProto, code: int, exponent: int) -> None:
-    """Pow of integers by squaring, one bit of the exponent a step; `exponent` is the exponent's type.
+    """Appends Pow of integers by squaring, one bit of the exponent a step; `exponent` is the exponent's type.
 
-    With a negative exponent the quotient 1 / x**n, rounded towards zero, and 0 for x = 0.
+    A negative exponent gives the quotient 1 / x**n, rounded towards zero, and 0 for x = 0.
     """
     base = node.input[0] if code == I64 else b.cast(node.input[0], I64)
     power = node.input[1] if exponent == I64 else b.cast(node.input[1], I64)
@@ -225,7 +226,7 @@ def add_power(b: Builder, node: onnx.NodeProto, code: int, exponent: int) -> Non
 
 
 def add_einsum(b: Builder, node: onnx.NodeProto, code: int) -> None:
-    """Einsum of up to two operands: of every pair of digits whose product counts."""
+    """Appends Einsum of up to two operands: of every pair of digits with a contribution."""
     parts: list[list[str]] = []
     for given in node.input:
         parts.append(b.digits(given, code))

@@ -45,7 +45,7 @@ from igniter.frontend.value_types import (
 
 
 def export_module(module: ModuleOp, sink: TensorSink | None = None) -> onnx.ModelProto:
-    """The `ModelProto` of a module; `sink` takes the bytes of the weights (by default into the message)."""
+    """Exports a module as a `ModelProto`; `sink` takes the bytes of the weights (by default into the message)."""
     return _ModelExporter(module, sink if sink is not None else InlineSink()).run()
 
 
@@ -55,7 +55,7 @@ class _ModelExporter:
         self.sink = sink
         self.header = entries_of(module.attributes.get("onnx.model"))
         self.dims = DimNames.of(self.header)
-        # A made-up name must not be one that some value, anywhere, was given by the model.
+        # A generated name must differ from all names in the model.
         self.reserved: set[str] = set()
         for op in module.walk():
             for key in ("output_names", "input_names"):
@@ -103,7 +103,7 @@ class _ModelExporter:
     def graph(
         self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, outer: ValueNames | None
     ) -> None:
-        """Fill `proto` from a graph's block and from what is said of the graph."""
+        """Writes a graph to `proto`, from its block and its attributes."""
         names = ValueNames(outer)
         proto.name = text_of(info.get("graph_name"), "main")
         if "doc_string" in info:
@@ -126,7 +126,7 @@ class _ModelExporter:
         for index, argument in enumerate(block.args):
             name = given[index] if index < len(given) else ""
             if not name or names.is_taken(name):
-                # Inlining can put a graph inside another that has a value of that name.
+                # Inlining can put a graph inside another one with a value of the same name.
                 name = self._fresh(argument, names)
             names.give(argument, name)
             self._value(proto.input.add(), name, types[index], infos[index] if index < len(infos) else None)
@@ -137,8 +137,8 @@ class _ModelExporter:
     def _outputs(
         self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, names: ValueNames
     ) -> list[tuple[SSAValue, str]]:
-        """Name the values that the graph returns after its outputs; those that cannot take the name are returned with
-        it, to be copied."""
+        """Gives the values that the graph returns the names of its outputs; returns the values that cannot take their
+        name, with it, to be copied."""
         last = block.last_op
         if not isinstance(last, ReturnOp):
             raise IgniterError("a graph does not end in onnx.return")
@@ -165,7 +165,7 @@ class _ModelExporter:
         return copies
 
     def _nodes(self, block: Block, proto: Any, names: ValueNames) -> None:
-        """Write the ops of `block`; `proto` is a graph or a function."""
+        """Writes the ops of `block`; `proto` is a graph or a function."""
         outputs = {v.name for v in proto.output} if isinstance(proto, onnx.GraphProto) else set[str]()
         for op in block.ops:
             if isinstance(op, (ReturnOp, NoValueOp)):
@@ -244,7 +244,7 @@ class _ModelExporter:
             raise IgniterError(f"{op.qualified_name} {op.node_name!r}: {error.message}") from error
 
     def _counted(self, op: OnnxOp, proto: Any, names: ValueNames) -> None:
-        """Writes the Shape behind the node of ONNX, whose result gets a name of its own."""
+        """Writes a Shape after the node of ONNX; the node's result gets a name of its own."""
         name = names.by_value[op.results[0]]
         whole = self._fresh(op.results[0], names)
         names.taken.add(whole)
@@ -325,7 +325,7 @@ class _ModelExporter:
         return name
 
     def _preferred(self, value: SSAValue, names: ValueNames, index: int | None = None) -> str:
-        """The name that the model gave the value, where it is still free; else a new one."""
+        """Returns the value's name in the model if it is free, otherwise a new one."""
         owner = value.owner
         if isinstance(owner, Operation):
             position = index if index is not None else cast(OpResult, value).index
@@ -349,7 +349,7 @@ class _ModelExporter:
 
 
 def _list_initializers_as_inputs(graph: onnx.GraphProto) -> None:
-    """Before IR version 4 an initializer must be an input too."""
+    """Adds the initializers to the inputs, as required before IR version 4."""
     known = {v.name for v in graph.input}
     for tensor in graph.initializer:
         if tensor.name not in known:

@@ -1,5 +1,5 @@
-"""What a model carries besides its meaning: metadata, doc strings, names of tensors inside attributes, and messages
-that the IR does not look into. Each function here has its inverse beside it."""
+"""The content of a model without semantics: metadata, doc strings, names of tensors inside attributes, and messages
+opaque to the IR. Each function here has its inverse beside it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from igniter.frontend.late_texts import LateTexts
 
 
 def dictionaries(attr: Attribute | None) -> Sequence[DictionaryAttr]:
-    """The entries of what `info_list` made."""
+    """Returns the entries of a result of `info_list`."""
     return cast("ArrayAttr[DictionaryAttr]", attr).data if isinstance(attr, ArrayAttr) else ()
 
 
@@ -36,7 +36,7 @@ def dictionaries(attr: Attribute | None) -> Sequence[DictionaryAttr]:
 
 
 def metadata_attr(properties: Sequence[onnx.StringStringEntryProto], late: bool = False) -> Attribute | None:
-    """Metadata, or `None` when there is none; read when it is asked for, if it is `late`."""
+    """Returns metadata, or `None` if it is empty; with `late`, it is read at its first use."""
     if not len(properties):
         return None
     if late:
@@ -47,25 +47,25 @@ def metadata_attr(properties: Sequence[onnx.StringStringEntryProto], late: bool 
 
 
 def fill_metadata(attr: Attribute | None, protos: Any) -> None:
-    """Add the entries of `metadata_attr`."""
+    """Adds the entries of `metadata_attr`."""
     for key, value in pairs_of(attr):
         protos.add(key=key, value=value)
 
 
 def messages_attr(message: str, protos: Iterable[Any]) -> Attribute | None:
-    """Messages carried as they are, or `None` when there are none."""
+    """Returns opaque messages, or `None` if `protos` is empty."""
     found = [ProtoAttr.of(message, p.SerializeToString(deterministic=True)) for p in protos]
     return ArrayAttr(found) if found else None
 
 
 def fill_messages(attr: Attribute | None, protos: Any) -> None:
-    """Add the messages of `messages_attr`."""
+    """Adds the messages of `messages_attr`."""
     for item in cast("ArrayAttr[Attribute]", attr).data if isinstance(attr, ArrayAttr) else ():
         protos.add().ParseFromString(cast(ProtoAttr, item).bytes)
 
 
 def annotations_attr(graph: onnx.GraphProto) -> Attribute | None:
-    """The quantization annotations: `[[tensor, [[parameter, tensor], ...]], ...]`."""
+    """Returns the quantization annotations: `[[tensor, [[parameter, tensor], ...]], ...]`."""
     if not len(graph.quantization_annotation):
         return None
     return ArrayAttr(
@@ -80,7 +80,7 @@ def annotations_attr(graph: onnx.GraphProto) -> Attribute | None:
 
 
 def fill_annotations(attr: Attribute | None, graph: onnx.GraphProto) -> None:
-    """Add the annotations of `annotations_attr`."""
+    """Adds the annotations of `annotations_attr`."""
     for entry in cast("ArrayAttr[Any]", attr).data if isinstance(attr, ArrayAttr) else ():
         name, parameters = cast("ArrayAttr[Attribute]", entry).data
         annotation = graph.quantization_annotation.add(tensor_name=text_of(name))
@@ -93,7 +93,7 @@ def fill_annotations(attr: Attribute | None, graph: onnx.GraphProto) -> None:
 
 
 def tensor_extra(tensor: onnx.TensorProto, with_name: bool = True) -> DictionaryAttr | None:
-    """A tensor's name, doc string and metadata; `None` when it has none of them."""
+    """Returns a tensor's name, doc string and metadata; `None` if it has none of them."""
     if not (with_name or tensor.doc_string or len(tensor.metadata_props)):
         return None
     return _some(
@@ -106,7 +106,7 @@ def tensor_extra(tensor: onnx.TensorProto, with_name: bool = True) -> Dictionary
 
 
 def fill_tensor_extra(info: Attribute | None, tensor: onnx.TensorProto) -> None:
-    """Put `tensor_extra` back."""
+    """Restores the result of `tensor_extra`."""
     entries = entries_of(info)
     if "name" in entries:
         tensor.name = text_of(entries["name"])
@@ -116,18 +116,18 @@ def fill_tensor_extra(info: Attribute | None, tensor: onnx.TensorProto) -> None:
 
 
 def sparse_extra(sparse: onnx.SparseTensorProto, with_name: bool = True) -> DictionaryAttr | None:
-    """`tensor_extra` of the values and the indices."""
+    """Returns `tensor_extra` of the values and the indices."""
     return _some({"values": tensor_extra(sparse.values, with_name), "indices": tensor_extra(sparse.indices)})
 
 
 def fill_sparse_extra(info: Attribute | None, sparse: onnx.SparseTensorProto) -> None:
-    """Put `sparse_extra` back."""
+    """Restores the result of `sparse_extra`."""
     fill_tensor_extra(entries_of(info).get("values"), sparse.values)
     fill_tensor_extra(entries_of(info).get("indices"), sparse.indices)
 
 
 def attribute_extra(proto: onnx.AttributeProto, kind: int) -> DictionaryAttr | None:
-    """An attribute's doc string and what its tensors carry; `None` when that is nothing."""
+    """Returns an attribute's doc string and the extras of its tensors; `None` if both are empty."""
     tensors: list[DictionaryAttr | None] = []
     if kind == Kind.TENSOR:
         tensors = [tensor_extra(proto.t)]
@@ -142,7 +142,7 @@ def attribute_extra(proto: onnx.AttributeProto, kind: int) -> DictionaryAttr | N
 
 
 def fill_attribute_extra(info: Attribute | None, proto: onnx.AttributeProto) -> None:
-    """Put `attribute_extra` back."""
+    """Restores the result of `attribute_extra`."""
     entries = entries_of(info)
     if "doc_string" in entries:
         proto.doc_string = text_of(entries["doc_string"])

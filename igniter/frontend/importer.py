@@ -59,15 +59,15 @@ _INT32 = 1 << 31
 
 
 def import_proto(model: onnx.ModelProto, source: Source) -> ModuleOp:
-    """The module of a model whose external data is found by `source`."""
+    """Imports a model as a module; `source` finds its external data."""
     return _ModelImporter(model, source).run()
 
 
 def node_of_proto(
     node: onnx.NodeProto, operands: list[SSAValue], opsets: dict[str, int], functions: Iterable[tuple[str, str]] = ()
 ) -> OnnxOp:
-    """One node that reads `operands`, in a model that imports `opsets` and has local `functions` of these domains and
-    names. Its attributes hold no graphs, and its result types are what its schema says."""
+    """Imports one node that reads `operands`, in a model that imports `opsets` and has local `functions` of these
+    domains and names. Its attributes contain no graphs, and its result types come from its schema."""
     model = onnx.ModelProto()
     for domain, name in functions:
         model.functions.add(domain=domain, name=name)
@@ -78,7 +78,7 @@ def node_of_proto(
 
 @dataclass
 class _Scope:
-    """The values that are visible by name, those of the graphs around included."""
+    """The visible values by name, including those of the graphs around."""
 
     parent: _Scope | None = None
     values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
@@ -95,14 +95,14 @@ class _Scope:
 
 @dataclass
 class _Declared:
-    """What the model says of values by name: their types, and what else their ValueInfo holds."""
+    """The model's declarations of values by name: their types, and the rest of their ValueInfo."""
 
     types: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
     infos: dict[str, DictionaryAttr] = field(default_factory=dict[str, DictionaryAttr])
 
 
 def _require_known(model: onnx.ModelProto) -> None:
-    """`IgniterError` for a version of the format, or of ONNX's ops, that is newer than the installed `onnx`."""
+    """Raises `IgniterError` for a version of the format, or of ONNX's ops, newer than the installed `onnx`."""
     from igniter.frontend.schemas import latest_opset, schema_domains
 
     newest = onnx.IR_VERSION
@@ -187,12 +187,13 @@ class _ModelImporter:
         )
 
     def _defaults(self, proto: onnx.FunctionProto) -> Attribute | None:
-        """A function's attributes with defaults; as messages, since a graph among them has no place in the IR."""
+        """Returns a function's attributes with defaults; as messages, since the IR has no place for a graph among
+        them."""
         return messages_attr("AttributeProto", proto.attribute_proto)
 
 
 class _GraphImporter:
-    """Imports the nodes of one graph or function, and of the graphs inside its nodes."""
+    """The import of the nodes of one graph or function, and of the graphs inside its nodes."""
 
     def __init__(self, model: _ModelImporter, opsets: dict[str, int], in_function: bool = False):
         self.model = model
@@ -214,14 +215,14 @@ class _GraphImporter:
         return GraphOp.make("main", region, info)
 
     def graph(self, graph: onnx.GraphProto, outer: _Scope | None, where: str) -> tuple[Region, dict[str, Attribute]]:
-        """The region of a graph, ended by its return, and what is to be said of it."""
+        """Returns the region of a graph, ended by its return, and the graph's attributes."""
         initialized = {t.name for t in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
-        # What is said of an initializer is known from it.
+        # An initializer's type is known from itself.
         declared = self.declare(graph.value_info, initialized)
         inputs = self.declare(graph.input)
         outputs = self.declare(graph.output)
         declared.types.update({k: v for k, v in outputs.types.items() if v != UNKNOWN})
-        # Before IR version 4 every initializer had to be listed as an input too, and none could be overridden.
+        # Before IR version 4 every initializer had to be an input too, and could not be overridden.
         constant = initialized if self.model.model.ir_version < 4 else set[str]()
         arguments = [v for v in graph.input if v.name not in constant]
         block = Block(arg_types=[inputs.types[v.name] for v in arguments])
@@ -274,7 +275,7 @@ class _GraphImporter:
     def _initializers(
         self, graph: onnx.GraphProto, block: Block, scope: _Scope, arguments: set[str], where: str
     ) -> dict[str, Attribute]:
-        """Add the constants to `block`; those that the caller may override are returned instead, by name."""
+        """Adds the constants to `block`; those that the caller may override are returned instead, by name."""
         defaults: dict[str, Attribute] = {}
         for tensor in graph.initializer:
             weight, name = import_tensor(tensor, self.source), tensor.name
@@ -340,7 +341,7 @@ class _GraphImporter:
                     building.set_hint(result, hint)
 
     def _omitted(self, block: Block) -> SSAValue:
-        """What stands in a block for the inputs that nodes omit."""
+        """Returns the value of a block for the omitted inputs of nodes."""
         found = self.omitted.get(block)
         if found is None:
             op = NoValueOp.make()
@@ -361,7 +362,7 @@ class _GraphImporter:
     def _attributes(
         self, node: onnx.NodeProto, properties: dict[str, Attribute], scope: _Scope
     ) -> tuple[dict[str, Attribute], Sequence[Region]]:
-        """The attributes and the graphs of a node; the properties get what else is to be said of them."""
+        """Returns the attributes and the graphs of a node; adds their names and extras to the properties."""
         attributes: dict[str, Attribute] = {}
         infos: dict[str, Attribute] = {}
         graphs: list[str] = []
@@ -436,7 +437,7 @@ class _GraphImporter:
             if said is None or said is UNKNOWN:
                 said = self.result_types.infer(node, index, operands, attributes, regions)
             elif type(said) is UnrankedTensorType:
-                # An inferred type would look the same, and is not written back.
+                # An inferred type would look the same, and is not exported.
                 infos[index] = DictionaryAttr({**entries_of(infos[index]), "declared": UnitAttr()})
             types.append(cast(Attribute, said))
         return types, info_list(infos) if any(infos) else None
@@ -446,16 +447,16 @@ class _GraphImporter:
 
 
 def opset_attr(imports: Iterable[onnx.OperatorSetIdProto]) -> DictionaryAttr:
-    """Versions by domain."""
+    """Returns versions by domain."""
     return DictionaryAttr({entry.domain: to_attr(entry.version) for entry in imports})
 
 
 def _output_info(name: str, outputs: _Declared, value: SSAValue) -> DictionaryAttr | None:
-    """What to remember of an output besides the type of the value it returns."""
+    """Returns the declaration of an output, except the type of the value that it returns."""
     info = outputs.infos.get(name)
     said = outputs.types[name]
     if said != value.type:
-        # A branch's output may be declared without a type; one that was inferred is not written in its place.
+        # A branch's output may be declared without a type; an inferred type is not exported in its place.
         extra = {"untyped": UnitAttr()} if said == UNKNOWN else {"type": said}
         return DictionaryAttr({**(info.data if info is not None else {}), **extra})
     return info
@@ -468,10 +469,10 @@ def _sparse_type(attr: SparseTensorAttr) -> Attribute:
 def _readable(
     nodes: Sequence[onnx.NodeProto], values: Mapping[str, SSAValue], where: str
 ) -> Iterator[tuple[onnx.NodeProto, list[str]]]:
-    """The nodes of a graph with the names that they read, each after those that it reads from.
+    """Yields the nodes of a graph with the names that they read, each after its producers.
 
-    `values` are those of the graph that are defined already. Nodes are put in order from the first one on that reads
-    something else, or may do so in a graph inside it; of most models, none does.
+    `values` are the values of the graph that are defined already. Nodes are reordered from the first one on that reads
+    another value, or may do so in a graph inside it; most models need no reordering.
     """
     for index, node in enumerate(nodes):
         inputs, attributes = list(node.input), node.attribute

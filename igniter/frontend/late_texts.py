@@ -1,7 +1,7 @@
-"""Metadata that stays in the message that was read until somebody asks for it.
+"""Metadata that stays in the parsed message until its first use.
 
-Exporters write where a node comes from beside it: PyTorch's five texts of 2,300 characters a node, several times as
-much as all else that the model says of it. Few commands look at any of that, and at one of the five.
+Exporters write the origin of a node beside it: PyTorch's five texts of 2,300 characters a node, several times as much
+as the rest of the model. Few commands read any of that, and then one of the five.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from igniter.dialects.onnx.attributes import text_attr
 
 
 class LateTexts(immutabledict[str, Attribute]):
-    """Texts by key, as the entries of a message have them, which must not change. It is what a `DictionaryAttr` holds,
-    and equal to the dictionary that has been read."""
+    """Texts by key, as the entries of a message, which must not change. A `DictionaryAttr` holds it, and it equals the
+    dictionary of the same texts."""
 
     _keys: tuple[str, ...]
     _entries: Sequence[onnx.StringStringEntryProto]
 
     @staticmethod
     def of(keys: tuple[str, ...], entries: Sequence[onnx.StringStringEntryProto]) -> LateTexts:
-        """Of entries with these keys, each another."""
+        """Wraps entries with these keys, which must be distinct."""
         made = object.__new__(LateTexts)
         made._keys, made._entries, made._hash = keys, entries, None
         return made

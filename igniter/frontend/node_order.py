@@ -1,4 +1,4 @@
-"""Nodes in an order in which each reads only what is there. ONNX asks for it; ONNX Runtime runs models without it."""
+"""Nodes in topological order. ONNX requires it; ONNX Runtime runs models without it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from igniter.frontend.diagnosis import node_text
 
 
 def in_order(nodes: Sequence[onnx.NodeProto], where: str) -> Sequence[onnx.NodeProto]:
-    """The nodes of a graph, each after those whose results it or its subgraphs read, otherwise as they stand.
+    """Returns the nodes of a graph, each after the producers of all values read by it or its subgraphs, otherwise in
+    their order.
 
-    A name that no node defines is not looked at. `IgniterError` names the nodes of a cycle.
+    Undefined names are ignored. `IgniterError` names the nodes of a cycle.
     """
     maker = {name: k for k, node in enumerate(nodes) for name in node.output if name}
     sources = [{maker[name] for name in _reads(node) if name in maker} for node in nodes]
@@ -39,7 +40,7 @@ def in_order(nodes: Sequence[onnx.NodeProto], where: str) -> Sequence[onnx.NodeP
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node takes, and that its subgraphs take from outside."""
+    """Yields the names that a node reads, and those that its subgraphs read from outside."""
     yield from node.input
     for attribute in node.attribute:
         for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
@@ -51,7 +52,7 @@ def _reads(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _cycle_text(nodes: Sequence[onnx.NodeProto], sources: Sequence[set[int]], done: set[int], where: str) -> str:
-    """A walk from a node that waits to one it waits for, and on, meets a node twice."""
+    """Describes a cycle: a walk from a waiting node to one that it waits for reaches some node twice."""
     walk = [next(k for k in range(len(nodes)) if k not in done)]
     while walk[-1] not in walk[:-1]:
         walk.append(next(k for k in sorted(sources[walk[-1]]) if k not in done))

@@ -1,8 +1,8 @@
-"""What nodes have in common, made once.
+"""The common parts of nodes, made once.
 
-Models are of layers that are alike: the 1,698 nodes of MobileBERT have 14 different attributes, its 2,825 values 44
-different types. What a message says is a function of its bytes, and these are looked up sooner than what they say is
-made; so are the element types of results, which follow from an op, its attributes and the types of its operands.
+The layers of a model are alike: the 1,698 nodes of MobileBERT have 14 different attributes, its 2,825 values 44
+different types. The content of a message is a function of its bytes, and a lookup is faster than parsing; the element
+types of results are shared too, since they follow from an op, its attributes and the types of its operands.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from igniter.frontend.value_types import PLAIN, Symbols
 GRAPHS = (Kind.GRAPH, Kind.GRAPHS)
 
 KEPT_BYTES = 1024
-"""Attributes of more bytes are not looked for: few are the same."""
+"""The limit in bytes of attributes in the table: few larger ones are equal."""
 
 
 @dataclass(frozen=True)
 class NamedAttribute:
-    """An attribute, and what else its message says: `extra`."""
+    """An attribute, and the rest of its message: `extra`."""
 
     name: str
     value: Attribute
@@ -43,12 +43,12 @@ class AttributeTable:
         self.source = source
         self.symbols = symbols
         self.in_function = in_function
-        # The tensors that are left in a message of our own are small.
+        # The tensors left in a message of our own are small.
         self._kept = PLAIN | {Kind.TENSOR} if source.is_own else PLAIN
         self._found: dict[bytes, NamedAttribute] = {}
 
     def of(self, proto: onnx.AttributeProto) -> NamedAttribute:
-        """The attribute of a message that holds no graph."""
+        """Returns the attribute of a message without a graph."""
         if proto.type not in self._kept:
             return self._read(proto)
         data = proto.SerializeToString()
@@ -69,14 +69,14 @@ class AttributeTable:
 
 
 def holds_graph(proto: onnx.AttributeProto) -> bool:
-    """Whether an attribute is a graph or a list of graphs, and not a reference to one."""
+    """True if an attribute is a graph or a list of graphs, and not a reference to one."""
     if proto.type in PLAIN or not (proto.HasField("g") or len(proto.graphs) or proto.type in GRAPHS):
         return False
     return attribute_type(proto) in GRAPHS and not proto.ref_attr_name
 
 
 class OpTable:
-    """The classes of the ops that nodes are, in a model that imports `opsets` and has these functions."""
+    """The op classes of nodes, in a model that imports `opsets` and has these functions."""
 
     def __init__(self, opsets: dict[str, int], functions: set[tuple[str, str]]):
         self.opsets = opsets
@@ -84,7 +84,7 @@ class OpTable:
         self._found: dict[tuple[str, str], type[OnnxOp]] = {}
 
     def of(self, domain: str, op_type: str) -> type[OnnxOp]:
-        """The class; `CustomOp` for a call of a function, and where the opset has no such op."""
+        """Returns the class; `CustomOp` for a call of a function, and for an op unknown to the opset."""
         found = self._found.get((domain, op_type))
         if found is None:
             found = self._found[domain, op_type] = self._find(domain, op_type)
@@ -98,6 +98,6 @@ class OpTable:
         return cls
 
     def opset(self, domain: str) -> int | None:
-        """The version of a domain that the model imports."""
+        """Returns the version of a domain that the model imports."""
         version = self.opsets.get(domain)
         return self.opsets.get("ai.onnx") if version is None and domain == "" else version

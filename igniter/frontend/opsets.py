@@ -1,4 +1,4 @@
-"""What a model imports: raising its opset, importing the domains that its nodes have, and the IR version it needs."""
+"""The imports of a model: raising its opset, importing the domains of its nodes, and the required IR version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from igniter.dialects.onnx.structure import FunctionOp, GraphOp
 CONTRIB = "com.microsoft"
 OPSET_OF_IR = {3: 8, 4: 9, 5: 10, 6: 11}
 OPSET = 13
-"""The version of ai.onnx that is imported beside an IR version where a model imports none, and for newer ones."""
+"""The default version of ai.onnx for a model without imports, and for newer IR versions."""
 
 _CHANGED = {
     ("Hardmax", 13),
@@ -37,12 +37,12 @@ _CHANGED = {
     ("Min", 8),
     ("Sum", 8),
 }
-"""Ops and versions whose meaning changed without the schema's parameters showing it, or which are not worth proving."""
+"""The ops and versions with a changed meaning but the same parameters in the schema, or not worth a proof."""
 
 
 def raise_opset(module: ModuleOp, version: int) -> str | None:
-    """Makes the model and its functions import `version` of ai.onnx. Why not, where a node would mean something else in
-    it; nothing has changed then."""
+    """Makes the model and its functions import `version` of ai.onnx. If a node would have another meaning in it,
+    returns the reason and changes nothing."""
     model = module.attributes.get("onnx.model")
     imports = model.data.get("opset_import") if isinstance(model, DictionaryAttr) else None
     if not isinstance(model, DictionaryAttr) or not isinstance(imports, DictionaryAttr):
@@ -74,8 +74,8 @@ def raise_opset(module: ModuleOp, version: int) -> str | None:
 
 
 def convert_opset(module: ModuleOp, version: int) -> str | None:
-    """Makes the model import `version` of ai.onnx, in place, and has ONNX's version converter rewrite nodes that mean
-    something else in it. Why not, where that fails."""
+    """Makes the model import `version` of ai.onnx, in place, and runs ONNX's version converter for nodes whose meaning
+    differs in it. Returns the reason if this fails."""
     refused = raise_opset(module, version)
     if refused is None:
         return None
@@ -102,7 +102,7 @@ def convert_opset(module: ModuleOp, version: int) -> str | None:
 
 
 def _own_opset(owner: FunctionOp | GraphOp, current: int) -> int:
-    """The version of ai.onnx that a function imports itself, or that of the model."""
+    """Returns the version of ai.onnx that a function imports itself, or that of the model."""
     own = owner.attributes.get("opset_import")
     if isinstance(owner, GraphOp) or not isinstance(own, DictionaryAttr):
         return current
@@ -111,7 +111,7 @@ def _own_opset(owner: FunctionOp | GraphOp, current: int) -> int:
 
 
 def _changes(owner: FunctionOp | GraphOp, current: int, version: int) -> str | None:
-    """Which node of a graph or function would be another op in `version`."""
+    """Describes a node of a graph or function that would be another op in `version`; None if there is no such node."""
     if current >= version:
         return None
     for op in owner.walk():
@@ -121,17 +121,17 @@ def _changes(owner: FunctionOp | GraphOp, current: int, version: int) -> str | N
 
 
 _IR_OF_TYPES = {17: 9, 18: 9, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13, 26: 13}
-"""The IR version that brought an element type: 8-bit floats, 4-bit integers and floats, 2-bit integers."""
+"""The first IR version with an element type: 8-bit floats, 4-bit integers and floats, 2-bit integers."""
 _IR_OF_CONSTANTS = 4
-"""Before it, every initializer was an input."""
+"""The last IR version in which every initializer is an input."""
 _IR_OF_FUNCTIONS = 8
 _IR_OF_OVERLOADS = 10
 
 
 def oldest_ir_version(model: onnx.ModelProto) -> int:
-    """The oldest IR version in which a model can be run, at most the one that it has.
+    """Returns the oldest IR version in which a model can be run, at most its own.
 
-    What readers of an older version skip without loss, as metadata, needs no newer one. Models of an IR version below 4
+    Content that older readers skip without loss, as metadata, needs no newer version. Models of an IR version below 4
     keep theirs: there an initializer is an input.
     """
     if model.ir_version <= _IR_OF_CONSTANTS:
@@ -147,7 +147,7 @@ def oldest_ir_version(model: onnx.ModelProto) -> int:
 
 
 def _element_types(graph: onnx.GraphProto) -> Iterator[int]:
-    """The codes of the element types that a graph mentions."""
+    """Yields the codes of the element types in a graph."""
     yield from (t.data_type for t in graph.initializer)
     yield from (t.values.data_type for t in graph.sparse_initializer)
     for value in (*graph.input, *graph.output, *graph.value_info):
@@ -167,7 +167,7 @@ def _node_types(node: onnx.NodeProto) -> Iterator[int]:
 
 @cache
 def means_the_same(op_type: str, old: int, new: int) -> bool:
-    """Whether every node of an op that is valid in one opset is valid in the other and computes the same."""
+    """True if every valid node of an op in one opset is valid in the other and computes the same."""
     before = find_schema("", op_type, old)
     for version in range(old + 1, new + 1):
         after = find_schema("", op_type, version)
@@ -182,7 +182,8 @@ def means_the_same(op_type: str, old: int, new: int) -> bool:
 
 
 def _extends(before: OpSchema, after: OpSchema) -> bool:
-    """Whether a schema takes all that an older one takes: more types, more optional inputs, more attributes."""
+    """True if a schema accepts everything that an older one accepts: more types, more optional inputs, more
+    attributes."""
     for old, new in ((before.inputs, after.inputs), (before.outputs, after.outputs)):
         if len(new) < len(old):
             return False
@@ -199,16 +200,16 @@ def _extends(before: OpSchema, after: OpSchema) -> bool:
 
 
 def import_domains(module: ModuleOp) -> None:
-    """Imports, at version 1, the domains that nodes of the model's graph have and the model does not import yet, and in
-    each function those of com.microsoft that it has. ONNX's own, which a model of trees alone may lack, is imported at
-    the version of the model's IR."""
+    """Imports, at version 1, the missing domains of the nodes of the model's graph, and in each function those of
+    com.microsoft. ONNX's own domain, which a model of trees alone may lack, is imported at the version of the model's
+    IR."""
     model = module.attributes.get("onnx.model")
     if not isinstance(model, DictionaryAttr):
         return
     imports = model.data.get("opset_import")
     known = dict(imports.data) if isinstance(imports, DictionaryAttr) else {}
     nodes = (op for graph in module.ops if isinstance(graph, GraphOp) for op in graph.walk())
-    # Constants are initializers, which belong to no domain.
+    # Constants become initializers, which belong to no domain.
     used = {op.domain for op in nodes if isinstance(op, OnnxOp) and op.op_type != "Constant"}
     missing = dict.fromkeys(used - known.keys() - {"", "ai.onnx"}, 1)
     if used & {"", "ai.onnx"} and not known.keys() & {"", "ai.onnx"}:

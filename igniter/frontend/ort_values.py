@@ -1,6 +1,6 @@
-"""Runs of ONNX Runtime on arrays of types that numpy lacks (`ml_dtypes`): bf16, floats of eight bits, integers of four.
+"""Runs of ONNX Runtime on arrays of types missing in numpy (`ml_dtypes`): bf16, floats of eight bits, integers of four.
 
-ORT's Python package takes and gives such tensors as `OrtValue`s alone.
+ORT's Python package passes such tensors only as `OrtValue`s.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     import numpy as np
 
 NATIVE = frozenset("biufcOUS")
-"""Kinds of dtypes that are numpy's own."""
+"""The kinds of numpy's own dtypes."""
 
 
 class ArraySession(ABC):
-    """What stands for a session of ONNX Runtime and takes and gives arrays of every type (`ml_dtypes`) as they are."""
+    """A substitute for a session of ONNX Runtime that takes and returns arrays of every type (`ml_dtypes`) directly."""
 
     @abstractmethod
     def get_inputs(self) -> list[Any]:
-        """The inputs, each with `name`, `type` and `shape` as ONNX Runtime has them."""
+        """Returns the inputs, each with `name`, `type` and `shape` as in ONNX Runtime."""
 
     @abstractmethod
     def get_outputs(self) -> list[Any]:
-        """The outputs, in the same form."""
+        """Returns the outputs, in the same form."""
 
     @abstractmethod
     def run(self, names: Sequence[str] | None, feed: Mapping[str, Any], deadline: float = float("inf")) -> list[Any]:
-        """The outputs of these names, or all, before `time.monotonic` passes `deadline`."""
+        """Returns the outputs of these names, or all, before `time.monotonic` passes `deadline`."""
 
 
 def run(session: Any, feed: Mapping[str, Any], outputs: Sequence[str] | None = None, options: Any = None) -> list[Any]:
-    """The outputs of a run of `session` (those named, in that order, or all) on `feed`, each an array of its ONNX type.
-    `options` are ORT's `RunOptions`."""
+    """Runs `session` on `feed` and returns the outputs (those named, in that order, or all), each an array of its ONNX
+    type. `options` are ORT's `RunOptions`."""
     if isinstance(session, ArraySession):
         return session.run(outputs, feed)
     kinds = {o.name: _foreign(o.type) for o in session.get_outputs()}
@@ -50,7 +50,8 @@ def run(session: Any, feed: Mapping[str, Any], outputs: Sequence[str] | None = N
 
 
 def runner(session: Any, feed: Mapping[str, Any]) -> Callable[[], object]:
-    """What runs `session` on `feed` and leaves the results as they are: `OrtValue`s are made once, not in each run."""
+    """Returns a function that runs `session` on `feed` without converting results: `OrtValue`s are made once for all
+    runs."""
     foreign = any(_foreign(o.type) for o in session.get_outputs()) or any(_is_foreign(a) for a in feed.values())
     if not foreign:
         arrays = dict(feed)
@@ -61,7 +62,7 @@ def runner(session: Any, feed: Mapping[str, Any]) -> Callable[[], object]:
 
 
 def typed(session: Any, feed: Mapping[str, Any]) -> dict[str, Any]:
-    """The feed with the types that a `.npz` file loses: of what numpy lacks it keeps the bytes alone, if any, and of a
+    """Restores the types that a `.npz` file loses: for types missing in numpy it keeps at most the bytes, and for a
     sequence its elements (`storable`)."""
     found = gathered(feed, [value.name for value in session.get_inputs()])
     for value in session.get_inputs():
@@ -74,7 +75,7 @@ def typed(session: Any, feed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def gathered(feed: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The feed with a list for each of `names` that is there by its elements: `s[0]`, `s[1]`, ..."""
+    """Collects the elements `s[0]`, `s[1]`, ... of each missing name of `names` into a list."""
     found = dict(feed)
     for name in (n for n in names if n not in feed):
         elements: list[Any] = []
@@ -86,8 +87,8 @@ def gathered(feed: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def storable(feed: Mapping[str, Any]) -> dict[str, Any]:
-    """The feed as a `.npz` file can keep it, which `typed` undoes: the bytes of what numpy lacks, and a sequence as
-    `NAME[0]`, `NAME[1]`, ..."""
+    """Converts the feed to the form of a `.npz` file; `typed` is the inverse. Types missing in numpy become their
+    bytes, and a sequence becomes `NAME[0]`, `NAME[1]`, ..."""
     found: dict[str, Any] = {}
     for name, value in feed.items():
         if isinstance(value, list):
@@ -98,7 +99,7 @@ def storable(feed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_value(array: Any) -> Any:
-    """The array as an `OrtValue`, packed where its elements are smaller than a byte."""
+    """Returns the array as an `OrtValue`, packed if its elements are smaller than a byte."""
     import numpy as np
     import onnxruntime
 
@@ -113,7 +114,7 @@ def to_value(array: Any) -> Any:
 
 
 def to_array(value: Any, kind: ElementType) -> np.ndarray[Any, Any]:
-    """A copy of an `OrtValue` of elements of `kind`."""
+    """Returns a copy of an `OrtValue` of elements of `kind`."""
     import numpy as np
 
     shape = tuple(value.shape())
@@ -123,7 +124,7 @@ def to_array(value: Any, kind: ElementType) -> np.ndarray[Any, Any]:
         steps = np.arange(0, 8, kind.bits, dtype=np.uint8)
         codes = (raw[:, None] >> steps & ((1 << kind.bits) - 1)).reshape(-1)[: int(np.prod(shape))]
         if kind.dtype.name.startswith("int"):
-            # ml_dtypes keeps signed integers extended to a byte.
+            # ml_dtypes sign-extends integers to a byte.
             codes = (codes.astype(np.int8) ^ (1 << (kind.bits - 1))) - (1 << (kind.bits - 1))
         raw = codes.astype(np.int8).view(np.uint8)
     return raw.view(kind.dtype).reshape(shape).copy()
@@ -143,7 +144,7 @@ def _packed(array: np.ndarray[Any, Any], bits: int) -> bytes:
 
 
 def _foreign(type_: str) -> ElementType | None:
-    """The element type that `tensor(bfloat16)` names, where numpy lacks it."""
+    """Returns the element type named `tensor(bfloat16)` or the like, if numpy lacks it."""
     kind = BY_NAME.get(type_.removeprefix("tensor(").removesuffix(")"))
     return kind if kind is not None and kind.bits and _lacks(kind.dtype) else None
 

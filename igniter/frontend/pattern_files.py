@@ -7,8 +7,8 @@
         ...
     }
 
-A text may have several functions. In a file of ONNX they are the model's functions, or the main graph where it has
-none, and the conditions are the lines of the function's, or the graph's, doc string.
+A text may have several functions. In an ONNX file they are the model's functions, or the main graph if it has none, and
+the conditions are the lines of the function's, or the graph's, doc string.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from igniter.frontend.reading import read_model
 
 
 def read_pattern_file(path: Path) -> tuple[ModuleOp, list[str]]:
-    """A module whose functions are the patterns of a file, in order, and the conditions of each."""
+    """Returns a module whose functions are the patterns of a file, in order, and the conditions of each."""
     if path.suffix == ".onnx":
         protos = _of_model(path)
     else:
@@ -39,7 +39,7 @@ def read_pattern_file(path: Path) -> tuple[ModuleOp, list[str]]:
 
 
 def parse_patterns(text: str, name: str) -> list[tuple[onnx.FunctionProto, str]]:
-    """The functions of a text with their conditions; `IgniterError` says which of them is wrong."""
+    """Returns the functions of a text with their conditions; `IgniterError` names the wrong one."""
     found: list[tuple[onnx.FunctionProto, str]] = []
     conditions: list[str] = []
     body: list[str] = []

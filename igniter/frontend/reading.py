@@ -1,4 +1,4 @@
-"""Bytes to `ModelProto`, and how many they are."""
+"""Bytes to `ModelProto`, and the sizes of messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from igniter.frontend.wire import WireError, without_weights
 
 
 def read_model(model: str | PathLike[str] | bytes | onnx.ModelProto, base_dir: str) -> tuple[onnx.ModelProto, Source]:
-    """The message, its weights left in the file where that pays, and where the model comes from."""
+    """Returns the message, with large weights left in the file, and the model's source."""
     if isinstance(model, onnx.ModelProto):
         return model, Source(folder=base_dir)
     if isinstance(model, bytes):
@@ -35,7 +35,7 @@ def read_model(model: str | PathLike[str] | bytes | onnx.ModelProto, base_dir: s
 
 
 def byte_size(model: onnx.ModelProto) -> int:
-    """The bytes of a message; one more than a message can have where protobuf does not count them."""
+    """Returns the size of a message in bytes; one more than the limit if protobuf cannot count it."""
     try:
         return model.ByteSize()
     except EncodeError:
@@ -53,7 +53,7 @@ def _decode(data: bytes, what: str) -> onnx.ModelProto:
 
 
 def external_files(path: str | PathLike[str]) -> list[str]:
-    """The files of external data that a model names, relative to its folder; weights are not read."""
+    """Returns the files of external data named by a model, relative to its folder; weights are not read."""
     model, _ = read_model(path, "")
     found = {
         entry.value
@@ -66,7 +66,7 @@ def external_files(path: str | PathLike[str]) -> list[str]:
 
 
 def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
-    """Every tensor of a message, in initializers, attributes and graphs inside nodes."""
+    """Yields every tensor of a message, in initializers, attributes and graphs inside nodes."""
     if isinstance(message, onnx.TensorProto):
         yield message
         return

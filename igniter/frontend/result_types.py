@@ -1,4 +1,4 @@
-"""The element type of a node's result, from its schema, where the model does not say: enough to type a value before
+"""The element type of a node's result, from its schema, for models without it: enough to type a value before
 `infer-shapes` finds its dims."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.tensor_types import unranked
 
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
-"""Attributes that hold the element type of the first output."""
+"""The attributes with the element type of the first output."""
 
 _CONSTANTS: dict[str, tuple[Attribute, bool]] = {
     "value_float": (f32, True),
@@ -28,17 +28,17 @@ _CONSTANTS: dict[str, tuple[Attribute, bool]] = {
 
 
 class ResultTypes:
-    """Types results by the schemas of the given opsets.
+    """The types of results by the schemas of the given opsets.
 
-    A type follows from the op, its attributes and the types of its operands. Those are alive as long as the nodes are,
-    and so they are told apart by identity.
+    A type follows from the op, its attributes and the types of its operands. These live as long as the nodes, so keys
+    identify them by identity.
     """
 
     def __init__(self, opsets: Mapping[str, int]):
         self.opsets = opsets
         self._found: dict[tuple[str | int, ...], Attribute] = {}
         self._alive: list[Attribute] = []
-        """What keys name by identity."""
+        """The objects named by identity in keys, kept alive."""
 
     def infer(
         self,
@@ -48,7 +48,7 @@ class ResultTypes:
         attributes: Mapping[str, Attribute],
         regions: Sequence[Region],
     ) -> Attribute:
-        """The type of result `index`; `!onnx.unknown` where the schema does not fix it."""
+        """Returns the type of result `index`; `!onnx.unknown` if the schema does not fix it."""
         if regions:
             return self._infer(node, index, operands, attributes, regions)
         types, values = [id(v.type) for v in operands], [id(a) for a in attributes.values()]
@@ -116,7 +116,7 @@ _SEQUENCE_OPS = ("SequenceAt", "SequenceConstruct", "SplitToSequence", "ConcatFr
 
 
 def _of_sequence(op_type: str, first: Attribute) -> Attribute:
-    """The result of an op between sequences (or optionals) and what they hold."""
+    """Returns the result type of an op between sequences (or optionals) and their elements."""
     if op_type in ("SequenceConstruct", "SplitToSequence"):
         inner = _same_kind(first)
         return SequenceType(inner) if inner is not None else UNKNOWN
@@ -126,7 +126,7 @@ def _of_sequence(op_type: str, first: Attribute) -> Attribute:
 
 
 def _same_kind(type_: Attribute) -> Attribute | None:
-    """A type with the same elements and unknown dims."""
+    """Returns a type with the same elements and unknown dims."""
     if isinstance(type_, (TensorType, UnrankedTensorType)):
         return unranked(cast("TensorType[Attribute]", type_).element_type)
     if isinstance(type_, (SequenceType, OptionalType)):
@@ -169,7 +169,7 @@ def _constant(op_type: str, attributes: Mapping[str, Attribute]) -> Attribute:
 
 
 def _of_region(op_type: str, index: int, operands: Sequence[SSAValue], regions: Sequence[Region]) -> Attribute:
-    """The type of what a branch or body returns at the place that stands for result `index`."""
+    """Returns the type of a branch's or body's value for result `index`."""
     last = regions[0].block.last_op
     returned = list(last.operand_types) if last is not None else []
     if op_type == "If":

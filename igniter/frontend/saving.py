@@ -22,7 +22,7 @@ from igniter.frontend.exporter import export_module
 from igniter.frontend.opsets import oldest_ir_version
 
 _MARGIN = 64 << 20
-"""Room for all that is in a message besides the weights."""
+"""The space for the content of a message besides the weights, in bytes."""
 
 _DEFAULT_THRESHOLD = 1024
 _NO_LIMIT = 1 << 62
@@ -30,13 +30,13 @@ _NO_LIMIT = 1 << 62
 
 @dataclass
 class FileSink:
-    """Appends the bytes of big weights to a file, once for equal weights, and leaves the small ones in the message."""
+    """A file for the bytes of big weights, once for equal weights; small ones stay in the message."""
 
     file: IO[bytes]
     threshold: int
     alignment: int
     kept: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Files whose weights stay where they are: what the model calls them, by path."""
+    """The files whose weights stay in place: their names in the model, by path."""
     _locations: list[onnx.StringStringEntryProto] = field(default_factory=list[onnx.StringStringEntryProto])
     _digest: hashlib.blake2b = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
     _written: dict[Weight, int] = field(default_factory=dict[Weight, int])
@@ -67,18 +67,18 @@ class FileSink:
 
     @property
     def digest(self) -> str:
-        """A hash of all that was written."""
+        """The hash of all written bytes."""
         return self._digest.hexdigest()
 
     def name(self, location: str) -> None:
-        """Say where the bytes are, once all are written."""
+        """Sets the location of the bytes, once all are written."""
         for entry in self._locations:
             entry.value = location
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a model is written: see `frontend.save_model`."""
+    """The options for writing a model: see `frontend.save_model`."""
 
     hashed: bool
     oldest_ir: bool
@@ -93,7 +93,7 @@ def save_module(
     style: Style,
     keep: Collection[str] = (),
 ) -> None:
-    """See `frontend.save_model`."""
+    """Saves a module; `frontend.save_model` describes the arguments."""
     target: str = os.path.abspath(os.fspath(path))
     kept = _kept(keep, os.path.dirname(target))
     if threshold is None and weight_bytes(module, kept) + _MARGIN > tensors.MESSAGE_LIMIT:
@@ -101,7 +101,7 @@ def save_module(
     folder, name = os.path.split(target)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as scratch:
-            # The weights first: a model without its weights cannot be read, weights without a model can be ignored.
+            # The weights first: a model without its weights cannot be read, but weights without a model do no harm.
             for written in _write(module, scratch, name, threshold, alignment, style, kept):
                 os.replace(os.path.join(scratch, written), os.path.join(folder, written))
     except OSError as error:
@@ -109,7 +109,7 @@ def save_module(
 
 
 def _kept(paths: Collection[str], folder: str) -> dict[str, str]:
-    """What a model in `folder` calls files that are in it, or below."""
+    """Returns the names, for a model in `folder`, of the files inside it."""
     found = {path: os.path.relpath(os.path.realpath(path), os.path.realpath(folder)) for path in paths}
     return {path: name.replace(os.sep, "/") for path, name in found.items() if name.split(os.sep)[0] != os.pardir}
 
@@ -123,7 +123,7 @@ def _write(
     style: Style,
     kept: Mapping[str, str],
 ) -> list[str]:
-    """Writes the files into `scratch`, and says their names: the weights, if they are a file, and the model."""
+    """Writes the files into `scratch`, and returns their names: the weights, if they are a file, and the model."""
     files = [name]
     if threshold is None and not kept:
         model = export_module(module)
@@ -134,7 +134,7 @@ def _write(
             model = export_module(module, sink)
         location = f"{os.path.splitext(name)[0]}.{sink.digest}.data" if style.hashed else f"{name}.data"
         if location in kept.values():
-            # The file stays, since weights of the model are in it.
+            # The file stays, because weights of the model are in it.
             location = f"{os.path.splitext(name)[0]}.{sink.digest}.data"
         sink.name(location)
         if os.path.getsize(data):
@@ -151,6 +151,6 @@ def _write(
 
 
 def weight_bytes(module: ModuleOp, kept: Collection[str] = ()) -> int:
-    """The bytes of all tensors in the module's attributes, those in the files `kept` left out."""
+    """Returns the bytes of all tensors in the module's attributes, except those in the files `kept`."""
     found = (attr.data for op in module.walk() for attr in op.attributes.values() if isinstance(attr, TensorAttr))
     return sum(w.nbytes for w in found if w.file is None or w.file.path not in kept)

@@ -1,4 +1,4 @@
-"""The shape rules of the `onnx` package, asked for one node: what stands in for a missing `OpSpec.infer`."""
+"""The shape rules of the `onnx` package for one node, in place of a missing `OpSpec.infer`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from igniter.frontend.tensors import InlineSink, export_tensor
 from igniter.frontend.value_types import Symbols, export_type, import_type
 
 _MAX_DATA = 4096
-"""Constants of more bytes are not shown to the rules: none reads that many."""
+"""The limit in bytes of constants passed to the rules: no rule reads larger ones."""
 
 
 class _Labels:
-    """Dims by short names, so that a rule of the onnx package can tell which are equal."""
+    """Short names for dims: equal dims have equal names, for the rules of the onnx package."""
 
     def __init__(self) -> None:
         self._names: dict[Expr, str] = {}
@@ -46,10 +46,10 @@ def infer_result_types(
     constants: Sequence[Weight | None],
     fresh: Callable[[int, int], Expr],
 ) -> list[Attribute] | None:
-    """The types of the results by the schema's own inference, given the operands' types and constant values.
+    """Returns the types of the results by the schema's own inference, given the operands' types and constant values.
 
-    `fresh(result, dim)` names a dim that the rule leaves open. `None` when there is no schema or its rule gives up;
-    a result of which the rule says nothing is `!onnx.unknown`.
+    `fresh(result, dim)` names a dim that the rule leaves open. Returns `None` if there is no schema or its rule gives
+    up; the type of a result unknown to the rule is `!onnx.unknown`.
     """
     version = op.opset
     if op.regions or not onnx.defs.has(op.op_type, version, op.domain):

@@ -1,4 +1,4 @@
-"""Op schemas of the installed `onnx` package: where those of `igniter.dialects.onnx.schemas` come from."""
+"""Op schemas of the installed `onnx` package: the source of `igniter.dialects.onnx.schemas`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from igniter.dialects.onnx.schemas import AttributeSpec, OpSchema, Parameter
 
 @cache
 def op_names() -> tuple[tuple[str, str], ...]:
-    """`(domain, op)` of every op that has a schema, sorted."""
+    """Returns `(domain, op)` of every op with a schema, sorted."""
     import onnx.defs
 
     return tuple(sorted({(s.domain, s.name) for s in onnx.defs.get_all_schemas_with_history()}))
@@ -21,13 +21,13 @@ def op_names() -> tuple[tuple[str, str], ...]:
 
 @cache
 def schema_domains() -> frozenset[str]:
-    """The domains whose ops ONNX defines."""
+    """Returns the domains whose ops ONNX defines."""
     return frozenset(domain for domain, _ in op_names())
 
 
 @cache
 def latest_opset(domain: str) -> int:
-    """The newest version of a domain that the installed `onnx` knows; 1 for a domain that it does not know."""
+    """Returns the newest version of a domain in the installed `onnx`; 1 for an unknown domain."""
     import onnx.defs
 
     if domain == "":
@@ -37,7 +37,7 @@ def latest_opset(domain: str) -> int:
 
 @cache
 def find_schema(domain: str, op_type: str, opset: int | None) -> OpSchema | None:
-    """The schema that `opset` (the newest when `None`) of `domain` has for the op; `None` where it has none."""
+    """Returns the schema of the op in `opset` (the newest if `None`) of `domain`; `None` if it has none."""
     import onnx.defs
 
     version = latest_opset(domain) if opset is None else opset
@@ -47,7 +47,8 @@ def find_schema(domain: str, op_type: str, opset: int | None) -> OpSchema | None
 
 
 NONDETERMINISTIC = RANDOM_OPS | {"AffineGrid", "If", "Loop", "Scan", "SequenceMap"}
-"""Ops that newer versions of `onnx` mark so: they draw numbers, or their bodies may. Version 1.18 has no such mark."""
+"""The ops that newer versions of `onnx` mark as nondeterministic: they draw random numbers, or their bodies may.
+Version 1.18 has no such mark."""
 
 
 def _is_deterministic(schema: Any) -> bool:
@@ -90,7 +91,8 @@ def _parameter(parameter: Any) -> Parameter:
 
 
 def _spelled(type_: str) -> str:
-    """A type as `igniter.dialects.onnx.verify.type_name` spells it: schemas write a map to scalars in two ways."""
+    """Returns a type in the spelling of `igniter.dialects.onnx.verify.type_name`: schemas spell a map to scalars in two
+    ways."""
     return re.sub(r"map\((\w+), *tensor\((\w+)\)\)", r"map(\1, \2)", type_)
 
 

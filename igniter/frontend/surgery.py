@@ -1,6 +1,6 @@
-"""A model with more outputs, or with values cut out: made inputs, and what computed them left away.
+"""A model with more outputs, or with values cut: they become inputs, and their producers are removed.
 
-For verification, which looks at values inside of a model. Only the main graph is cut; its values keep their names.
+For verification of values inside a model. Only the main graph is cut; its values keep their names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TRAINING_INPUT = {"Dropout": 2}
 
 
 def read_proto(model: str | bytes) -> tuple[onnx.ModelProto, str]:
-    """The message, its external data left outside, and the folder that this is in ("" for bytes)."""
+    """Returns the message without its external data, and the folder of the data ("" for bytes)."""
     try:
         if isinstance(model, bytes):
             return onnx.ModelProto.FromString(model), ""
@@ -35,8 +35,8 @@ def read_proto(model: str | bytes) -> tuple[onnx.ModelProto, str]:
 
 
 def random_values(proto: onnx.ModelProto) -> list[str] | None:
-    """The values of the main graph that random nodes compute and something reads, under each name that an Identity
-    gives them; `None` where a random node is inside another node or a function, from where its values cannot be cut."""
+    """Returns the used results of random nodes in the main graph, under each name given by an Identity; `None` if a
+    random node is inside another node or a function, where values cannot be cut."""
     found: list[str] = []
     read = {name for node in _nodes_of(proto.graph.node) for name in node.input} | {v.name for v in proto.graph.output}
     functions = {(f.domain, f.name) for f in proto.functions if any(_is_random(n) for n in _nodes_of(f.node))}
@@ -51,12 +51,12 @@ def random_values(proto: onnx.ModelProto) -> list[str] | None:
 
 
 THREAD_DEPENDENT = frozenset([("com.microsoft", "DynamicQuantizeLSTM")])
-"""Ops whose results depend on the number of threads: ONNX Runtime splits the batch between threads, and the states of
-each part have a scale of their own."""
+"""The ops whose results depend on the number of threads: ONNX Runtime splits the batch between threads, and the states
+of each part have a scale of their own."""
 
 
 def thread_dependent(proto: onnx.ModelProto) -> int:
-    """The number of nodes whose results depend on the number of threads, also inside of other nodes and functions."""
+    """Returns the number of nodes of such ops, also inside other nodes and functions."""
     bodies = [proto.graph.node, *(function.node for function in proto.functions)]
     return sum((node.domain, node.op_type) in THREAD_DEPENDENT for body in bodies for node in _nodes_of(body))
 
@@ -84,7 +84,7 @@ def _inner(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
 
 
 def with_outputs(proto: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
-    """A copy whose values `names` are outputs too; their types are left to the runtime."""
+    """Returns a copy whose values `names` are outputs too; their types are left to the runtime."""
     made = onnx.ModelProto()
     made.CopyFrom(proto)
     there = {v.name for v in made.graph.output}
@@ -95,7 +95,7 @@ def with_outputs(proto: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProt
 
 
 def with_inputs(proto: onnx.ModelProto, values: Mapping[str, np.ndarray[Any, Any]]) -> onnx.ModelProto:
-    """A copy in which the values named are inputs, of the types of the arrays given, and what nothing needs is gone."""
+    """Returns a copy with the named values as inputs, of the types of the given arrays, and without unneeded nodes."""
     made = onnx.ModelProto()
     made.CopyFrom(proto)
     graph = made.graph
@@ -112,12 +112,13 @@ def with_inputs(proto: onnx.ModelProto, values: Mapping[str, np.ndarray[Any, Any
 
 
 COMPUTED = ".computed"
-"""What the name of a value that is cut ends with, as an output."""
+"""The suffix of the output for a cut value."""
 
 
 def with_cuts(proto: onnx.ModelProto, values: Mapping[str, np.ndarray[Any, Any]]) -> onnx.ModelProto:
-    """A copy in which the values named, of the types of the arrays given, are inputs to those that read them, and what
-    the nodes make of them are the outputs (`name.computed`): each value then depends on the cut ones right above it."""
+    """Returns a copy in which the named values, of the types of the given arrays, are inputs to their readers; the
+    results of their producers become the outputs (`name.computed`). So each value depends on the nearest cut values
+    above it."""
     made = with_inputs(with_outputs(proto, ()), values)
     del made.graph.node[:]
     del made.graph.output[:]
@@ -129,7 +130,7 @@ def with_cuts(proto: onnx.ModelProto, values: Mapping[str, np.ndarray[Any, Any]]
 
 
 def _renamed(node: onnx.NodeProto, cut: Collection[str], ending: str = ".cut") -> onnx.NodeProto:
-    """The node, its outputs that are cut under names that nobody reads."""
+    """Returns the node with unused names for its cut outputs."""
     if not any(name in cut for name in node.output):
         return node
     made = onnx.NodeProto()
@@ -141,7 +142,7 @@ def _renamed(node: onnx.NodeProto, cut: Collection[str], ending: str = ".cut") -
 
 
 def _needed(nodes: list[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
-    """The nodes that the outputs need, in order."""
+    """Returns the nodes needed for the outputs, in order."""
     wanted = set(outputs)
     kept: list[onnx.NodeProto] = []
     for node in reversed(nodes):
@@ -169,21 +170,21 @@ ROUNDS = frozenset((
     "Swish", "Tan", "Tanh",
 ))
 # fmt: on
-"""Ops of ai.onnx whose floating-point results are rounded."""
+"""The ops of ai.onnx with rounded floating-point results."""
 
 SUMS = frozenset(("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul", "ReduceMean", "ReduceSum", "ReduceSumSquare"))
 SUM_ULPS = 4
-"""A sum of many terms in another order is off by more than one unit in the last place."""
+"""The error of a sum in another order, in units in the last place: more than one for many terms."""
 
 _EPSILON: dict[int, float] = {onnx.TensorProto.FLOAT: 2.0**-23, onnx.TensorProto.DOUBLE: 2.0**-52}
 
 
 def with_nudged_values(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
-    """A copy in which every result that is rounded is, at random, up to a unit in the last place more or less, and one
-    that is a sum up to `SUM_ULPS`.
+    """Returns a copy in which every rounded result is changed at random by up to a unit in the last place, and a sum by
+    up to `SUM_ULPS`.
 
-    Results that are whole numbers stay: they are rarely rounded, and often indices or sizes later. This is Monte Carlo
-    arithmetic (Parker, 1997) at the level of nodes.
+    Whole numbers stay: they are rarely rounded, and often indices or sizes later. This is Monte Carlo arithmetic
+    (Parker, 1997) at the level of nodes.
     """
     made = onnx.ModelProto()
     made.CopyFrom(proto)
@@ -205,7 +206,7 @@ def with_nudged_values(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
 
 
 def _nudge(name: str, code: int, epsilon: float, seed: int) -> list[onnx.NodeProto]:
-    """Nodes from `name.exact` to `name`."""
+    """Returns nodes from `name.exact` to `name`."""
     make = onnx.helper.make_node
 
     def constant(part: str, value: float) -> onnx.NodeProto:
@@ -226,11 +227,11 @@ def _nudge(name: str, code: int, epsilon: float, seed: int) -> list[onnx.NodePro
 
 
 def _element_types(proto: onnx.ModelProto) -> dict[str, int]:
-    """The element types of the main graph's values, as far as ONNX's inference knows them."""
+    """Returns the element types of the main graph's values, as far as ONNX's inference finds them."""
     try:
         graph = onnx.shape_inference.infer_shapes(proto).graph
     except Exception:
-        # Too big for it, or ops that it does not know: what the file says has to do.
+        # Too big for inference, or with unknown ops: use the types in the file.
         graph = proto.graph
     return {v.name: v.type.tensor_type.elem_type for v in (*graph.value_info, *graph.output)}
 
@@ -239,12 +240,12 @@ def _element_types(proto: onnx.ModelProto) -> dict[str, int]:
 
 
 def producers(proto: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
-    """What computes each value of the main graph."""
+    """Returns the producer of each value of the main graph."""
     return {name: node for node in proto.graph.node for name in node.output if name}
 
 
 def one_node(proto: onnx.ModelProto, node: onnx.NodeProto, inputs: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
-    """A model of one node of `proto`; its inputs are of the types of the arrays."""
+    """Returns a model of one node of `proto`; its inputs are of the types of the arrays."""
     graph = onnx.helper.make_graph(
         [node],
         "node",

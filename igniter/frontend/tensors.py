@@ -15,28 +15,28 @@ from igniter.dialects.onnx.weights import FileRange, Weight
 from igniter.errors import IgniterError
 
 MESSAGE_LIMIT = 2**31 - 1
-"""The most bytes that a protobuf message can have."""
+"""The limit of a protobuf message, in bytes."""
 
 SELF = "igniter:self"
-"""As the `location` of external data: the bytes are in the model file itself (see `frontend.wire`)."""
+"""The `location` of external data inside the model file itself (see `frontend.wire`)."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from: the file, if any, and the folder that its external data is relative to."""
+    """The origin of a model: the file, if any, and the folder of its external data."""
 
     path: str = ""
     folder: str = ""
     is_own: bool = False
-    """Whether nobody else has the message, so that it stays as it is."""
+    """True if the message has no other owner, so that it cannot change."""
     external: set[str] = field(default_factory=set[str], compare=False)
-    """The files of external data that tensors were found in."""
+    """The files of external data used by tensors."""
     found: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]], compare=False)
-    """Their absolute paths and sizes by location, once that is known to be beside the model."""
+    """Their absolute paths and sizes by location, after the check that they are beside the model."""
 
 
 def import_tensor(tensor: onnx.TensorProto, source: Source) -> Weight:
-    """The weight of a tensor; its bytes stay in their file or in the message."""
+    """Imports the weight of a tensor; its bytes stay in their file or in the message."""
     row = BY_CODE.get(tensor.data_type)
     if row is None:
         raise IgniterError(f"tensor {tensor.name!r} has the element type {tensor.data_type}, which is none of ONNX's")
@@ -71,14 +71,14 @@ def _external(tensor: onnx.TensorProto, source: Source, row: ElementType) -> Fil
 
 
 def _data_file(location: str, source: Source) -> tuple[str, int]:
-    """The absolute path of external data, and its size; looked at once, however many tensors are in it."""
+    """Returns the absolute path of external data, and its size; checked once for all its tensors."""
     known = source.found.get(location)
     if known is not None:
         return known
     if location == SELF:
         path = source.path
     else:
-        # A model must not make us read (and write into its output) files from elsewhere.
+        # A model must not make us read files from elsewhere and copy them into its output.
         normal = os.path.normpath(location)
         if not location or os.path.isabs(normal) or normal.split(os.sep)[0] == os.pardir:
             raise IgniterError(f"external data at {location!r} is not a file beside the model")
@@ -95,8 +95,8 @@ def _data_file(location: str, source: Source) -> tuple[str, int]:
 
 
 def _check_inside(path: str, location: str, source: Source) -> None:
-    """Symbolic links may not lead out of the model's folder, nor of the one that the model itself is linked into (as
-    download caches lay out their files); ORT asks the same."""
+    """Raises if a symbolic link leads out of the model's folder and of the folder that the model file is linked to (the
+    layout of download caches); ORT has the same rule."""
     allowed = [os.path.realpath(source.folder or os.curdir)]
     if source.path:
         allowed.append(os.path.dirname(os.path.realpath(source.path)))
@@ -113,7 +113,7 @@ def _bytes_of(tensor: onnx.TensorProto, row: ElementType) -> int:
 
 
 def _typed_bytes(tensor: onnx.TensorProto, row: ElementType) -> bytes:
-    """The raw layout of a tensor whose values are in the field for their type."""
+    """Returns the raw layout of a tensor whose values are in the field for their type."""
     import numpy as np
 
     name = row.onnx_name
@@ -129,19 +129,19 @@ def _typed_bytes(tensor: onnx.TensorProto, row: ElementType) -> bytes:
     if row.bits == 6:
         bits = np.unpackbits(values.astype(np.uint8)[:, None], axis=1, count=6, bitorder="little")
         return np.packbits(bits.reshape(-1), bitorder="little").tobytes()
-    # Narrow types are the low bits of an int32; elements under a byte come already packed into bytes.
+    # Narrow types are the low bits of an int32; elements under a byte are already packed into bytes.
     return values.astype({32: np.int32, 16: np.uint16}.get(row.bits, np.uint8)).tobytes()
 
 
 class TensorSink(Protocol):
-    """Decides where an exported tensor's bytes go."""
+    """The destination of an exported tensor's bytes."""
 
     def put(self, proto: onnx.TensorProto, weight: Weight) -> None: ...
 
 
 @dataclass
 class InlineSink:
-    """Puts the bytes into the message."""
+    """A sink that puts the bytes into the message."""
 
     total: int = field(default=0)
 
@@ -153,7 +153,7 @@ class InlineSink:
 
 
 def export_tensor(weight: Weight, name: str, sink: TensorSink, proto: onnx.TensorProto | None = None) -> Any:
-    """A `TensorProto` (`proto`, if one is given to fill) of the weight."""
+    """Returns a `TensorProto` (`proto`, if one is given to fill) of the weight."""
     proto = onnx.TensorProto() if proto is None else proto
     proto.data_type = weight.element.code
     proto.dims.extend(weight.shape)
@@ -167,7 +167,7 @@ def export_tensor(weight: Weight, name: str, sink: TensorSink, proto: onnx.Tenso
 
 
 def import_sparse(sparse: onnx.SparseTensorProto, source: Source) -> SparseTensorAttr:
-    """A sparse tensor."""
+    """Imports a sparse tensor."""
     return SparseTensorAttr(
         TensorAttr(import_tensor(sparse.values, source)),
         TensorAttr(import_tensor(sparse.indices, source)),
@@ -176,7 +176,7 @@ def import_sparse(sparse: onnx.SparseTensorProto, source: Source) -> SparseTenso
 
 
 def export_sparse(attr: SparseTensorAttr, name: str, sink: TensorSink, proto: onnx.SparseTensorProto) -> None:
-    """Fill `proto`; the name of a sparse initializer is that of its values."""
+    """Writes a sparse tensor to `proto`; the name of a sparse initializer is that of its values."""
     export_tensor(attr.values.data, name, sink, proto.values)
     export_tensor(attr.indices.data, "", sink, proto.indices)
     proto.dims.extend(to_python(attr.dims))

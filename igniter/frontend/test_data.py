@@ -12,7 +12,7 @@ from igniter.errors import IgniterError
 
 
 def read_value(path: Path) -> tuple[str, Any]:
-    """The name in the file, "" for none, and the value: an array, or a list for a sequence."""
+    """Returns the name in the file, "" for none, and the value: an array, or a list for a sequence."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -1,8 +1,8 @@
-"""A model with its i8 weights as u8, 128 more and so their zero points: the same model, in other kernels of ORT.
+"""A model with its i8 weights as u8, with weights and zero points 128 larger: the same model, in other kernels of ORT.
 
-Where the CPU has no dot products of bytes (x86-64 without VNNI), ONNX Runtime adds pairs of products of u8 and i8 in 16
-bits, which saturate (MLAS, its AVX2 kernels); those of u8 and u8 it adds exactly. The difference of the two models is
-what the original errs by. See "Quantised tensors" in docs/numerics.md.
+On CPUs without dot products of bytes (x86-64 without VNNI), ONNX Runtime adds pairs of products of u8 and i8 in 16
+bits, which saturate (MLAS, its AVX2 kernels); products of u8 and u8 it adds exactly. The difference of the two models
+is the error of the original. See "Quantised tensors" in docs/numerics.md.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ FACTORS: dict[tuple[str, str], tuple[tuple[int, int, bool], ...]] = {
     (CONTRIB, "QAttention"): ((1, 7, False),),
     (CONTRIB, "QGemm"): ((3, 5, True),),
 }
-"""By domain and op: the inputs that are a weight and its zero point, and whether this one has the dims of a scale, so
-that it cannot be added where there is none."""
+"""By domain and op: the inputs that are a weight and its zero point, and true if the zero point has the dims of a
+scale, so that a missing one cannot be added."""
 
 
 def with_unsigned_weights(proto: onnx.ModelProto) -> onnx.ModelProto | None:
-    """A copy in which initializers of i8 that are factors of integer products are u8; `None` where there are none.
+    """Returns a copy in which initializers of i8 that are factors of integer products are u8; `None` if there are no
+    such initializers.
 
-    The bytes stay where they are: nodes add the 128, which ONNX Runtime folds.
+    The bytes stay in place: nodes add the 128, and ONNX Runtime folds them.
     """
     signed = {t.name for t in proto.graph.initializer if t.data_type == onnx.TensorProto.INT8}
     if not any(_weights(node, signed) for node in proto.graph.node):
@@ -67,8 +68,8 @@ def with_unsigned_weights(proto: onnx.ModelProto) -> onnx.ModelProto | None:
 
 
 def _weights(node: onnx.NodeProto, signed: set[str]) -> list[tuple[int, int]]:
-    """The inputs of a node that are a weight of i8 and its zero point, which is not computed. A node takes all of its
-    weights in one type."""
+    """Returns the inputs of a node that are an i8 weight and its constant zero point. A node takes all of its weights
+    in one type."""
     found = FACTORS.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type), ())
     for at, zero_at, must_have in found:
         zero = node.input[zero_at] if zero_at < len(node.input) else ""
@@ -78,7 +79,7 @@ def _weights(node: onnx.NodeProto, signed: set[str]) -> list[tuple[int, int]]:
 
 
 def _shifted(name: str, result: str, taken: set[str]) -> Iterator[onnx.NodeProto]:
-    """Nodes that make u8 of a tensor of i8."""
+    """Yields nodes that convert a tensor of i8 to u8."""
     make, wide = onnx.helper.make_node, onnx.TensorProto.INT32
     parts = {part: _fresh(f"{result}.{part}", taken) for part in ("wide", "by", "sum")}
     yield make("Cast", [name], [parts["wide"]], to=wide)

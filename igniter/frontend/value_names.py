@@ -1,4 +1,4 @@
-"""The names that exported values get, and which names a graph inside another may use."""
+"""The names of exported values, and the names available to a graph inside another."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from xdsl.ir import SSAValue
 
 @dataclass
 class ValueNames:
-    """The names of the values of one graph. `taken` are those that its values have or will have, `defined` those that
-    a graph inside sees: it may use again a name that comes later in the graph around it."""
+    """The names of the values of one graph. `taken` are the names of all its values, also of later ones; `defined` are
+    the names visible to a graph inside, which may reuse a later name of the graph around it."""
 
     outer: ValueNames | None
     by_value: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
@@ -19,7 +19,7 @@ class ValueNames:
     defined: set[str] = field(default_factory=set[str])
 
     def find(self, value: SSAValue) -> str | None:
-        """The name of a value of this graph or one around it."""
+        """Returns the name of a value of this graph or one around it."""
         scope: ValueNames | None = self
         while scope is not None:
             name = scope.by_value.get(value)
@@ -29,11 +29,11 @@ class ValueNames:
         return None
 
     def is_taken(self, name: str) -> bool:
-        """Whether a new value of this graph may not have the name."""
+        """True if the name is unavailable to a new value of this graph."""
         return name in self.taken or self.is_visible(name)
 
     def is_visible(self, name: str) -> bool:
-        """Whether a graph around this one has defined the name."""
+        """True if a graph around this one has defined the name."""
         scope = self.outer
         while scope is not None:
             if name in scope.defined:
@@ -42,10 +42,10 @@ class ValueNames:
         return False
 
     def give(self, value: SSAValue, name: str) -> None:
-        """Name a value of this graph."""
+        """Names a value of this graph."""
         self.by_value[value] = name
         self.taken.add(name)
 
     def define(self, values: Iterable[SSAValue]) -> None:
-        """Graphs inside see these values from here on."""
+        """Makes these values visible to graphs inside from here on."""
         self.defined.update(self.by_value[v] for v in values if v in self.by_value)

@@ -1,10 +1,9 @@
 """`TypeProto` to IR types and back, and the names of symbolic dims.
 
-A `dim_param` becomes a symbol of the same name, or the expression that it writes over the names of other dims of the
-inputs (`past + 1`, as exporters name what is a sum). A dim of which the model says nothing becomes a fresh symbol,
-`unk__0` and so on, with a prefix that no name in the model begins with; exporting turns those back to unknown. So does
-one whose `dim_param` is no name but a way to say that (`?`, `None`, `-1`, `unk__7`): two of them are two dims, and
-exporting writes the text again.
+A `dim_param` becomes a symbol of the same name, or an expression over the names of other dims of the inputs (`past +
+1`, which exporters write for sums). An undeclared dim becomes a fresh symbol, `unk__0` and so on, with an unused
+prefix; exporting turns it back to unknown. The same holds for a `dim_param` that denotes an unknown dim (`?`, `None`,
+`-1`, `unk__7`): two of them are two dims, and exporting restores the text.
 """
 
 from __future__ import annotations
@@ -38,19 +37,18 @@ from igniter.errors import IgniterError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SAFE = re.compile(r"[ !#-\[\]-~]+")
-"""What the text form of a symbol can hold: printable ASCII without quotes and backslashes."""
+"""The characters in the text form of a symbol: printable ASCII without quotes and backslashes."""
 
 
 PLAIN = frozenset(
     getattr(onnx.AttributeProto, name) for name in ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS")
 )
-"""Kinds of attributes that hold neither tensors nor graphs, nor types, whose dims may be new."""
+"""The kinds of attributes without tensors, graphs, or types (whose dims may be new)."""
 
 
 @dataclass
 class Symbols:
-    """The dims' names of one model. `aliases` maps a symbol to the `dim_param` that no symbol could spell, or that is
-    no name."""
+    """The names of dims of one model. `aliases` maps a symbol to a `dim_param` that is no valid symbol, or no name."""
 
     prefix: str = "unk__"
     aliases: dict[str, str] = field(default_factory=dict[str, str])
@@ -67,7 +65,7 @@ class Symbols:
 
     @staticmethod
     def for_names(names: Iterable[str], known: Iterable[str] = ()) -> Symbols:
-        """With a prefix for fresh symbols that none of the `dim_param`s begins with; `known` are those of inputs."""
+        """Creates a prefix for fresh symbols that no `dim_param` begins with; `known` are the names of inputs' dims."""
         taken = tuple(n for n in names if not is_anonymous(n))
         bound = frozenset(known)
         prefix, count = "unk__", 0
@@ -78,12 +76,12 @@ class Symbols:
         return Symbols(prefix, expressions=found)
 
     def fresh(self) -> str:
-        """A new symbol for an unknown dim."""
+        """Returns a new symbol for an unknown dim."""
         self._count += 1
         return f"{self.prefix}{self._count - 1}"
 
     def of_param(self, param: str) -> str | Expr:
-        """The symbol of a `dim_param`, or the expression that it writes."""
+        """Returns the symbol or the expression of a `dim_param`."""
         if param in self.expressions:
             return self.expressions[param]
         if is_anonymous(param):
@@ -99,8 +97,8 @@ class Symbols:
         return self._by_param[param]
 
     def read(self, proto: onnx.TypeProto) -> tuple[Attribute, Attribute | None]:
-        """The IR type and the denotations. A model has few different ones; those that have dims which are no other
-        value's are read each time."""
+        """Returns the IR type and the denotations. A model has few distinct ones; types with fresh dims are read each
+        time."""
         data = proto.SerializeToString()
         found = self._types.get(data)
         if found is None:
@@ -111,7 +109,7 @@ class Symbols:
         return found
 
     def tensor(self, code: int, element: Attribute, dims: tuple[int | str | Expr, ...]) -> Attribute:
-        """A tensor type; a model has few different ones, and making one is slow."""
+        """Returns a tensor type; a model has few distinct ones, and construction is slow."""
         found = self._tensors.get((code, dims))
         if found is None:
             found = self._tensors[code, dims] = tensor_of(element, dims)
@@ -119,7 +117,7 @@ class Symbols:
 
 
 def _expression(param: str, known: frozenset[str]) -> Expr | None:
-    """The expression that a `dim_param` writes over `known` names, where it would be written the same again."""
+    """Returns the expression of a `dim_param` over `known` names, if its printed form is the same text."""
     if _NAME.fullmatch(param) or len(param) > MAX_TEXT or not _SAFE.fullmatch(param):
         return None
     try:
@@ -132,19 +130,19 @@ def _expression(param: str, known: frozenset[str]) -> Expr | None:
 
 @dataclass(frozen=True)
 class DimNames:
-    """How symbols are written as `dim_param`: the other direction of `Symbols`."""
+    """The `dim_param`s of symbols: the inverse of `Symbols`."""
 
     prefix: str
     aliases: Mapping[str, str]
 
     @staticmethod
     def of(header: Mapping[str, Attribute]) -> DimNames:
-        """Those of an imported model, by the header of its module."""
+        """Returns the names of an imported model, from the header of its module."""
         prefix = text_of(header.get("unknown_dims"), Symbols().prefix)
         return DimNames(prefix, dict(pairs_of(header.get("dim_names"))))
 
     def param(self, dim: Expr) -> str | None:
-        """The `dim_param` of a symbolic dim; `None` for an unknown one."""
+        """Returns the `dim_param` of a symbolic dim; `None` for an unknown one."""
         text = dim.symbol if dim.symbol is not None else str(dim)
         if text in self.aliases:
             return self.aliases[text]
@@ -155,7 +153,7 @@ class DimNames:
 
 
 def import_type(proto: onnx.TypeProto, symbols: Symbols) -> Attribute:
-    """The IR type."""
+    """Returns the IR type."""
     kind = proto.WhichOneof("value")
     if kind == "tensor_type":
         return _tensor(proto.tensor_type, symbols)
@@ -195,13 +193,13 @@ def _tensor(proto: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor, symbols:
 
 
 def input_params(model: onnx.ModelProto) -> set[str]:
-    """The `dim_param`s of the inputs."""
+    """Returns the `dim_param`s of the inputs."""
     shapes = [v.type.tensor_type.shape for v in model.graph.input if v.type.HasField("tensor_type")]
     return {d.dim_param for shape in shapes for d in shape.dim if d.dim_param}
 
 
 def dim_params(model: onnx.ModelProto) -> set[str]:
-    """Every `dim_param` of the model's graph and its subgraphs' inputs and values."""
+    """Returns every `dim_param` of the model's graph and its subgraphs' inputs and values."""
     found: set[str] = set()
     seen: set[bytes] = set()
 
@@ -248,7 +246,7 @@ def dim_params(model: onnx.ModelProto) -> set[str]:
 
 
 def value_info(proto: onnx.ValueInfoProto, denotations: Attribute | None) -> DictionaryAttr | None:
-    """What a ValueInfo says besides the type, with the type's denotations; `None` when that is nothing."""
+    """Returns the content of a ValueInfo besides the type, with the type's denotations; `None` if it is empty."""
     entries: dict[str, Attribute] = {}
     if proto.doc_string:
         entries["doc_string"] = text_attr(proto.doc_string)
@@ -268,7 +266,7 @@ def _denotations(proto: onnx.TypeProto) -> Attribute | None:
 
 
 def export_type(type_: Attribute, names: DimNames, proto: onnx.TypeProto) -> None:
-    """Fill `proto`; an unknown type leaves it empty."""
+    """Writes a type to `proto`; an unknown type leaves it empty."""
     if isinstance(type_, (TensorType, UnrankedTensorType)):
         _export_tensor(cast(Attribute, type_), names, proto.tensor_type)
     elif isinstance(type_, SequenceType):
@@ -311,12 +309,12 @@ def _export_tensor(
 
 
 def worth_writing(type_: Attribute) -> bool:
-    """Whether a ValueInfo for an inner value says something that the ops around it do not."""
+    """True if a ValueInfo for an inner value adds information to the ops around it."""
     return isinstance(type_, (TensorType, SequenceType, OptionalType, MapType, SparseTensorType, OpaqueType))
 
 
 def apply_value_info(info: Attribute | None, proto: onnx.ValueInfoProto) -> None:
-    """Add what `value_info` took out."""
+    """Adds the content found by `value_info`."""
     if not isinstance(info, DictionaryAttr):
         return
     if "doc_string" in info.data:
@@ -335,5 +333,5 @@ def apply_value_info(info: Attribute | None, proto: onnx.ValueInfoProto) -> None
 
 
 def is_omitted(type_: Attribute) -> bool:
-    """Whether a value of this type stands for an omitted one."""
+    """True if the type marks an omitted value."""
     return isinstance(type_, NoneType)

@@ -1,10 +1,10 @@
 """Reading a model file without copying its weights.
 
-A protobuf message is parsed as a whole, so every tensor in it is copied, and a file over 2 GB is refused. Here the
-file is mapped and its framing read first: the bytes of every big tensor are cut out and replaced by a reference to
-where they are, in the form of ONNX's external data. What is left is small and is given to the protobuf parser.
+Protobuf parses a message as a whole, so it copies every tensor, and refuses a file over 2 GB. Here the file is mapped
+and its framing read first: the bytes of every big tensor are cut out and replaced by a reference to their place, in the
+form of ONNX's external data. The rest is small and goes to the protobuf parser.
 
-Only messages big enough to hold a big tensor are entered, so the cost is a few microseconds an initializer.
+Only messages big enough to contain a big tensor are entered, so the cost is a few microseconds an initializer.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 from igniter.frontend.tensors import SELF
 
 THRESHOLD = 4096
-"""Tensors with fewer bytes than this stay in the message."""
+"""The limit in bytes below which tensors stay in the message."""
 
 _MODEL, _GRAPH, _NODE, _ATTRIBUTE, _TENSOR, _SPARSE, _FUNCTION = range(7)
 
-# For each message, the fields that lead to tensors, and what they hold.
+# For each message, the fields that lead to tensors, with their message types.
 _INSIDE: dict[int, dict[int, int]] = {
     _MODEL: {7: _GRAPH, 25: _FUNCTION},
     _GRAPH: {1: _NODE, 5: _TENSOR, 15: _SPARSE},
@@ -28,21 +28,21 @@ _INSIDE: dict[int, dict[int, int]] = {
 _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 9, 13, 14
 _LENGTH_DELIMITED = 2
 _DEEPEST = 100
-"""Messages inside one another; no parser of protobuf's takes more."""
+"""The limit of nested messages; protobuf's parsers have the same."""
 _FIXED = {1: 8, 5: 4}
 
 
 class WireError(ValueError):
-    """The bytes are not a protobuf message."""
+    """Raised for bytes that are not a protobuf message."""
 
 
 def without_weights(data: memoryview) -> bytes:
-    """The serialized model `data` with its big tensors cut out."""
+    """Returns the serialized model `data` with its big tensors cut out."""
     return b"".join(_message(data, 0, len(data), _MODEL))
 
 
 def _message(data: memoryview, start: int, end: int, kind: int, depth: int = 0) -> list[bytes | memoryview]:
-    """The pieces of the message in `data[start:end]`, which lies in `depth` others."""
+    """Returns the pieces of the message in `data[start:end]`, nested in `depth` others."""
     if depth > _DEEPEST:
         raise WireError(f"its graphs are nested more deeply than protobuf reads ({_DEEPEST} messages)")
     inside = _INSIDE.get(kind, {})
@@ -71,7 +71,7 @@ def _message(data: memoryview, start: int, end: int, kind: int, depth: int = 0) 
             parts = _message(data, body, position, inside[field], depth + 1)
             pieces += [data[kept:field_start], _encode(tag), _encode(sum(map(len, parts))), *parts]
             kept = position
-    # Behind all other fields: of those that a file gives twice the last one counts, and some say that data is inside.
+    # After all other fields: the last value of a repeated scalar field counts, and some fields mark data as internal.
     return [*pieces, data[kept:end], *references]
 
 

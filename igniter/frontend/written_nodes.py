@@ -1,4 +1,4 @@
-"""Nodes that a user writes, in ONNX's own text form: `y = Clip (x, low, high)`, `[name] y = com.microsoft.Gelu (x)`.
+"""Nodes written by a user in ONNX's own text form: `y = Clip (x, low, high)`, `[name] y = com.microsoft.Gelu (x)`.
 
 Attributes stand between the op and its inputs, `<axis = 1, alpha = 0.5>`; a name that is no identifier is written
 between double quotes. The grammar is that of `onnx.parser`.
@@ -23,7 +23,7 @@ from igniter.frontend.importer import node_of_proto
 
 @dataclass(frozen=True)
 class WrittenNode:
-    """A node as it was written: the names of what it reads ("" for an omitted input) and of what it computes."""
+    """A node as written: the names of its inputs ("" for an omitted one) and of its outputs."""
 
     proto: onnx.NodeProto
 
@@ -36,12 +36,12 @@ class WrittenNode:
         return list(self.proto.output)
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Gives what it computes other names."""
+        """Renames its outputs."""
         for i, name in enumerate(self.proto.output):
             self.proto.output[i] = names.get(name, name)
 
     def make(self, module: ModuleOp, operands: Sequence[SSAValue | None], omitted: SSAValue | None) -> OnnxOp:
-        """The op; `omitted` stands for the operands that are `None`. Its result types are what its schema says."""
+        """Creates the op; `omitted` replaces operands that are `None`. The schema gives its result types."""
         values: list[SSAValue] = []
         for value in operands:
             if value is None:
@@ -59,12 +59,12 @@ class WrittenNode:
 
     @property
     def text(self) -> str:
-        """Short, for messages."""
+        """Returns a short text for messages."""
         return f"{', '.join(self.outputs)} = {self.proto.op_type}({', '.join(self.inputs)})"
 
 
 def parse_node(text: str) -> WrittenNode:
-    """The node that a text writes; `IgniterError` says where it is wrong."""
+    """Parses a node from text; `IgniterError` gives the position of an error."""
     try:
         proto = onnx.parser.parse_node(text)
     except Exception as error:  # onnx's own, a parse error of C++

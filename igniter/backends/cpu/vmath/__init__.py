@@ -1,7 +1,7 @@
-"""Elementary functions as LLVM IR: our own polynomials, no libm, so objects need no symbol from outside.
+"""Elementary functions as LLVM IR: our own polynomials, no libm, so that objects need no external symbols.
 
-`call` writes a function for a scalar or any vector: the short ones (exp, tanh, erf, log ...) inline, the long ones as
-an internal function of the module. f32 has its own code where speed matters; the rest of f32 is computed in f64 and
+`call` emits a function for a scalar or any vector: the short ones (exp, tanh, erf, log ...) inline, the long ones as an
+internal function of the module. f32 has its own code where speed matters; the rest of f32 is computed in f64 and
 rounded, which leaves 0.51 ulp. The 16-bit floats are computed in f32. Each function's docstring states its bound.
 """
 
@@ -23,11 +23,11 @@ _NAMES = """
     roundeven rsqrt sin sinh sqrt tan tanh trunc
 """
 FUNCTIONS: dict[str, str] = {f"math.{name}": name for name in _NAMES.split()} | {"math.powf": "pow"}
-"""The ops of `math` that are functions of floats, and their names here."""
+"""The functions of floats among the ops of `math`, with their names here."""
 
 
 def _rsqrt(x: Num) -> Num:
-    """Two correctly rounded steps. 1.5 ulp."""
+    """Returns 1/sqrt(x), in two correctly rounded steps. 1.5 ulp."""
     return 1.0 / x.sqrt()
 
 
@@ -46,7 +46,7 @@ _INLINE: dict[str, Formula] = {
     "tanh": exponential.tanh,
     "trunc": conversion.trunc,
 }
-"""Short, for f32; for f64 those of `_SHORT64`."""
+"""The inline formulas, for f32; for f64 those of `_SHORT64`."""
 
 _SHORT64 = frozenset(("ceil", "exp", "exp2", "floor", "round", "roundeven", "rsqrt", "sqrt", "trunc"))
 
@@ -78,11 +78,11 @@ _FOR32: dict[str, Formula] = {
     "sin": partial(trigonometry.sin, short=True),
     "tan": partial(trigonometry.tan, short=True),
 }
-"""Shorter formulas in f64 for an argument that was f32."""
+"""The shorter formulas in f64 for an argument converted from f32."""
 
 
 def call(b: Builder, name: str, args: list[Value]) -> Value:
-    """Write the function `name` of `FUNCTIONS`; the arguments have one type, which is the result's."""
+    """Emits the function `name` of `FUNCTIONS`; the result has the one type of the arguments."""
     t = args[0].type
     if t.bits == 16:
         wide = [extend(b, a, t.with_element("float")) for a in args]
@@ -100,7 +100,7 @@ def _apply(b: Builder, formula: Formula, args: list[Value]) -> Value:
 
 
 def _function(b: Builder, helper: str, name: str, t: Type, count: int) -> str:
-    """The text of an internal function."""
+    """Returns the text of an internal function."""
     inner = Builder(b.module)
     parameters = [Value(t, f"%a{i}") for i in range(count)]
     if t.bits == 32:
@@ -114,17 +114,17 @@ def _function(b: Builder, helper: str, name: str, t: Type, count: int) -> str:
 
 
 def max_number(b: Builder, x: Value, y: Value) -> Value:
-    """The larger; a NaN gives way to a number."""
+    """Returns the larger operand, and the number if the other is NaN."""
     return b.binary_intrinsic("maxnum", x, y)
 
 
 def min_number(b: Builder, x: Value, y: Value) -> Value:
-    """The smaller; a NaN gives way to a number."""
+    """Returns the smaller operand, and the number if the other is NaN."""
     return b.binary_intrinsic("minnum", x, y)
 
 
 def fma(b: Builder, x: Value, y: Value, z: Value) -> Value:
-    """x*y + z rounded once."""
+    """Returns x*y + z, rounded once."""
     return conversion.fma(Num(b, x), Num(b, y), Num(b, z)).v
 
 

@@ -1,4 +1,5 @@
-"""Coefficients of the polynomials, constant first: made by `benchmark/vmath_fit.py`, which says what each one fits."""
+"""Coefficients of the polynomials, constant first, from `benchmark/vmath_fit.py`, which names the function of each
+fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounding to integers, 16-bit floats, fused multiply-add: what some targets lack as instructions."""
+"""Rounding to integers, 16-bit floats, fused multiply-add: operations missing as instructions on some targets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from igniter.backends.cpu.vmath.num import Num, two_product, two_sum
 
 
 def round_even(x: Num) -> Num:
-    """To the nearest integer, ties to even."""
+    """Rounds to the nearest integer, ties to even."""
     if x.b.target.has_rounding:
         return Num(x.b, x.b.unary_intrinsic("roundeven", x.v))
     big = 2.0**23 if x.type.bits == 32 else 2.0**52
@@ -44,14 +44,14 @@ def trunc(x: Num) -> Num:
 
 
 def round_away(x: Num) -> Num:
-    """To the nearest integer, ties away from zero."""
+    """Rounds to the nearest integer, ties away from zero."""
     below_half = 0.49999997 if x.type.bits == 32 else 0.49999999999999994
     return trunc(x + x.of(below_half).with_sign_of(x))
 
 
 def fma(x: Num, y: Num, z: Num) -> Num:
-    """x*y + z rounded once. Without FMA: f32 through f64 (a double rounding in about one case of 2^29), f64 through
-    pairs (correct but for double rounding, and for overflow within 2^27 of the largest number)."""
+    """Returns x*y + z rounded once. Without FMA: f32 through f64 (a double rounding in about one case of 2^29), f64
+    through pairs (correct but for double rounding, and for overflow within 2^27 of the largest number)."""
     b = x.b
     if b.target.has_fma:
         return Num(b, b.call(f"llvm.fma.{x.type.mangled}", x.type, [x.v, y.v, z.v]))
@@ -65,7 +65,7 @@ def fma(x: Num, y: Num, z: Num) -> Num:
 
 
 def extend(b: Builder, x: Value, t: Type) -> Value:
-    """A float to a wider one."""
+    """Converts a float to a wider one."""
     if x.type == t:
         return x
     if x.type.bits != 16:
@@ -80,7 +80,7 @@ def _to_single(b: Builder, x: Value) -> Value:
     bits = Num(b, b.cast("zext", x, x.type.with_element("i32")))
     if x.type.element == "bfloat":
         return (bits << 16).as_float().v
-    # The exponent is rebiased by a multiplication, which normalises subnormals too.
+    # A multiplication rebiases the exponent, and normalises subnormals too.
     size = ((bits & 0x7FFF) << 13).as_float() * 2.0**112
     special = (bits & 0x7C00).eq(0x7C00)
     result = special.where(size.bits() | 0x7F800000, size.bits()) | ((bits & 0x8000) << 16)
@@ -88,7 +88,7 @@ def _to_single(b: Builder, x: Value) -> Value:
 
 
 def truncate(b: Builder, x: Value, t: Type) -> Value:
-    """A float to a narrower one, to nearest even."""
+    """Converts a float to a narrower one, to nearest even."""
     if x.type == t:
         return x
     if t.bits != 16:
@@ -105,7 +105,7 @@ def truncate(b: Builder, x: Value, t: Type) -> Value:
 
 
 def _round_to_odd(x: Num) -> Num:
-    """f64 to f32 such that rounding again, to 16 bits, is as if there had been one rounding."""
+    """Rounds f64 to f32 so that a second rounding, to 16 bits, gives the result of a single rounding."""
     nearest = x.cast("fptrunc", "float")
     back = nearest.cast("fpext", "double")
     inexact = Num(x.b, x.b.cast("zext", back.ne(x).v, nearest.bits().type))
@@ -121,7 +121,7 @@ def _to_bfloat(x: Num) -> Num:
 
 
 def _to_half(x: Num) -> Num:
-    """After F. Giesen's float_to_half_fast3_rtne (public domain)."""
+    """Converts to f16, after F. Giesen's float_to_half_fast3_rtne (public domain)."""
     sign = x.bits() & -0x80000000
     size = x.bits() ^ sign
     special = size.gt(0x7F800000).where(size.of(0x7E00), size.of(0x7C00))

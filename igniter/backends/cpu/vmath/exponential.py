@@ -19,14 +19,14 @@ LOG2E = 1.4426950408889634
 
 @dataclass(frozen=True)
 class Format:
-    """What the algorithms know of a binary format."""
+    """The parameters of a binary format for the algorithms."""
 
     mantissa: int
     bias: int
     magic: float
     magic_bits: int
     ln2_high: float
-    """So short that its product with an exponent is exact, without FMA too."""
+    """The high part of ln2, short enough for an exact product with an exponent, without FMA too."""
     ln2_low: float
     ln2: float
     exp_range: tuple[float, float]
@@ -80,7 +80,7 @@ def format_of(x: Num) -> Format:
 
 
 def reduce_by_ln2(x: Num, f: Format) -> tuple[Num, Num, Num]:
-    """(n, n + magic, x - n*ln2)"""
+    """Returns (n, n + magic, x - n*ln2)."""
     biased = x.fma(LOG2E, f.magic)
     n = biased - f.magic
     r = n.fma(-f.ln2_high, x)
@@ -88,16 +88,16 @@ def reduce_by_ln2(x: Num, f: Format) -> tuple[Num, Num, Num]:
 
 
 def power_of_two(biased: Num, f: Format, offset: int = 0) -> Num:
-    """2^(n + offset) from n + magic, for a normal result."""
+    """Returns 2^(n + offset) from n + magic, for a normal result."""
     return ((biased.bits() + (f.bias + offset - f.magic_bits)) << f.mantissa).as_float()
 
 
 def scale(p: Num, n: Num, biased: Num, f: Format) -> Num:
-    """p * 2^n with p near 1, rounded once, for any n that the clamped range gives: subnormal results, too."""
+    """Returns p * 2^n with p near 1, rounded once, for any n of the clamped range: subnormal results, too."""
     scalef = _scalef(p, n)
     if scalef is not None:
         return scalef
-    # 2^n in two factors, each normal. Multiplying keeps NaN, which adding to the exponent would not.
+    # 2^n in two normal factors. Multiplication preserves NaN; addition to the exponent would not.
     exponent = biased.bits() + (2 * f.bias - f.magic_bits)
     half = exponent >> 1
     rest = exponent - half
@@ -105,7 +105,7 @@ def scale(p: Num, n: Num, biased: Num, f: Format) -> Num:
 
 
 def _scalef(p: Num, n: Num) -> Num | None:
-    """AVX-512 has p * 2^n as one instruction, with the right rounding and overflow."""
+    """Returns p * 2^n in AVX-512's instruction, with the right rounding and overflow; None on other targets."""
     t = p.type
     if p.b.target.vector_bytes != 64 or t.lanes * t.bits != 512:
         return None
@@ -134,7 +134,7 @@ def exp2(x: Num) -> Num:
 
 
 def _expm1_of_rest(r: Num, f: Format) -> Num:
-    """e^r - 1 for |r| <= ln2/2."""
+    """Returns e^r - 1 for |r| <= ln2/2."""
     return (r * r).fma(r.polynomial(f.expm1), r)
 
 
@@ -160,14 +160,14 @@ def tanh(x: Num) -> Num:
     e = _expm1_of_rest(r, f)
     s = power_of_two(biased, f)
     t, t_and_2 = s.fma(e, s - 1.0), s.fma(e, s + 1.0)
-    # Above 1/2, 1 - 2/(t+2) is the same, and what t and t+2 were rounded by hardly counts.
+    # Above 1/2, 1 - 2/(t+2) is equal, and the rounding errors of t and t+2 are negligible.
     upper = y.gt(0.5493061443340548)
     quotient = upper.where(-2.0, t) / t_and_2
     return upper.where(quotient + 1.0, quotient).with_sign_of(x)
 
 
 def _quarter_exp(x: Num, f: Format) -> tuple[Num, Num]:
-    """((e^x - 1)/4, e^x/4) for x >= 0, up to where sinh overflows."""
+    """Returns ((e^x - 1)/4, e^x/4) for x >= 0, up to the overflow of sinh."""
     _, biased, r = reduce_by_ln2(x.at_most(f.sinh_limit), f)
     s = power_of_two(biased, f, -2)
     e = _expm1_of_rest(r, f)

@@ -20,7 +20,7 @@ LOG10_2_PAIR = (0.30102999566398120, -2.8037281277851704e-18)
 
 
 def decompose(x: Num, subnormals: bool = True) -> tuple[Num, Num, Num]:
-    """(e as a float, m, the biased exponent as an integer), for finite x > 0."""
+    """Returns (e as a float, m, the biased exponent as an integer), for finite x > 0."""
     f = format_of(x)
     width = x.type.bits
     correction: Num | float = float(f.bias)
@@ -37,14 +37,14 @@ def decompose(x: Num, subnormals: bool = True) -> tuple[Num, Num, Num]:
 
 
 def _to_float(k: Num, f: Format) -> Num:
-    """A small non-negative integer as a float of the same width; AVX2 cannot convert 64-bit integers."""
+    """Converts a small non-negative integer to a float of the same width; AVX2 cannot convert 64-bit integers."""
     if f is SINGLE:
         return k.cast("sitofp", "float")
     return (k | 0x4330000000000000).as_float() - 4503599627370496.0
 
 
 def finish(x: Num, result: Num) -> Num:
-    """`result` for finite x > 0; what a logarithm is for 0, negatives, infinity and NaN elsewhere."""
+    """Returns `result` for finite x > 0, and otherwise the logarithm of 0, negatives, infinity and NaN."""
     special = x.lt(0.0).where(NAN, x)
     special = x.eq(0.0).where(-INF, special)
     regular = x.gt(0.0) & x.lt(INF)
@@ -67,7 +67,7 @@ def _log32(e: Num, f: Num) -> Num:
 
 
 def _log64(e: Num, f: Num) -> Num:
-    """log(2^e * (1 + f))"""
+    """Returns log(2^e * (1 + f))."""
     s = f / (f + 2.0)
     z = s * s
     half_square = f * f * 0.5
@@ -77,14 +77,14 @@ def _log64(e: Num, f: Num) -> Num:
 
 
 def _log_for32(e: Num, f: Num) -> Num:
-    """In f64, to 40 bits: enough for f32."""
+    """Returns the logarithm in f64, to 40 bits: enough for f32."""
     s = f / (f + 2.0)
     z = s * s
     return e.fma(DOUBLE.ln2, s * z.polynomial((2.0, *table.LOG_FOR32)))
 
 
 def _log_pair(f: Num) -> Pair:
-    """log(1 + f) to some 60 bits."""
+    """Returns log(1 + f) to some 60 bits."""
     s = f / (f + 2.0)
     z = s * s
     half_square = f * f * 0.5
@@ -116,7 +116,7 @@ def log10(x: Num) -> Num:
 
 
 def log1p(x: Num) -> Num:
-    """f64: 2 ulp. What 1 + x loses goes into f."""
+    """f64: 2 ulp. The rounding error of 1 + x is added to f."""
     u = x + 1.0
     lost = x.gt(1.0).where(1.0 - (u - x), x - (u - 1.0))
     e, m, biased = decompose(u, subnormals=False)
@@ -150,7 +150,7 @@ def atanh(x: Num) -> Num:
 
 
 def pow_for32(x: Num, y: Num) -> Num:
-    """pow of floats, in f64: the result rounded to float is within 0.51 ulp."""
+    """Returns pow of floats, computed in f64: the result rounded to float is within 0.51 ulp."""
     e, m, _ = decompose(x.abs(), subnormals=False)
     size = x.abs()
     logarithm = _special_log(size, _log_for32(e, m - 1.0))
@@ -162,7 +162,7 @@ def pow_for32(x: Num, y: Num) -> Num:
 
 
 def pow64(x: Num, y: Num) -> Num:
-    """pow of doubles with a logarithm of some 64 bits. 2 ulp."""
+    """Returns pow of doubles with a logarithm of some 64 bits. 2 ulp."""
     size = x.abs()
     e, m, _ = decompose(size)
     high, low = pair_add(_scaled_ln2(e), _log_exact(m))
@@ -189,7 +189,7 @@ def _scaled_ln2(e: Num) -> Pair:
 
 
 def _log_exact(m: Num) -> Pair:
-    """log m as a pair: 2s + (2/3)s^3 + s^5 P(s^2), s = (m-1)/(m+1), the first two terms in pairs."""
+    """Returns log m as a pair: 2s + (2/3)s^3 + s^5 P(s^2), s = (m-1)/(m+1), the first two terms in pairs."""
     top = m - 1.0
     bottom, bottom_low = two_sum(m, m.of(1.0))
     s = top / bottom
@@ -206,21 +206,21 @@ def _log_exact(m: Num) -> Pair:
 
 
 def _special_log(size: Num, result: Num) -> Num:
-    """The logarithm of 0 and infinity put right; NaN stays."""
+    """Corrects the logarithm of 0 and infinity; NaN stays."""
     special = size.eq(0.0).where(-INF, size)
     return (size.gt(0.0) & size.lt(INF)).where(result, special)
 
 
 def _pow_cases(x: Num, y: Num, power: Num) -> Num:
-    """IEEE 754's cases, given |x|^y."""
+    """Applies IEEE 754's special cases, given |x|^y."""
     size = y.abs()
-    # Adding and subtracting 2^52 rounds to an integer what is smaller than that.
+    # Adding and subtracting 2^52 rounds smaller numbers to integers.
     big = 2.0**52
     whole = size.ge(big) | ((size + big) - big).eq(size)
     half_y = size * 0.5
     odd = whole & ~(size.ge(2 * big) | ((half_y + big) - big).eq(half_y))
     negative = (x.bits() >> 63).ne(0)
-    # x < 0: the sign for odd y, NaN for y that is no integer (except for -0, -inf and infinite y).
+    # x < 0: the sign for odd y, NaN for non-integer y (except for -0, -inf and infinite y).
     result = (negative & odd).where(-power, power)
     invalid = x.lt(0.0) & x.gt(-INF) & ~whole
     result = invalid.where(NAN, result)

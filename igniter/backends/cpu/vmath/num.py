@@ -1,8 +1,8 @@
-"""Numbers with operators, so that an elementary function reads as its formula while it writes LLVM IR.
+"""Numbers with operators, so that the code of an elementary function is its formula and emits LLVM IR.
 
-A `Num` is a scalar or a vector. Operators on floats carry no fast-math flags: the error-free transformations below
-rely on exact IEEE semantics. `fma` fuses where the target has FMA and is two operations elsewhere, so a formula must
-stay accurate either way; what needs the exact product uses `two_product`.
+A `Num` is a scalar or a vector. Operators on floats carry no fast-math flags: the error-free transformations below rely
+on exact IEEE semantics. `fma` fuses if the target has FMA and is two operations otherwise, so a formula must be
+accurate either way; code that needs the exact product uses `two_product`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from igniter.backends.cpu.llvm_types import Type, bits_literal, literal
 
 
 class Num:
-    """A value and the builder that its operations are written with."""
+    """A value and the builder of its operations."""
 
     __slots__ = ("b", "v")
 
@@ -27,11 +27,11 @@ class Num:
         return self.v.type
 
     def of(self, other: Num | float) -> Num:
-        """A number as a constant of this type."""
+        """Returns a number as a constant of this type."""
         return other if isinstance(other, Num) else Num(self.b, Value(self.type, literal(self.type, other)))
 
     def from_bits(self, bits: int) -> Num:
-        """The float constant with these bits."""
+        """Returns the float constant with these bits."""
         return Num(self.b, Value(self.type, bits_literal(self.type, bits)))
 
     def _binary(self, on_float: str, on_int: str, other: Num | float) -> Num:
@@ -80,7 +80,7 @@ class Num:
         return self._binary("", "shl", other)
 
     def __rshift__(self, other: int) -> Num:
-        """The logical shift: AVX2 has no arithmetic one of 64 bits."""
+        """Returns the logical shift: AVX2 has no arithmetic one of 64 bits."""
         return self._binary("", "lshr", other)
 
     def __invert__(self) -> Num:
@@ -114,7 +114,7 @@ class Num:
         return self._compare("uno", "", self)
 
     def where(self, yes: Num | float, no: Num | float) -> Num:
-        """`yes` where this condition holds; at least one of the two is a `Num`."""
+        """Returns `yes` if this condition holds, else `no`; at least one of the two is a `Num`."""
         like = yes if isinstance(yes, Num) else no
         assert isinstance(like, Num)
         return Num(self.b, self.b.select(self.v, like.of(yes).v, like.of(no).v))
@@ -122,11 +122,11 @@ class Num:
     # -- representation -----------------------------------------------------------------------------------------------
 
     def bits(self) -> Num:
-        """The float as an integer of the same width."""
+        """Returns the float as an integer of the same width."""
         return Num(self.b, self.b.bitcast(self.v, self.type.with_element(f"i{self.type.bits}")))
 
     def as_float(self) -> Num:
-        """The integer's bits as a float."""
+        """Returns the integer's bits as a float."""
         element = {16: "half", 32: "float", 64: "double"}[self.type.bits]
         return Num(self.b, self.b.bitcast(self.v, self.type.with_element(element)))
 
@@ -149,24 +149,24 @@ class Num:
         return Num(self.b, self.b.muladd(self.v, self.of(y).v, self.of(z).v))
 
     def at_most(self, bound: float) -> Num:
-        """The smaller; NaN stays. Written so that x86 needs one `min`."""
+        """Returns the smaller; NaN stays. This form needs one `min` on x86."""
         limit = self.of(bound)
         return limit.lt(self).where(limit, self)
 
     def at_least(self, bound: float) -> Num:
-        """The larger; NaN stays."""
+        """Returns the larger; NaN stays."""
         limit = self.of(bound)
         return limit.gt(self).where(limit, self)
 
     def polynomial(self, coefficients: Sequence[float]) -> Num:
-        """Horner's scheme; the constant comes first."""
+        """Evaluates a polynomial by Horner's scheme; the constant comes first."""
         result = self.of(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             result = result.fma(self, c)
         return result
 
     def any(self) -> Num:
-        """Whether the condition holds in any lane."""
+        """Returns one bit: true if the condition holds in any lane."""
         if not self.type.is_vector:
             return self
         name = f"llvm.vector.reduce.or.{self.type.mangled}"
@@ -179,20 +179,20 @@ Pair = tuple[Num, Num]
 
 
 def fast_two_sum(x: Num, y: Num) -> Pair:
-    """x + y exactly, for |x| >= |y| (Dekker 1971)."""
+    """Returns x + y exactly, for |x| >= |y| (Dekker 1971)."""
     total = x + y
     return total, y - (total - x)
 
 
 def two_sum(x: Num, y: Num) -> Pair:
-    """x + y exactly (Knuth)."""
+    """Returns x + y exactly (Knuth)."""
     total = x + y
     of_y = total - x
     return total, (x - (total - of_y)) + (y - of_y)
 
 
 def two_product(x: Num, y: Num) -> Pair:
-    """x * y exactly: by FMA, else by Dekker's splitting (which overflows near the top of the range)."""
+    """Returns x * y exactly: by FMA, or by Dekker's splitting, which overflows near the top of the range."""
     product = x * y
     if x.b.target.has_fma:
         return product, x.fma(y, -product)
@@ -208,12 +208,12 @@ def _split(x: Num) -> Pair:
 
 
 def pair_add(x: Pair, y: Pair) -> Pair:
-    """The sum of two pairs."""
+    """Returns the sum of two pairs."""
     s, e = two_sum(x[0], y[0])
     return fast_two_sum(s, e + (x[1] + y[1]))
 
 
 def pair_mul(x: Pair, y: Pair) -> Pair:
-    """The product of two pairs."""
+    """Returns the product of two pairs."""
     p, e = two_product(x[0], y[0])
     return fast_two_sum(p, x[0].fma(y[1], x[1].fma(y[0], e)))

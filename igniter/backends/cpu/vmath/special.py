@@ -27,7 +27,7 @@ def _erf32(x: Num) -> Num:
 
 
 def _erf64(x: Num) -> Num:
-    """Below 1 a polynomial in x^2; above, 1 - e^(-x^2) * erfcx(x), which is 1 from 6 on."""
+    """Evaluates a polynomial in x^2 below 1; above, 1 - e^(-x^2) * erfcx(x), rounded to 1 from 6 on."""
     size = x.abs()
     small = size.at_most(1.0)
     inner = small.fma((small * small).polynomial(table.ERF64), small)

@@ -1,8 +1,8 @@
 """sin, cos, tan and the inverses, for f64; f32 goes through f64 with shorter polynomials.
 
-Arguments are reduced to |r| <= pi/4: by Cody-Waite with three 33-bit parts of pi/2 while the quotient is small
-(every product is exact, so cancellation costs nothing), beyond that by Payne and Hanek's method in integers, one lane
-after the other, in a function of its own. A vector without a huge lane skips it with one branch.
+Arguments are reduced to |r| <= pi/4. While the quotient is small, by Cody-Waite with three 33-bit parts of pi/2 (every
+product is exact, so cancellation costs nothing); otherwise by Payne and Hanek's method in integers, lane by lane, in a
+function of its own. A vector without a huge lane skips it with one branch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from igniter.backends.cpu.vmath import coefficients as table
 from igniter.backends.cpu.vmath.num import Num, Pair, fast_two_sum, pair_mul, two_sum
 
 TWO_OVER_PI = 0.6366197723675814
-# fdlibm's e_rem_pio2.c: pi/2 in 33-bit parts, and what is left after the third.
+# fdlibm's e_rem_pio2.c: pi/2 in 33-bit parts, and the rest after the third.
 PIO2_1 = 1.57079632673412561417e00
 PIO2_2 = 6.07710050630396597660e-11
 PIO2_3 = 2.02226624871116645580e-21
@@ -22,17 +22,19 @@ PIO2_REST = 8.47842766036889956997e-32
 PIO2 = (1.5707963267948966, 6.123233995736766e-17)
 MAGIC = 6755399441055744.0
 HUGE = 1.0e6
-"""Above this the quotient has more than 20 bits, and its product with a 33-bit part is no longer exact."""
+"""The limit of |x| above which the quotient has more than 20 bits, so that its product with a 33-bit part is
+inexact."""
 
 
 def _quotient(x: Num) -> tuple[Num, Num]:
-    """The nearest integer to x/(pi/2), as a float and, modulo 4, in the low bits."""
+    """Returns the nearest integer to x/(pi/2), as a float and, modulo 4, in the low bits."""
     biased = x.fma(TWO_OVER_PI, MAGIC)
     return biased - MAGIC, biased.bits()
 
 
 def reduce(x: Num) -> tuple[Pair, Num]:
-    """((high, low), q): x = q*pi/2 + high + low, |high| <= pi/4 and a little, for q modulo 4 in the low bits."""
+    """Returns ((high, low), q): x = q*pi/2 + high + low, |high| <= pi/4 and a little, for q modulo 4 in the low
+    bits."""
     n, q = _quotient(x)
     first = x - n * PIO2_1
     high, low = two_sum(first, -(n * PIO2_2))
@@ -42,7 +44,7 @@ def reduce(x: Num) -> tuple[Pair, Num]:
 
 
 def reduce_for32(x: Num) -> tuple[Num, Num]:
-    """The same for a float in f64: one number is enough."""
+    """Returns the same for a float in f64; one number suffices."""
     n, q = _quotient(x)
     r = (x - n * PIO2_1) - n * PIO2_1_REST
     (high, _), q = _with_huge(x, r, None, q)
@@ -79,7 +81,7 @@ def _call_fix(b: Builder, x: Value, high: Value, low: Value, q: Value) -> list[V
 
 
 def _fix_function(b: Builder, name: str, t: Type, q: Type, results: str, lanes: int) -> str:
-    """A loop over lanes: each huge one gets its parts from `igniter.payne_hanek`."""
+    """Returns a loop over lanes; each huge one gets its parts from `igniter.payne_hanek`."""
     b.module.add_helper("igniter.payne_hanek", lambda: _payne_hanek(b))
     store = [f"  store {u} %{n}, ptr %{n}.at, align 64" for n, u in (("x", t), ("h", t), ("l", t), ("q", q))]
     load = [f"  %{n}.out = load {u}, ptr %{n}.at, align 64" for n, u in (("h", t), ("l", t), ("q", q))]
@@ -117,21 +119,21 @@ def _fix_function(b: Builder, name: str, t: Type, q: Type, results: str, lanes: 
 
 
 def _two_over_pi_words() -> list[int]:
-    """64 zero bits, then 1,152 + 64 bits of 2/pi, in words from the front."""
+    """Returns 64 zero bits, then 1,152 + 64 bits of 2/pi, in words from the front."""
     bits = 1216
     fraction = _two_over_pi(bits)
     return [0] + [(fraction >> (bits - 64 * (k + 1))) & (2**64 - 1) for k in range(bits // 64)]
 
 
 def _two_over_pi(bits: int) -> int:
-    """floor(2/pi * 2^bits)"""
+    """Returns floor(2/pi * 2^bits)."""
     guard = 128
     one = 1 << (bits + guard)
     return (2 * one * one // _pi_scaled(bits + guard)) >> guard
 
 
 def _pi_scaled(bits: int) -> int:
-    """pi * 2^bits by Machin's formula, in integers."""
+    """Returns pi * 2^bits by Machin's formula, in integers."""
 
     def arctan_inverse(k: int) -> int:
         total = term = (1 << (bits + 32)) // k
@@ -146,7 +148,7 @@ def _pi_scaled(bits: int) -> int:
 
 
 def _payne_hanek(b: Builder) -> str:
-    """`void (double x, ptr high, ptr low, ptr q)` for |x| > HUGE: x = M*2^e; the 192 bits of 2/pi whose weights
+    """Returns `void (double x, ptr high, ptr low, ptr q)` for |x| > HUGE: x = M*2^e; the 192 bits of 2/pi whose weights
     times 2^e are below 4, times M modulo 2^192, are x*2/pi modulo 4 to 137 bits after the point."""
     words = _two_over_pi_words()
     text = ", ".join(f"i64 {w - (1 << 64) if w >> 63 else w}" for w in words)
@@ -160,7 +162,7 @@ def _payne_hanek(b: Builder) -> str:
 
 
 def emit_payne_hanek(f: Builder) -> None:
-    """The body of the scalar reduction."""
+    """Emits the body of the scalar reduction."""
     wide = Type("i128")
 
     def c(n: int, t: Type = I64) -> Value:
@@ -173,7 +175,7 @@ def emit_payne_hanek(f: Builder) -> None:
     exponent = op("and", op("lshr", bits, 52), 0x7FF)
     finite = f.icmp("ne", exponent, c(0x7FF))
     mantissa = op("or", op("and", bits, (1 << 52) - 1), 1 << 52)
-    # x = mantissa * 2^e; the first bit of 2/pi that counts has index e - 1, after 64 zero bits e + 62 (from 0).
+    # x = mantissa * 2^e; the first relevant bit of 2/pi has index e - 1, after 64 zero bits e + 62 (from 0).
     start = op("add", op("sub", exponent, 1075), 62)
     start = f.select(finite, start, c(0))
     word, shift = op("lshr", start, 6), op("and", start, 63)
@@ -252,7 +254,7 @@ def _reduced(x: Num, short: bool) -> tuple[Num, Num | None, Num]:
 
 
 def _sine_of(r: Num, low: Num | None, q: Num) -> Num:
-    """sin(q*pi/2 + r + low)"""
+    """Returns sin(q*pi/2 + r + low)."""
     use_cos = (q & 1).ne(0)
     value = use_cos.where(_cos_polynomial(r, low), _sin_polynomial(r, low))
     return (value.bits() ^ ((q & 2) << 62)).as_float()
@@ -261,7 +263,7 @@ def _sine_of(r: Num, low: Num | None, q: Num) -> Num:
 def sin(x: Num, short: bool = False) -> Num:
     """f64: 1 ulp, for every argument."""
     r, low, q = _reduced(x, short)
-    # sin(-0) is -0, which the sums of the reduction lose.
+    # sin(-0) is -0; the sums of the reduction lose the sign.
     return x.eq(0.0).where(x, _sine_of(r, low, q))
 
 
@@ -284,7 +286,7 @@ def tan(x: Num, short: bool = False) -> Num:
 
 
 def _atan_unit(t: Num, short: bool, numerator_low: Num | None = None) -> Num:
-    """atan t for 0 <= t <= 1: above tan(pi/8) as pi/4 + atan((t-1)/(t+1))."""
+    """Returns atan t for 0 <= t <= 1: above tan(pi/8) as pi/4 + atan((t-1)/(t+1))."""
     upper = t.gt(0.4142135623730950)
     u = upper.where((t - 1.0) / (t + 1.0), t)
     z = u * u
@@ -319,13 +321,13 @@ def atan2(y: Num, x: Num, short: bool = False) -> Num:
 
 
 def _asin_small(t: Num) -> Num:
-    """asin(t)/t - 1, times t, for |t| <= 1/2."""
+    """Returns asin(t)/t - 1, times t, for |t| <= 1/2."""
     z = t * t
     return t * z * z.polynomial(table.ASIN64)
 
 
 def _asin_root(size: Num) -> Pair:
-    """asin(sqrt((1 - size)/2)) for size >= 1/2, in two parts: fdlibm's trick of splitting the root."""
+    """Returns asin(sqrt((1 - size)/2)) for size >= 1/2, in two parts: fdlibm's trick of splitting the root."""
     w = (1.0 - size) * 0.5
     root = w.sqrt()
     high = (root.bits() & -(1 << 32)).as_float()
