@@ -1,20 +1,21 @@
-"""`bind-values`: gives nodes whose axes, shapes or sizes only a run knows the form in which kernels compute them.
+"""`bind-values`: rewrites nodes whose axes, shapes or sizes are known only at run time into a form that kernels
+compute.
 
     %y = onnx.Tile(%x, %repeats)          %t = onnx.Concat(%zero, %repeats)
                                           %c = onnx.ConstantOfShape(%t) {igniter.carrier = "..."} : tensor<0x?x?xi1>
                                   ->      %r = onnx.Shape(%c) {start = 1}
                                           %y = onnx.custom(%x, %r, %c) <{domain = "igniter.bound", op_type = "Tile"}>
 
-The carrier `%c` has no bytes, but its dims are the repeats (docs/values.md): symbols that a kernel learns from the dims
-of an operand, as it learns all others. What an op needs of its parameters is computed in front of the carrier by nodes
-that are compiled themselves. A result whose size depends on data is counted first, and then filled.
+The carrier `%c` has no bytes, but its dims are the repeats (docs/values.md). They are symbols, which a kernel reads
+from the dims of an operand, like all symbols. Nodes before the carrier compute the parameters of an op from its
+operands; these nodes are compiled too. A result whose size depends on data is counted first and then filled.
 
-`ops`: `none`, or `all` that have such a form, or only `loops`, whose trip count is what they stack: so the pass stands
-at the end of `cpu-onnx`. A carrier is a node between two kernels, and ONNX Runtime runs most of the other nodes in the
-time that the carrier alone takes.
+`ops`: `none`, `all` ops with such a form, or only `loops`, whose trip count is the length of their stacked results. The
+pass is the last of `cpu-onnx`. A carrier is a node between two kernels, and ONNX Runtime runs most of the other ops in
+the time of the carrier alone.
 
-It needs `infer-shapes`, infers again what it changes, and stands last on the ONNX level: what other passes would make
-constant needs no carrier. The rules are in `igniter.transforms.onnx.binding`.
+The pass needs `infer-shapes`, and infers again after its changes. It is the last pass on the ONNX level: a parameter
+that another pass can make constant needs no carrier. The rules are in `igniter.transforms.onnx.binding`.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ from igniter.transforms.onnx.infer_shapes import InferShapes
 from igniter.transforms.onnx.onnx_rewriting import run_rules
 
 MAX_ROUNDS = 8
-"""How often what inference finds anew is bound: the rank of one node may depend on another's."""
+"""The largest number of rounds of inference and binding: the rank of one node may depend on another."""
 
 
 @dataclass(frozen=True)
 class BindValues(ModulePass):
-    """Bind nodes to the parameters that only a run knows."""
+    """Binds nodes to parameters that are known only at run time."""
 
     name = "bind-values"
     one_rewrite = "a rule applied to a node"
 
     ops: Literal["none", "loops", "all"] = "all"
-    """Which nodes are bound."""
+    """The nodes to bind."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.ops == "none" or (self.ops == "loops" and not any(node.name == "onnx.Loop" for node in op.walk())):

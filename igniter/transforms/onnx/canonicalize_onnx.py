@@ -5,9 +5,9 @@
     %c = onnx.Cast(%b) {to = 1}                          // x: tensor<2x3x4xf32>
     onnx.return %c
 
-Each rule is a small function in `igniter.transforms.onnx.canonicalization`, which says when it holds. All are exact. It
-asks for the dims that `infer-shapes` leaves, and drops what becomes dead as it goes. Rules are tried until none
-applies, in one worklist, so that the run is linear (see `onnx_rewriting`).
+Each rule is a small function in `igniter.transforms.onnx.canonicalization`, which checks its own conditions. All are
+exact. The pass needs the dims inferred by `infer-shapes`, and erases dead nodes on the way. One worklist tries rules
+until none applies, so the run is linear (see `onnx_rewriting`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from igniter.transforms.onnx.onnx_rewriting import run_rules
 
 @dataclass(frozen=True)
 class CanonicalizeOnnx(ModulePass):
-    """Rewrite nodes to simpler ones with the same result."""
+    """Rewrites nodes to simpler ones with the same result."""
 
     name = "canonicalize-onnx"
     one_rewrite = "a rule applied to a node"

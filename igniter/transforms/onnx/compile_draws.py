@@ -1,13 +1,14 @@
-"""`compile-draws`: has kernels draw what random nodes with a seed do, by a generator of Igniter's own.
+"""`compile-draws`: compiles random nodes with a seed, with Igniter's own generator.
 
     %y = onnx.RandomNormalLike(%x) {seed = 7.0 : f32}
                                    ->  %y = onnx.RandomNormalLike(%x) {seed = 7.0 : f32, igniter.draws}
 
-In no pipeline: ONNX Runtime's generator cannot be had, so a model that is compiled so gives other values than the
-original, of the same distribution, and the same ones in every run (docs/numerics.md, "Random numbers"). In the body of
-a loop, where every iteration draws anew, and in functions that are called, nodes are left as they are.
+The pass is in no pipeline: ONNX Runtime's generator is not accessible, so the compiled model gives other values than
+the original, with the same distribution, and the same values in every run (docs/numerics.md, "Random numbers"). Nodes
+in loop bodies, where every iteration draws anew, and nodes in called functions are not changed.
 
-It stands anywhere on the ONNX level; what a marked node draws is a value of the graph (`igniter.dialects.onnx.draws`).
+The pass may run anywhere on the ONNX level; the numbers drawn by a marked node are a value of the graph
+(`igniter.dialects.onnx.draws`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from igniter.rewrites import budget
 
 @dataclass(frozen=True)
 class CompileDraws(ModulePass):
-    """Have kernels draw what nodes with a seed do."""
+    """Compiles random nodes with a seed."""
 
     name = "compile-draws"
     one_rewrite = "a node that is given to a kernel"

@@ -1,14 +1,14 @@
-"""`copy-dequantized`: every reader of a dequantised tensor dequantises it itself.
+"""`copy-dequantized`: gives every reader of a dequantised tensor its own DequantizeLinear.
 
     %a = onnx.DequantizeLinear(%q, %s, %z)           %a = onnx.DequantizeLinear(%q, %s, %z)
     %b = onnx.Relu(%a)                         ->    %b = onnx.Relu(%a)
     %c = onnx.Add(%a, %y)                            %d = onnx.DequantizeLinear(%q, %s, %z)
                                                      %c = onnx.Add(%d, %y)
 
-What stands for integers is a subtraction and a multiplication away from them, and four times as large. Where one node
-computes it for several readers, regions pass floats to each other; where each has its own, they pass the integers
-(`form-fusion-regions` puts each to its reader). ONNX Runtime does the same with what it runs. It stands behind
-`eliminate-common-nodes`, which would make one node of all again.
+Dequantising costs a subtraction and a multiplication, and floats are four times as large as the integers. If one node
+dequantises for several readers, regions pass floats to each other; with separate nodes they pass integers
+(`form-fusion-regions` puts each node into its reader's region). ONNX Runtime does the same for its nodes. The pass runs
+after `eliminate-common-nodes`, which would merge the copies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from igniter.rewrites import budget
 
 @dataclass(frozen=True)
 class CopyDequantized(ModulePass):
-    """Gives each reader of a dequantised tensor a node of its own."""
+    """Gives each reader of a dequantised tensor its own node."""
 
     name = "copy-dequantized"
     one_rewrite = "a node copied for its readers"
@@ -46,7 +46,7 @@ class CopyDequantized(ModulePass):
 
 
 def _other_readers(node: OnnxOp) -> Sequence[Operation]:
-    """The nodes that read what a node dequantises, but for one where there are nodes only; none of a constant."""
+    """Returns the readers of a dequantised tensor, except one if all are nodes; empty for a constant."""
     if constant_weight(node.operands[0]) is not None:
         return []
     readers = list(dict.fromkeys(use.operation for use in node.results[0].uses))
@@ -55,7 +55,7 @@ def _other_readers(node: OnnxOp) -> Sequence[Operation]:
 
 
 def _copy(node: OnnxOp, reader: Operation) -> None:
-    """Puts a copy of a node, without its names, in front of a reader."""
+    """Inserts a copy of a node, without its names, before a reader."""
     copy = node.clone()
     for key in ("node_name", "output_names"):
         copy.properties.pop(key, None)

@@ -1,4 +1,4 @@
-"""Leave out the values of big tensors, so that the text of a model can be read and pasted.
+"""`elide-weights`: omits the values of big tensors, so that the text of a model can be read and pasted.
 
     %w = onnx.Constant() {value = #onnx.tensor<2x3xi64, [0, 1, 2, 3, 4, 5]>} : () -> tensor<2x3xi64>
 
@@ -6,8 +6,8 @@ becomes, with `limit=4`,
 
     %w = onnx.Constant() {value = #onnx.tensor<2x3xi64, elided>} : () -> tensor<2x3xi64>
 
-The result still parses and verifies; asking an elided weight for its values is an error. So this is the last pass of a
-pipeline whose output is for reading, and of no other.
+The result still parses and verifies; reading the values of an elided weight is an error. So the pass belongs only at
+the end of pipelines whose output is for reading.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from igniter.dialects.onnx.attributes import SparseTensorAttr, TensorAttr
 
 @dataclass(frozen=True)
 class ElideWeights(ModulePass):
-    """Elide tensors of more than `limit` elements."""
+    """Elides tensors of more than `limit` elements."""
 
     name = "elide-weights"
 
@@ -39,7 +39,7 @@ class ElideWeights(ModulePass):
                     inner.attributes[name] = elided
 
     def _elided(self, attr: Attribute) -> Attribute:
-        """`attr` without the values of the big tensors in it; `attr` itself where there are none."""
+        """Returns `attr` without the values of big tensors in it; `attr` itself if there are none."""
         from igniter.dialects.onnx.weights import Weight
 
         if isinstance(attr, TensorAttr):

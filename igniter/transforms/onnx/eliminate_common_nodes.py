@@ -1,14 +1,14 @@
-"""`eliminate-common-nodes`: of nodes that compute the same, the first stays.
+"""`eliminate-common-nodes`: merges equal nodes into the first one.
 
     %a = onnx.Shape(%x)                       %a = onnx.Shape(%x)
     %b = onnx.Shape(%x)                ->     %c = onnx.Add(%a, %a)
     %c = onnx.Add(%a, %b)
 
-Two nodes compute the same when they have the same op, attributes, operands and result types; names do not count.
-Operands of which `infer-shapes` noted the same elements are the same, however they are computed: all of them become
-the first one, so that of the shape arithmetic that every layer of a model repeats one copy stays.
-Constants are the same when their bytes are. Nodes with graphs inside, and random ones, stay. A nested graph may use
-what the graphs around it compute. One walk: a node costs a hash of its operands and attributes.
+Two nodes are equal if they have the same op, attributes, operands and result types; names do not count. Operands for
+which `infer-shapes` recorded the same elements are equal, however they are computed: the first one replaces all others,
+so that one copy remains of shape arithmetic that every layer of a model repeats. Constants are equal if their bytes
+are. Nodes with graphs inside, and random ones, stay. A nested graph may use values of the graphs around it. The pass is
+one walk: a node costs a hash of its operands and attributes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from igniter.rewrites import Budget, budget
 from igniter.transforms.onnx.onnx_rewriting import known_dims
 
 BIG_CONSTANT = 1 << 20
-"""Constants of more bytes are compared only when they are the same range of the same file: reading all the weights of
-a model costs more than the merge gains."""
+"""Larger constants, in bytes, are compared only by their range in a file: reading all weights of a model costs more
+than the merge gains."""
 
 
 @dataclass(frozen=True)
 class EliminateCommonNodes(ModulePass):
-    """Merge nodes that compute the same."""
+    """Merges equal nodes."""
 
     name = "eliminate-common-nodes"
     one_rewrite = "a node merged with an equal one before it"
@@ -76,7 +76,7 @@ def _merge(
 
 
 def _note_same(kept: SSAValue, dropped: SSAValue, same: dict[str, Expr]) -> None:
-    """What inference called by two names, because two nodes left it open, is one dim when the nodes are one."""
+    """Records that two dims are equal: inference named them separately for two nodes that are now one."""
     a, b = known_dims(kept), known_dims(dropped)
     for x, y in zip(a or (), b or (), strict=False):
         x, y = x.substitute(same), y.substitute(same)
@@ -99,7 +99,7 @@ def _substitute(graph: Operation, same: dict[str, Expr]) -> None:
 
 
 def _signature(op: Operation) -> tuple[Hashable, ...]:
-    """The result types, but for dims that inference left open."""
+    """Returns the result types, without dims that inference left open."""
     return tuple(_open_type(t) for t in op.result_types)
 
 
@@ -126,7 +126,7 @@ def _key(op: Operation) -> Hashable | None:
         return None
     schema = op.schema
     if schema is None or not schema.deterministic:
-        # Of an op that we do not know, two runs may differ.
+        # Two runs of an unknown op may differ.
         return None
     if op.op_type == "Constant" and op.domain == "":
         weight = constant_weight(op.results[0])

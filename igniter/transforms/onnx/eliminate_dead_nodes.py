@@ -1,12 +1,12 @@
-"""`eliminate-dead-nodes`: drops what no output of the model depends on, in one walk backwards.
+"""`eliminate-dead-nodes`: removes nodes that no output of the model depends on, in one backward walk.
 
     %a = onnx.Exp(%x)                         (nothing)
     %y, %mask = onnx.Dropout(%x)       ->     %y, %none = onnx.Dropout(%x) : ... -> (tensor<4xf32>, none)
     onnx.return %y                            onnx.return %y
 
-Dead nodes of nested graphs go too, and an optional result that nothing uses becomes an omitted one, which spares ORT
-computing it. Functions that no node calls are dropped. xDSL's `dce` would do for the nodes alone, but keeps random
-ones, and knows nothing of optional results.
+Dead nodes of nested graphs are removed too. An unused optional result becomes an omitted one, so that ONNX Runtime need
+not compute it. Uncalled functions are dropped. xDSL's `dce` would remove the nodes, but it keeps random ones, and does
+not know optional results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from igniter.transforms.onnx.onnx_rewriting import is_unused
 
 @dataclass(frozen=True)
 class EliminateDeadNodes(ModulePass):
-    """Drop the nodes, optional results and functions that nothing uses."""
+    """Removes unused nodes, optional results and functions."""
 
     name = "eliminate-dead-nodes"
     one_rewrite = "a node erased that nothing uses"

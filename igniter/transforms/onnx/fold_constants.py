@@ -1,15 +1,16 @@
-"""`fold-constants`: computes at compile time what no input changes.
+"""`fold-constants`: computes values at compile time that do not depend on any input.
 
     %a = onnx.Transpose(%w) {perm = [1, 0]}    // %w a constant of 4x8            %a = onnx.Constant  // 8x4
     %s = onnx.Shape(%x)                        // x: 3x768                 ->     %s = onnx.Constant  // [3, 768]
     %y = onnx.Reshape(%x, %t) {igniter.values = {"1" = #sym.dims<6, 384>}}        %y = onnx.Reshape(%x, [6, 384])
 
-A node is folded when it is deterministic, all it reads is constant, and its results are small: at most `max_bytes`,
-and no more than `max_growth` times what it reads once they pass 64 KiB, so that an Expand or ConstantOfShape does not
-turn into megabytes of a file. What only moves or converts a weight is folded at any size, if it makes no more than it
-reads: its layout is chosen at compile time, never in each run. The nodes are run together in one ORT session, so the
-bits are ORT's own; a spec's own `fold` goes first where all that it reads is at hand. What shape inference found to be
-integers becomes a constant as well: so this pass follows `infer-shapes`, and new constants may let that find more.
+A node is folded if it is deterministic, all its operands are constant, and its results are small: at most `max_bytes`,
+and at most `max_growth` times its operands once they exceed 64 KiB, so that an Expand or ConstantOfShape does not add
+megabytes to the file. A node that only moves or converts a weight is folded at any size, if its result is no larger
+than its operands: layouts are chosen at compile time, not in each run. The nodes run together in one ONNX Runtime
+session, so the bits are ONNX Runtime's; the `fold` of an op's spec has precedence if its operands are at hand. Integers
+found by shape inference become constants as well: so this pass follows `infer-shapes`, and new constants may let
+inference find more.
 """
 
 from __future__ import annotations
@@ -50,21 +51,21 @@ if TYPE_CHECKING:
 
 _LAYOUT = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"))
 SMALL = 64 * 1024
-"""Results of fewer bytes are folded whatever they are computed from."""
+"""Results of fewer bytes are always folded."""
 
 
 @dataclass(frozen=True)
 class FoldConstants(ModulePass):
-    """Compute at compile time what no input changes."""
+    """Computes values at compile time that do not depend on any input."""
 
     name = "fold-constants"
     one_rewrite = "a node folded, or an operand replaced by the integers that inference knows"
     max_bytes: int = 32 << 20
-    """The results of one node together may have this many bytes, or as many as it reads."""
+    """The largest size of a node's results in bytes, if they are larger than its operands."""
     max_growth: int = 2
-    """Results over 64 KiB may have this many times the bytes of what they are computed from."""
+    """The largest ratio of results over 64 KiB to the operands."""
     weights: bool = True
-    """Whether results over 64 KiB are folded at all."""
+    """Folds results over 64 KiB."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for graph in op.ops:
@@ -81,13 +82,13 @@ class _Folder:
     options: FoldConstants
     ctx: Context
     constants: dict[SSAValue, Weight] = field(default_factory=dict["SSAValue", "Weight"])
-    """Constants of the model that folded nodes read."""
+    """The constants of the model that folded nodes read."""
     values: dict[SSAValue, Array] = field(default_factory=dict["SSAValue", "Array"])
-    """Results computed already, by specs."""
+    """The results already computed by specs."""
     derived: dict[SSAValue, Weight] = field(default_factory=dict["SSAValue", "Weight"])
-    """Results that are 16-bit floats of the model, widened."""
+    """The results that are 16-bit floats of the model, widened."""
     pending: dict[OnnxOp, None] = field(default_factory=dict["OnnxOp", None])
-    """Nodes to run, in order."""
+    """The nodes to run, in order."""
     sizes: dict[SSAValue, int] = field(default_factory=dict["SSAValue", int])
 
     @property
@@ -97,7 +98,7 @@ class _Folder:
     # -- integers that inference knows -------------------------------------------------------------------------------
 
     def known_integers(self, block: Block) -> None:
-        """Replaces operands by the integers that `infer-shapes` noted, and shapes of static tensors."""
+        """Replaces operands by integers recorded by `infer-shapes`, and shapes of static tensors by constants."""
         made: dict[tuple[SSAValue, Block], SSAValue] = {}
         for op in list(block.ops):
             for region in op.regions:
@@ -196,7 +197,7 @@ class _Folder:
         if _keeps_bytes(op):
             return "what reads it multiplies integers"
         if self._as_stored(op, weights) is not None:
-            # No bytes are made of it.
+            # It needs no bytes of its own.
             return None
         sizes = [_bytes_of(r) for r in op.results if not isinstance(r.type, NoneType)]
         known = [s for s in sizes if s is not None]
@@ -206,7 +207,8 @@ class _Folder:
         read = sum(w.nbytes for w in weights.values()) + sum(self.sizes.get(v, 0) for v in op.operands)
         if total > SMALL and not self.options.weights:
             return f"{total} bytes of results are a weight, and weights are left as they are"
-        # What only moves or converts a weight is always folded: a layout is chosen at compile time, never in each run.
+        # A node that only moves or converts a weight is always folded: layouts are chosen at compile time, not in each
+        # run.
         if total > self.options.max_bytes and not (op.op_type in _LAYOUT and total <= read):
             return f"{total} bytes of results are more than max_bytes"
         if total > SMALL and total > self.options.max_growth * read and not _is_weight(op):
@@ -228,7 +230,8 @@ class _Folder:
             self.values.update(zip(op.results, arrays, strict=True))
 
     def _as_stored(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> Weight | None:
-        """A Cast of a weight of 16-bit floats to f32, or a Transpose of one: what is stored stays at hand."""
+        """Returns a derived weight for a Cast of 16-bit floats to f32, or a Transpose of one: the stored form stays
+        available."""
         from igniter.analysis.onnx.stored_weights import transposed, widened
 
         if op.op_type not in ("Cast", "Transpose"):
@@ -264,7 +267,7 @@ class _Folder:
     # -- running -----------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Runs what is pending and puts constants in place of all that was folded."""
+        """Runs the pending nodes and replaces all folded results by constants."""
         if self.pending:
             self._run(list(self.pending))
         folded: dict[OnnxOp, None] = {}
@@ -293,7 +296,7 @@ class _Folder:
         self.values.update(zip(wanted, arrays, strict=True))
 
     def _one_by_one(self, ops: Sequence[OnnxOp], reason: str) -> None:
-        """When the batch does not run: each node by itself, so that only the ones to blame stay."""
+        """Runs the nodes of a failed batch one by one, so that only the failing ones stay."""
         if len(ops) == 1:
             remark(self.ctx, self.options.name, ops[0].node_name, "missed", f"{ops[0].qualified_name}: {reason}")
             return
@@ -311,13 +314,13 @@ class _Folder:
 
         block = op.parent
         if block is None:
-            # A node that only folded nodes read went with them.
+            # A node read only by folded nodes was removed with them.
             return
         for result, array in zip(op.results, arrays, strict=True):
             if result.first_use is None:
                 continue
             if array is None:
-                # Only nodes that are folded as well read it.
+                # Only other folded nodes read it.
                 continue
             weight = array if isinstance(array, Weight) else _weight_of(array)
             names = op.output_names
@@ -328,11 +331,11 @@ class _Folder:
 
 
 _WIDENING = frozenset(("Add", "Cast", "DequantizeLinear", "Mul", "Reshape", "Sub", "Transpose"))
-"""What the values of a weight that is stored in few bits are computed with."""
+"""The ops through which weights of few bits are widened."""
 
 
 def _keeps_bytes(op: OnnxOp) -> bool:
-    """Whether a DequantizeLinear belongs to an op that multiplies the bytes of both its operands."""
+    """True if a DequantizeLinear belongs to an op that multiplies the bytes of both operands."""
     from igniter.analysis.onnx.quantized_neighbours import INTEGER_OPS
 
     if op.op_type != "DequantizeLinear":
@@ -347,9 +350,9 @@ def _keeps_bytes(op: OnnxOp) -> bool:
 
 
 def _is_weight(op: OnnxOp, depth: int = 6) -> bool:
-    """Whether products read what is computed here, and nothing else: in each run they would need it as it is.
+    """True if only products read the result, as their weight: they would need the computed form in each run.
 
-    ONNX Runtime computes these when it loads a model, too.
+    ONNX Runtime also computes these when it loads a model.
     """
     if op.op_type not in _WIDENING or depth == 0:
         return False
@@ -367,7 +370,7 @@ def _is_weight(op: OnnxOp, depth: int = 6) -> bool:
 
 
 def _integers(dims: DimsAttr, value: SSAValue) -> Array | None:
-    """The elements as an array of the operand's type, when all are integers."""
+    """Returns the elements as an array of the operand's type, if all are integers."""
     shape, kind = known_dims(value), element(value)
     constants = [d.constant for d in dims.data]
     if shape is None or kind is None or any(c is None for c in constants) or any(d.constant is None for d in shape):
@@ -398,7 +401,7 @@ def _opsets(op: OnnxOp) -> dict[str, int]:
 
 
 def erase_dead(values: Iterable[SSAValue]) -> None:
-    """Erases the nodes that define these values, where nothing uses them any more, and so on upwards."""
+    """Erases the nodes that define these values if they are unused, and then their operands in turn."""
     queue = [v.owner for v in values]
     while queue:
         op = queue.pop()

@@ -1,21 +1,21 @@
-"""`form-block-products`: a product with dequantised weights reads the codes.
+"""`form-block-products`: makes a product with dequantised weights read the codes.
 
     %d = onnx.DequantizeLinear(%codes, %scales) {axis = 1}    // codes: a constant of 768x2048xi8
     %y = onnx.MatMul(%x, %d)
 becomes
     %y = onnx.com.microsoft.MatMulNBits(%x, %blocks, %scales) {K = 768, N = 2048, bits = 8, block_size = 128}
 
-A product of few rows takes as long as reading its weights does, and codes are a quarter or an eighth of the floats
-that `fold-constants` would make of them; one of many rows makes floats of a group of panels at a time, which costs
-little beside what rows do with them, and the compiled model has the size of the codes. So this pass stands in front of
-`fold-constants`. The numbers are the same: unsigned codes are 128, 8 or 2 more than signed ones, and a scale for a
-column is one for each of its blocks.
+The time of a product of few rows is the time to read its weights, and codes are a quarter or an eighth of the floats
+that `fold-constants` would make. A product of many rows dequantises a group of panels at a time, which costs little
+compared to the rows; and the compiled model has the size of the codes. So the pass runs before `fold-constants`. The
+numbers are the same: unsigned codes are signed ones plus 128, 8 or 2, and a scale per column is repeated for its
+blocks.
 
-It takes codes of two, four and eight bits, with a scale for the tensor, for each column, or for each block of a power
-of two from 16 on or of a multiple of 16, and products of f32. A product whose other factor is dequantised too stays:
-that is one of integers (`expand-quantized`, or ONNX Runtime). Which products have many rows it says on them
-(`igniter.many_rows`), as well as on those that the model has. How many rows there are is what sizes say
-(`igniter compile --sizes`), where dims are symbols.
+The pass takes codes of two, four and eight bits, with a scale per tensor, per column, or per block whose size is a
+power of two from 16 on or a multiple of 16, and products of f32. If the other factor is dequantised too, the product
+stays: it is an integer product (`expand-quantized`, or ONNX Runtime). The pass marks products with many rows
+(`igniter.many_rows`), including those of the model itself. For symbolic dims, the number of rows comes from given sizes
+(`igniter compile --sizes`).
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 BLOCKS = (128, 64, 32, 16)
-"""The sizes of blocks for what has others, the first that divides."""
+"""The block sizes for other scales; the first that divides is used."""
 NARROWEST_BLOCK = BLOCKS[-1]
 CODES = {"int8": (8, 128), "uint8": (8, 0), "int4": (4, 8), "uint4": (4, 0), "int2": (2, 2), "uint2": (2, 0)}
-"""The bits of codes, and what unsigned ones are more."""
+"""The bits of codes, and the offset of unsigned codes from signed ones."""
 
 
 @dataclass(frozen=True)
 class FormBlockProducts(ModulePass):
-    """Has products read the codes of their weights."""
+    """Makes products read the codes of their weights."""
 
     name = "form-block-products"
     one_rewrite = "a rule applied to a node"
 
     rows: int = 1 << 30
-    """The most rows."""
+    """The largest number of rows."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         sources = ("DequantizeLinear", "MatMulNBits")
@@ -90,7 +90,7 @@ class FormBlockProducts(ModulePass):
 
 
 def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacement | None:
-    """The product with codes; `None` where it is none, or of too many rows."""
+    """Returns the product with codes; `None` if there is none, or if it has too many rows."""
     turned = defining(operand(op, 1), "Transpose")
     source = defining(operand(op, 1) if turned is None else turned.operands[0], "DequantizeLinear")
     dims = known_dims(op.operands[0])
@@ -111,7 +111,7 @@ def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacemen
 
 
 def _mark(module: ModuleOp, sizes: TypicalSizes) -> None:
-    """Says of the model's own products with codes, of a symbolic number of rows, which of them have many."""
+    """Marks the model's own products with codes that have many rows."""
     for op in module.walk():
         if isinstance(op, OnnxOp) and op.qualified_name == "com.microsoft.MatMulNBits":
             dims = known_dims(op.operands[0])
@@ -121,11 +121,11 @@ def _mark(module: ModuleOp, sizes: TypicalSizes) -> None:
 
 @dataclass(frozen=True)
 class Coded:
-    """Dequantised weights as a product has them: scales and zero points are [columns, blocks]."""
+    """The dequantised weights of a product; scales and zero points are [columns, blocks]."""
 
     codes: Weight
     swapped: bool
-    """Whether the codes are [depth, columns]."""
+    """True if the codes are [depth, columns]."""
     block: int
     scales: Array
     zeros: Array
@@ -141,7 +141,7 @@ class Coded:
 
 
 def coded(source: OnnxOp, transposed: bool) -> Coded | None:
-    """What a DequantizeLinear of constants dequantises, where blocks can say it."""
+    """Returns the weights of a DequantizeLinear of constants, if blocks can express them."""
     import numpy as np
 
     from igniter.dialects.onnx.attributes import text_of
@@ -162,7 +162,7 @@ def coded(source: OnnxOp, transposed: bool) -> Coded | None:
             return None
         scale, zero = (p.T if swapped else p for p in (scale, zero))
         if block & (block - 1):
-            # Blocks of another size, or of the whole depth: several of a size that there is have one scale.
+            # Blocks of another size, or of the whole depth: several supported blocks share a scale.
             size = next((b for b in BLOCKS if block % b == 0), None)
             if size is None:
                 return None
@@ -210,7 +210,7 @@ def _product(op: OnnxOp, rw: Rewriter, found: Coded, many: bool) -> Replacement:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Codes as MatMulNBits has them: unsigned, [columns, blocks, bytes of a block]."""
+    """Codes in the layout of MatMulNBits: unsigned, [columns, blocks, bytes of a block]."""
 
     source: Weight
     swapped: bool

@@ -1,4 +1,4 @@
-"""`form-half-products`: a product with weights that are stored as 16-bit floats reads those.
+"""`form-half-products`: makes a product read weights that are stored as 16-bit floats.
 
     %w = onnx.Constant                     // f32, which `fold-constants` made of %h, a constant of 768x2048xf16
     %y = onnx.MatMul(%x, %w)
@@ -6,13 +6,13 @@ becomes
     %d = onnx.Cast(%h) {to = 1}
     %y = onnx.MatMul(%x, %d)
 
-The micro-kernels widen 16-bit floats in registers, so the compiled model has two bytes a weight, and a product of few
-rows, which takes as long as its weights take to be read, takes about half of that. Each product has a Cast of its own,
-which `form-fusion-regions` puts to it. The passes before this one see a constant of f32, as of any other weight; so it
-stands in front of `form-fusion-regions`.
+The micro-kernels widen 16-bit floats in registers. So the compiled model has two bytes per weight, and a product of few
+rows, whose time is the time to read its weights, takes about half. Each product has its own Cast, which
+`form-fusion-regions` puts into its region. The passes before this one see a constant of f32, like any other weight; so
+this pass runs directly before `form-fusion-regions`.
 
-So it is with the filters of a convolution, but where `winograd` has chosen tiles: these read filters that have been
-transformed, in f32. f16 takes an instruction (`half_loads`); bf16 takes a shift, which every target has.
+The filters of a convolution are treated alike, unless `winograd` chose tiles: these read transformed filters in f32.
+f16 takes an instruction (`half_loads`); bf16 takes a shift, which every target has.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from igniter.rewrites import budget
 from igniter.transforms.onnx.fold_constants import erase_dead
 
 PRODUCTS = frozenset(("MatMul", "Gemm", "com.microsoft.FusedMatMul", "Conv"))
-"""What multiplies its second operand: a matrix from the right, or the filters of a convolution."""
+"""Ops that multiply by their second operand: a matrix from the right, or the filters of a convolution."""
 
 FLOAT = 1
 """The number of f32 in ONNX."""
@@ -43,15 +43,15 @@ FLOAT = 1
 
 @dataclass(frozen=True)
 class FormHalfProducts(ModulePass):
-    """Has products read weights as the 16-bit floats that they are stored as."""
+    """Makes products read weights in their stored form of 16-bit floats."""
 
     name = "form-half-products"
     one_rewrite = "a product that reads what is stored"
 
     half_loads: bool = True
-    """Whether all targets make f32 of a vector of f16 in one instruction."""
+    """True if all targets convert a vector of f16 to f32 in one instruction."""
     min_elements: int = 4096
-    """Smaller weights are f32."""
+    """Smaller weights stay f32."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rewrites, count = budget(ctx, self.name), 0
@@ -65,7 +65,7 @@ class FormHalfProducts(ModulePass):
             remark(ctx, self.name, "", "applied", f"{count} products read floats of 16 bits", count=count)
 
     def _source(self, node: OnnxOp) -> Weight | None:
-        """The 16-bit floats that the product is to read; `None` where its weight is stored in another way."""
+        """Returns the 16-bit floats for the product to read; `None` if its weight is stored in another form."""
         weight = constant_weight(node.operands[1])
         source = stored(weight) if weight is not None else None
         if source is None or WINOGRAD_ATTRIBUTE in node.attributes:
@@ -78,7 +78,7 @@ class FormHalfProducts(ModulePass):
 
 
 def _read(node: OnnxOp, source: Weight, made: dict[SSAValue, SSAValue]) -> None:
-    """Puts a Cast of what is stored in front of a product; `made` are the constants that are there by those of f32."""
+    """Inserts a Cast of the stored weight before a product; `made` maps f32 weights to the constants already made."""
     plain = node.operands[1]
     constant = plain.owner
     assert isinstance(constant, Operation) and constant.parent is not None and node.parent is not None

@@ -1,23 +1,23 @@
-"""`form-integer-products`: products of dequantised tensors are products of the integers, scaled afterwards.
+"""`form-integer-products`: turns products of dequantised tensors into products of the integers, scaled afterwards.
 
     %a = onnx.DequantizeLinear(%q, %sa, %za)          %0 = onnx.MatMulInteger(%q, %w, %za, %zw)
     %b = onnx.DequantizeLinear(%w, %sb, %zw)    ->    %1 = onnx.Cast(%0) : f32
     %y = onnx.MatMul(%a, %b)                          %y = onnx.Mul(%1, %sa * %sb)
 
-Both factors are bytes, the right one a matrix of weights with one scale, or one for each column, and the left one has
-one scale. A Gemm of that kind may transpose its weight; its bias is added after the product. Convolutions become
-convolutions of integers, as kernels have them (`integer_products/convolutions.py`). A QuantizeLinear behind gets its
-step into the same factor: with `%sa * %sb / %sy` the result is ONNX Runtime's to the bit, which rounds the quotient of
-the scales once. That and what else stands between codes is `integer_products/steps.py`.
+Both factors are bytes. The right one is a matrix of weights with one scale, or one per column; the left one has one
+scale. A Gemm of that kind may transpose its weight; its bias is added after the product. Convolutions become integer
+convolutions in the form of kernels (`integer_products/convolutions.py`). The step of a following QuantizeLinear is
+merged into the same factor: with `%sa * %sb / %sy` the result equals ONNX Runtime's to the bit, which rounds the
+quotient of the scales once. `integer_products/steps.py` has that rule and others for ops between codes.
 
-Where `unsigned` (x86-64, whose instructions multiply u8 by i8), tensors that are quantised to i8 and only dequantised
-again are quantised to u8, 128 more: ONNX Runtime does so as well, but only where it sees both nodes.
+With `unsigned` (x86-64, whose instructions multiply u8 by i8), tensors quantised to i8 and only dequantised again are
+quantised to u8 instead, plus 128. ONNX Runtime does so as well, but only if it sees both nodes.
 
-Where no target multiplies bytes (`byte_products=false`) only products with small weights become integer products. The
-others stay between DequantizeLinear and QuantizeLinear: ONNX Runtime makes one op on bytes of each of those, and an
-encoder of them takes 1.0 to 1.1 of its time, against 1.2 to 1.8 with products of words here.
+If no target multiplies bytes (`byte_products=false`), only products with small weights become integer products. The
+others stay between DequantizeLinear and QuantizeLinear: ONNX Runtime makes one op on bytes of each, and an encoder of
+them takes 1.0 to 1.1 of its time, against 1.2 to 1.8 with products of words here.
 
-It stands before `fold-constants`, which would make f32 of the weights.
+The pass runs before `fold-constants`, which would turn the weights into f32.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class FormIntegerProducts(ModulePass):
     one_rewrite = "a rule applied to a node"
 
     unsigned: bool = False
-    """Whether i8 that is only quantised and dequantised again becomes u8."""
+    """Changes i8 to u8 for tensors that are only quantised and dequantised again."""
     byte_products: bool = True
-    """Whether a target multiplies bytes; otherwise only products with small weights are formed."""
+    """True if a target multiplies bytes; otherwise only products with small weights are formed."""
     always: bool = False
-    """Whether integers are multiplied where no target multiplies bytes, too."""
+    """Forms all integer products, even if no target multiplies bytes."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         all_of_them = self.byte_products or self.always
@@ -87,7 +87,7 @@ class FormIntegerProducts(ModulePass):
 
 @dataclass(frozen=True)
 class Turned:
-    """A weight with its two dims exchanged."""
+    """A transposed weight."""
 
     source: Weight
 
@@ -109,7 +109,7 @@ class Weights:
 
 
 def weights_of(value: SSAValue, transposed: bool) -> Weights | None:
-    """The right factor of a product, where integers can be multiplied."""
+    """Returns the right factor of a product if its integers can be multiplied; else None."""
     source = defining(value, "DequantizeLinear")
     weight = constant_weight(source.operands[0]) if source is not None else None
     if source is None or weight is None or len(weight.shape) != 2 or weight.element_type not in (i8, ui8):
@@ -128,7 +128,7 @@ def weights_of(value: SSAValue, transposed: bool) -> Weights | None:
 
 
 def form(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """product of dequantised factors"""
+    """Rewrites a product of dequantised factors."""
     gemm = op.op_type == "Gemm"
     if gemm and (op.attr("transA", 0) or op.attr("alpha", 1.0) != 1.0 or op.attr("beta", 1.0) != 1.0):
         return None
@@ -153,14 +153,14 @@ def form(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def form_small(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """product of dequantised factors, the right one small"""
+    """Rewrites a product of dequantised factors if the right one is small."""
     source = defining(op.operands[1], "DequantizeLinear")
     dims = known_dims(source.operands[0]) if source is not None else None
     return form(op, rw) if dims is not None and is_small(dims) else None
 
 
 def turned(op: OnnxOp, right: Weights, rw: Rewriter) -> SSAValue:
-    """The weight of a Gemm that transposes it, the other way round."""
+    """Returns the transposed weight of a Gemm with `transB`."""
     shape = right.weight.shape
     weight = Weight((shape[1], shape[0]), right.weight.element_type, derivation=Turned(right.weight))
     made = make_constant(weight, f"{name_of(op)}.turned")
@@ -169,7 +169,7 @@ def turned(op: OnnxOp, right: Weights, rw: Rewriter) -> SSAValue:
 
 
 def both_scales(rows: SSAValue, right: Weights, op: OnnxOp, rw: Rewriter) -> SSAValue:
-    """The scale of the rows times those of the columns: a constant where it can be."""
+    """Returns the scale of the rows times those of the columns, as a constant if possible."""
     import numpy as np
 
     one = constant_value(rows)
@@ -183,7 +183,7 @@ def both_scales(rows: SSAValue, right: Weights, op: OnnxOp, rw: Rewriter) -> SSA
 
 
 def as_unsigned(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """i8 quantised as u8"""
+    """Quantises to u8 instead of i8."""
     readers = [use.operation for use in op.results[0].uses]
     if element(op.results[0]) != i8 or not all(is_dequantized(r, op.results[0]) for r in readers):
         return None
@@ -203,12 +203,12 @@ def as_unsigned(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def is_dequantized(reader: Operation, value: SSAValue) -> bool:
-    """Whether a reader dequantises a value, with a zero point that it says."""
+    """True if a reader dequantises a value."""
     return isinstance(reader, OnnxOp) and reader.op_type == "DequantizeLinear" and reader.operands[0] is value
 
 
 def moved_zero(op: OnnxOp, rw: Rewriter) -> SSAValue | None:
-    """The zero point of an op on i8 for the same numbers as u8; None where it is not given, or computed."""
+    """Returns the zero point of an op on i8 for the same numbers as u8; None if it is omitted or computed."""
     import numpy as np
 
     zero = operand(op, 2)

@@ -1,13 +1,13 @@
-"""`form-subpixel-convolutions`: a ConvTranspose is a convolution whose channels become places.
+"""`form-subpixel-convolutions`: turns a ConvTranspose into a convolution whose channels become pixels.
 
-A place of the result gets something from an element of the window where their distance is a multiple of the stride.
-With strides `s`, places that are `s` apart get it from the same elements; they are a *phase*, and neighbours in a phase
-see neighbours of the input:
+An element of the window contributes to a pixel of the result if their distance is a multiple of the stride. With
+strides `s`, pixels at a distance of `s` use the same elements of the window; they form a *phase*. Neighbours in a phase
+use neighbours of the input:
 
     y[s*p + r] = sum over t of w[r + s*t] * x[p - t]
 
-So each phase is a convolution by a part of the window, turned around, and those of all phases are one convolution that
-has the phases for channels (the sub-pixel convolution of Shi et al., 2016, https://arxiv.org/abs/1609.05158):
+So each phase is a convolution by a reversed part of the window. All phases together are one convolution with the phases
+as channels (the sub-pixel convolution of Shi et al., 2016, https://arxiv.org/abs/1609.05158):
 
     %y = onnx.ConvTranspose(%x, %w, %b) {strides = [2, 2], pads = [1, 1, 1, 1]}       // %w 64x32x4x4
 becomes
@@ -15,21 +15,19 @@ becomes
     %q = onnx.DepthToSpace(%p) {blocksize = 2}
     %y = onnx.Slice(%q) of [1, -1] along both axes
 
-What works on single elements behind a DepthToSpace goes in front of it, so that the convolution ends with it. Where all
-places of all phases are wanted, the convolution is marked (`igniter.phases`): phases then are loops of its nest, which
-writes where the places are.
+Elementwise ops after a DepthToSpace move before it, so that they become the epilogue of the convolution. If all pixels
+of all phases are wanted, the convolution is marked (`igniter.phases`): phases are then loops of its nest, which writes
+to the final places.
 
-No zero is multiplied. Where the stride does not divide the window, phases see parts of other sizes: those of one size
-are a convolution, and a Concat joins them. In one dim, or with strides that differ, Reshape and Transpose stand for
-DepthToSpace, with shapes that are computed where only a run knows them. Strides of 1 are one phase, which may be
-dilated.
+No zero is multiplied. If the stride does not divide the window, phases use parts of different sizes: those of one size
+form a convolution, and a Concat joins these. In one dim, or with different strides, Reshape and Transpose replace
+DepthToSpace, with shapes computed at run time if necessary. Strides of 1 are one phase, which may be dilated.
 
-Left as they are: weights that are no constants, or not finite (the rim would multiply them by zeros); strides larger
-than the window; dilations with a stride; pads that hang on sizes. Unless `force` says so, too: nodes with a stride that
-hang together with no convolution, which alone would change the layout of what they read and of what they make.
+Not rewritten: weights that are not constant, or not finite (the rim would multiply them by zeros); strides larger than
+the window; dilations with a stride; pads that depend on sizes. Unless `force` is set, nodes with a stride that are
+connected to no convolution also stay: they alone would have to change the layouts of their input and output.
 
-It stands at the end of the ONNX level, where what follows a ConvTranspose and scales its channels has been folded into
-it.
+The pass runs at the end of the ONNX level, after channel scales that follow a ConvTranspose have been folded into it.
 """
 
 from __future__ import annotations
@@ -78,27 +76,27 @@ if TYPE_CHECKING:
 Phase = tuple[int, ...]
 
 POINTWISE = ("Clip", "Elu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Relu", "Sigmoid", "Softplus", "Tanh")
-"""Ops that go in front of a DepthToSpace, whose elements they take one by one: a convolution then ends with them."""
+"""Ops that may move before a DepthToSpace, because they are elementwise: they then become an epilogue."""
 
 FULL_VECTORS = 12
-"""Channels of a phase: with fewer, too much of a panel would be zeros."""
+"""The least number of channels of a phase; with fewer, too much of a panel would be padding."""
 
 SLICE_OPSET, RESHAPE_OPSET, MODES_OPSET, ALLOWZERO_OPSET = 10, 5, 11, 14
-"""The opsets from which Slice and Reshape have as operands what were attributes before, DepthToSpace has modes, and
-Reshape takes a 0 for a 0."""
+"""The opsets since which Slice and Reshape take operands instead of attributes, DepthToSpace has modes, and Reshape has
+`allowzero`."""
 
 ONE_INTEGER = tensor_of(i64, [Expr.of(1)])
 
 
 @dataclass(frozen=True)
 class FormSubpixelConvolutions(ModulePass):
-    """Makes each ConvTranspose a Conv whose channels are put side by side."""
+    """Turns each ConvTranspose into a Conv whose channels are placed side by side."""
 
     name = "form-subpixel-convolutions"
     one_rewrite = "a ConvTranspose that becomes convolutions"
 
     force: bool = False
-    """Where ONNX Runtime's own node takes less, too."""
+    """Also rewrites nodes that are faster in ONNX Runtime."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         missed: dict[str, str] = {}
@@ -123,21 +121,21 @@ class FormSubpixelConvolutions(ModulePass):
 
 @dataclass(frozen=True)
 class Axis:
-    """One spatial axis: places `stride*p + phase - low`, for `first <= p < first + count`."""
+    """One spatial axis: pixels `stride*p + phase - low`, for `first <= p < first + count`."""
 
     stride: int
     dilation: int
     kernel: int
     first: int
     more: int
-    """How many more steps there are than elements of the input; negative where there are fewer."""
+    """The number of steps minus the number of input elements; may be negative."""
     start: int
-    """The places that are cut off in front and, `end`, behind."""
+    """The pixels cut off at the front and, `end`, at the back."""
     end: int
 
     @staticmethod
     def of(spread: Spread) -> Axis | str:
-        """The axis of a transposed convolution, or why it has none."""
+        """Returns the axis of a transposed convolution, or the reason why it has none."""
         kernel, low, stride, dilation = spread.kernel.constant, spread.low.constant, spread.stride, spread.dilation
         if kernel is None or low is None:
             return "what it cuts off in front hangs on its size"
@@ -151,16 +149,16 @@ class Axis:
         return Axis(stride, dilation, kernel, first, more, low - first * stride, end)
 
     def taps(self, phase: int) -> int:
-        """The elements of the window that places of a phase see."""
+        """Returns the number of window elements used by pixels of a phase."""
         return -(-(self.kernel - phase) // self.stride)
 
     def pads(self, phase: int) -> tuple[int, int]:
-        """What the convolution of a phase adds in front and behind."""
+        """Returns the padding of a phase's convolution at the front and the back."""
         reach = (self.taps(phase) - 1) * self.dilation
         return reach - self.first, self.more + self.first
 
     def parts(self) -> list[list[int]]:
-        """The phases that see as many elements, in order."""
+        """Returns the phases grouped by their number of window elements, in order."""
         cut = self.kernel % self.stride
         return [part for part in (list(range(cut)), list(range(cut, self.stride))) if part]
 
@@ -168,7 +166,7 @@ class Axis:
 @dataclass(frozen=True)
 class Phases:
     """The weight of the convolution of some phases: `[outs, depth, taps..]`, from `[ins, outs / groups, window..]`.
-    Channels go by phase, `outer`, or each channel has its phases side by side."""
+    Channels are ordered by phase if `outer`; otherwise the phases of a channel are adjacent."""
 
     source: Weight
     groups: int
@@ -201,12 +199,12 @@ class Phases:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a transposed convolution is made of convolutions."""
+    """The plan of a transposed convolution as convolutions."""
 
     axes: tuple[Axis, ...]
     groups: int
     convolutions: tuple[tuple[Phase, ...], ...]
-    """The phases of each, together in the order of their numbers."""
+    """The phases of each convolution; together they are in the order of their numbers."""
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -214,17 +212,17 @@ class Plan:
 
     @property
     def outer(self) -> bool:
-        """Whether the phases of a channel lie apart: groups have all of their channels together."""
+        """True if the phases of a channel are not adjacent. Groups need all of their channels together."""
         return self.groups == 1 or len(self.convolutions) > 1
 
     def has_loops(self, outs: int) -> bool:
-        """Whether phases of `outs` channels are loops around the convolution of each, which so writes where its places
-        are: all of its places are wanted, and channels fill vectors."""
+        """True if phases of `outs` channels are loops around the convolution of each, which then writes to the final
+        places: all pixels are wanted, and channels fill vectors."""
         whole = len(self.convolutions) == 1 and not any(a.start or a.end for a in self.axes)
         return whole and self.groups == 1 and max(self.strides) > 1 and outs >= FULL_VECTORS
 
     def build(self, op: OnnxOp, rw: Rewriter) -> Replacement:
-        """The nodes, in front of the ConvTranspose."""
+        """Inserts the nodes before the ConvTranspose."""
         made = [self._convolve(op, rw, phases) for phases in self.convolutions]
         channels = made[0] if len(made) == 1 else self._join(rw, made)
         placed = self._place(op, rw, channels) if max(self.strides) > 1 else channels
@@ -267,7 +265,7 @@ class Plan:
         return rw.op("Concat", parts, [tensor_of(element_of(parts[0].type), dims)], {"axis": 1}).results[0]
 
     def _place(self, op: OnnxOp, rw: Rewriter, value: SSAValue) -> SSAValue:
-        """Phases, which are channels, side by side."""
+        """Places the phases, which are channels, side by side."""
         dims, element = known_dims(value), element_of(value.type)
         assert dims is not None
         count = prod(self.strides)
@@ -315,13 +313,13 @@ class Plan:
 def _reshaped(
     rw: Rewriter, value: SSAValue, shape: Sequence[int | tuple[int, ...]], dims: Sequence[Expr], opset: int
 ) -> SSAValue:
-    """A value with the dims of `shape`: numbers, and products of dims that it has. What only a run knows is computed
-    from its shape where it is more than one dim: a -1 says nothing of a tensor without elements."""
+    """Returns a value with the dims of `shape`: numbers, and products of its own dims. If more than one dim is known
+    only at run time, they are computed from the shape: a -1 is ambiguous for a tensor without elements."""
     import numpy as np
 
     known = [d.constant for d in dims]
     if 0 not in known and known.count(None) == 1:
-        # One dim is what is left; the batch is taken as it comes.
+        # One dim is the remainder; the batch dim is kept.
         known = [(0 if k == 0 else -1) if d is None else d for k, d in enumerate(known)]
     result = tensor_of(element_of(value.type), dims)
     if None not in known:
@@ -351,7 +349,7 @@ def _gathered(rw: Rewriter, shape: SSAValue, k: int) -> SSAValue:
 
 
 def hoist(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """pointwise op in front of what moves its operand"""
+    """Moves a pointwise op before the ops that move its operand."""
     moves: list[OnnxOp] = []
     value = op.operands[0]
     while (move := defining(value, "DepthToSpace", "Slice")) is not None and value.has_one_use():
@@ -371,7 +369,7 @@ def hoist(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def plan_of(op: OnnxOp) -> Plan | str:
-    """How a ConvTranspose is made of convolutions, or why it is not."""
+    """Returns the plan of a ConvTranspose, or the reason why it has none."""
     data, weight, known = known_dims(operand(op, 0)), known_dims(operand(op, 1)), known_dims(op.results[0])
     if data is None or weight is None or known is None:
         return "its shapes are not known"
@@ -396,17 +394,17 @@ def plan_of(op: OnnxOp) -> Plan | str:
 
 
 def has_blocks(axes: Sequence[Axis]) -> bool:
-    """Whether a DepthToSpace says how phases come side by side."""
+    """True if a DepthToSpace can place the phases."""
     return len(axes) == 2 and axes[0].stride == axes[1].stride
 
 
 def _convolutions(axes: Sequence[Axis], groups: int) -> Iterator[tuple[Phase, ...]]:
-    """The phases of one convolution each: those that see as many elements, where that keeps them in order."""
+    """Yields the phases of each convolution: those with equally many window elements, if that keeps them in order."""
     parts = [a.parts() for a in axes]
     if all(len(p) == 1 for p in parts):
         yield tuple(combinations(*(p[0] for p in parts)))
         return
-    # Groups of channels hold all phases of a convolution between them.
+    # Groups of channels need all phases in one convolution.
     last = max(k for k, p in enumerate(parts) if len(p) > 1) if groups == 1 else len(axes)
     single = [[[r] for part in p for r in part] for p in parts[:last]]
     for chosen in combinations(*single, *parts[last:]):
@@ -436,8 +434,9 @@ def _opset_reason(op: OnnxOp, plan: Plan) -> str | None:
 
 
 def _slow_reason(op: OnnxOp, plan: Plan, beside: bool) -> str | None:
-    """Why ONNX Runtime's own node takes less: alone, the layouts on both sides cost more than the zeros that are not
-    multiplied, unless there are none or each channel is by itself; and convolutions of 16 bits are computed in 32."""
+    """Returns the reason why ONNX Runtime's own node is faster. An isolated node pays for layout changes on both sides
+    more than it saves in multiplications by zero, unless it has neither or is depthwise; and 16-bit convolutions are
+    computed in 32 bits."""
     weight = known_dims(op.operands[1])
     depthwise = weight is not None and weight[1] == Expr.of(1) and plan.groups > 1
     full = weight is not None and (weight[1].constant or 0) >= FULL_VECTORS

@@ -1,4 +1,4 @@
-"""`hoist-zero-points`: the zero points of an integer product are taken out of it, by algebra.
+"""`hoist-zero-points`: moves the zero points out of an integer product, by algebra.
 
     sum (a - za) * (b - zb)  =  sum a * b  -  za * (sum b - depth * zb)  -  zb * sum a
 
@@ -8,24 +8,25 @@ becomes
     %c = onnx.Mul(%za, %columns)                               // a constant: the sums of b's columns, less depth * zb
     %y = onnx.Sub(%s, %c)
 
-and, where `zb` is not 0, a second term with the sums of a's rows. The micro-kernels multiply u8 by i8: a weight of u8
-becomes i8, 128 less, and so does its zero point; a left factor of i8 becomes u8, 128 more, where it is quantised if a
-QuantizeLinear makes it. What is subtracted is one number for each column, found at compile time but for `za`, so it
-becomes part of what follows the product. Integers wrap as they did: the result is the same to the bit.
+and, if `zb` is not 0, a second term with the sums of a's rows. The micro-kernels multiply u8 by i8. A weight of u8
+becomes i8, minus 128, and so does its zero point. A left factor of i8 becomes u8, plus 128, in its QuantizeLinear if it
+has one. The subtracted term is one number per column, a constant except for `za`, so it becomes part of the epilogue.
+Integers wrap as before: the result is the same to the bit.
 
-Where no target multiplies bytes (`byte_products=false`), products of 16-bit words are as fast, and a number less its
-zero point is one: both factors become i16, the zero points go with the quantisation, and nothing is left to correct.
+If no target multiplies bytes (`byte_products=false`), products of 16-bit words are as fast, and a number minus its zero
+point is a word. Both factors become i16, the zero points are merged into the quantisation, and no correction is needed.
 
     %y = onnx.MatMul(i32(i16(%a - %za)), i32(%w))              // %w a constant of i16: %b - %zb
 
-ONNX Runtime has `pmaddubsw` there, which adds products of bytes at twice that rate, and saturates. A product between
-elementwise ops takes 1.1 to 1.3 times its time, and a whole transformer 0.8 to 1.0 on one thread and more on two, where
-with its products it takes 0.7 to 0.8. So by default (`words=small`) this is done only with small weights, where what
-ONNX Runtime spends on a node is more than the product. Others stay MatMulInteger, and ONNX Runtime's.
+ONNX Runtime uses `pmaddubsw` there, which adds products of bytes at twice that rate, and saturates. A product between
+elementwise ops takes 1.1 to 1.3 times its time, and a whole transformer 0.8 to 1.0 on one thread and more on two, but
+with ONNX Runtime's products only 0.7 to 0.8. So by default (`words=small`) only products with small weights are
+rewritten, for which ONNX Runtime's overhead per node exceeds the product. The others stay MatMulInteger and are left to
+ONNX Runtime.
 
-Only for a matrix of weights, whose zero point is constant as well, and where the steps of depth come in whole groups;
-others have zero points inside the sum, and are left to ORT where they are large. It is one of the last passes on the
-ONNX level: nothing after it has to know of zero points.
+The pass takes only products with a matrix of weights with a constant zero point, and a depth in whole groups. Other
+products keep the zero points inside the sum, and are left to ONNX Runtime if they are large. It is one of the last
+passes on the ONNX level: later passes need not know zero points.
 """
 
 from __future__ import annotations
@@ -67,31 +68,31 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 UINT8, INT16, INT32 = 2, 5, 6
-"""Numbers of element types in ONNX."""
+"""The numbers of element types in ONNX."""
 
 BYTES, WORDS = 4, 2
 """The steps of depth that micro-kernels multiply together."""
 
 MIDDLE = 128
-"""What lies between a byte read as unsigned and the same number around 0."""
+"""The difference between a byte read as unsigned and the same number centred at 0."""
 
 
 SMALL_WEIGHT = 8192
-"""Elements of a weight. Up to here a network of quantised layers takes 0.5 to 1.0 of ONNX Runtime's time even without
-products of bytes."""
+"""The largest small weight, in elements. Up to this size a network of quantised layers takes 0.5 to 1.0 of ONNX
+Runtime's time even without products of bytes."""
 
 
 @dataclass(frozen=True)
 class HoistZeroPoints(ModulePass):
-    """Takes zero points out of integer products with weights."""
+    """Moves zero points out of integer products with weights."""
 
     name = "hoist-zero-points"
     one_rewrite = "a rule applied to a node"
 
     byte_products: bool = True
-    """Whether a target multiplies bytes; otherwise words are multiplied."""
+    """True if a target multiplies bytes; otherwise words are multiplied."""
     words: Literal["small", "attention", "all", "none"] = "small"
-    """Of which products: those with small weights, those in graphs with attention too, all, or none."""
+    """The products to rewrite: those with small weights, also those in graphs with attention, all, or none."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rules: Rules = {"MatMulInteger": [hoist if self.byte_products else self._subtract]}
@@ -100,7 +101,7 @@ class HoistZeroPoints(ModulePass):
             remark(ctx, self.name, "", "applied", f"{count} products without zero points", count=count)
 
     def _subtract(self, op: OnnxOp, rw: Rewriter) -> Replacement | None:
-        """product of words less their zero points"""
+        """Rewrites to a product of words minus their zero points."""
         small = self.words in ("small", "attention") and has_small_weight(op)
         wanted = small or self.words == "all" or (self.words == "attention" and beside_attention(op))
         return subtract(op, rw) if wanted else None
@@ -108,7 +109,7 @@ class HoistZeroPoints(ModulePass):
 
 @dataclass(frozen=True)
 class Around:
-    """The values of a weight of u8, less 128, as i8."""
+    """The values of a weight of u8, minus 128, as i8."""
 
     source: Weight
 
@@ -118,7 +119,8 @@ class Around:
 
 @dataclass(frozen=True)
 class RightFactor:
-    """A weight as i8, its zero points (one, or one a column), and for each column its sum less depth times zero."""
+    """A weight as i8, its zero points (one, or one per column), and each column's sum minus depth times its zero
+    point."""
 
     value: SSAValue
     zero: Array
@@ -136,7 +138,7 @@ class Product:
 
 
 def product_of(op: OnnxOp, group: int) -> Product | None:
-    """A product that micro-kernels can compute whose depth is a multiple of `group`."""
+    """Returns a product for micro-kernels whose depth is a multiple of `group`; else None."""
     dims, result, weight = known_dims(op.operands[0]), known_dims(op.results[0]), constant_weight(op.operands[1])
     if dims is None or result is None or len(dims) < 2 or weight is None or len(weight.shape) != 2:
         return None
@@ -149,19 +151,19 @@ def product_of(op: OnnxOp, group: int) -> Product | None:
 
 
 def is_small(dims: Dims) -> bool:
-    """Whether a weight of these dims has at most `SMALL_WEIGHT` elements."""
+    """True if a weight of these dims has at most `SMALL_WEIGHT` elements."""
     count = product(dims)
     return not count.symbols and count.evaluate({}) <= SMALL_WEIGHT
 
 
 def has_small_weight(op: OnnxOp) -> bool:
-    """Whether the right factor of a product is a small constant."""
+    """True if the right factor of a product is a small constant."""
     dims = known_dims(op.operands[1])
     return dims is not None and is_constant(op.operands[1]) and is_small(dims)
 
 
 def beside_attention(op: OnnxOp) -> bool:
-    """Whether the graph that holds a product holds a Softmax and a product of computed floats, as attention does."""
+    """True if the graph of a product contains a Softmax and a product of computed floats, like attention."""
     block = owning_block(op.results[0])
     nodes = [n for n in block.ops if isinstance(n, OnnxOp)] if block is not None else []
     return any(n.op_type == "Softmax" for n in nodes) and any(
@@ -170,12 +172,12 @@ def beside_attention(op: OnnxOp) -> bool:
 
 
 def subtract(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """product of words less their zero points"""
+    """Rewrites to a product of words minus their zero points."""
     found, zero = product_of(op, WORDS), zero_of(op)
     if found is None or zero is None:
         return None
     rows = op.operands[0]
-    # The same rows may stand for other numbers in another product.
+    # Another product may read the same rows with another zero point.
     key = (rows, identity_of(found.left_zero))
     narrow = remembered(key, rw)
     if narrow is None:
@@ -197,7 +199,7 @@ def subtract(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The values of a weight less its zero points, one or one a column, as i16."""
+    """The values of a weight minus its zero points, one or one per column, as i16."""
 
     source: Weight
     zero: Array
@@ -207,7 +209,7 @@ class Words:
 
 
 def zero_of(op: OnnxOp) -> Array | None:
-    """The zero points of the weight, as numbers; None where they are computed, or not one or one a column."""
+    """Returns the zero points of the weight as numbers; None if they are computed, or not one or one per column."""
     import numpy as np
 
     given = operand(op, 3)
@@ -219,12 +221,12 @@ def zero_of(op: OnnxOp) -> Array | None:
 
 
 def name_of(op: OnnxOp) -> str:
-    """What a product is called: the start of the names of the constants that are made for it."""
+    """Returns the name of a product: the prefix for its constants."""
     return next((n for n in op.output_names if n), op.op_type)
 
 
 def hoist(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """zero points out of a product"""
+    """Moves zero points out of a product."""
     found, kind = product_of(op, BYTES), element(op.operands[0])
     if found is None:
         return None
@@ -245,7 +247,7 @@ def hoist(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def right_factor(op: OnnxOp, weight: Weight, rw: Rewriter) -> RightFactor | None:
-    """The constants of a weight; None where its zero point is computed."""
+    """Returns the constants of a weight; None if its zero point is computed."""
     import numpy as np
 
     whole = zero_of(op)
@@ -266,7 +268,7 @@ def right_factor(op: OnnxOp, weight: Weight, rw: Rewriter) -> RightFactor | None
 
 
 def unsigned(rows: SSAValue, dims: Dims, rw: Rewriter) -> SSAValue:
-    """A left factor of i8 as u8, 128 more."""
+    """Returns a left factor of i8 as u8, plus 128."""
     import numpy as np
 
     kept = remembered(rows, rw)
@@ -293,7 +295,7 @@ def unsigned(rows: SSAValue, dims: Dims, rw: Rewriter) -> SSAValue:
 def without_left_zero(
     sums: SSAValue, given: SSAValue | None, shift: int, right: RightFactor, dims: Dims, rw: Rewriter
 ) -> SSAValue:
-    """`sums` less za * offset; `given` is za before 128 was added, None for 0."""
+    """Returns `sums` minus za * offset; `given` is za before 128 was added, None for 0."""
     import numpy as np
 
     result = tensor_of(i32, dims)
@@ -315,7 +317,7 @@ def without_left_zero(
 def without_right_zero(
     sums: SSAValue, rows: SSAValue, right: RightFactor, dims: tuple[Dims, Dims], opset: int, rw: Rewriter
 ) -> SSAValue:
-    """`sums` less zb times the sums of the left factor's rows."""
+    """Returns `sums` minus zb times the sums of the left factor's rows."""
     import numpy as np
 
     of, result = dims
@@ -334,19 +336,19 @@ def without_right_zero(
 
 
 def identity_of(zero: SSAValue | None) -> Hashable:
-    """What zero points are known by: their numbers where they are constant."""
+    """Returns a key for zero points: their numbers if they are constant."""
     numbers = constant_value(zero) if zero is not None else None
     return zero if numbers is None else (numbers.shape, numbers.tobytes())
 
 
 def remembered(key: Hashable, rw: Rewriter) -> SSAValue | None:
-    """What an earlier product in this block made of a value, or of several."""
+    """Returns the result that an earlier product in this block computed for a key; None if there is none."""
     kept = rw.memo.get(key)
     return kept if kept is not None and rw.is_alive(kept) and owning_block(kept) is rw.root.parent else None
 
 
 def named(values: Array, rw: Rewriter) -> SSAValue:
-    """A constant that is an initializer of the model that results."""
+    """Returns a constant that becomes an initializer of the resulting model."""
     made = make_constant(values, f"{name_of(rw.root)}.columns")
     rw.insert(made)
     return made.results[0]

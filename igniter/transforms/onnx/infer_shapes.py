@@ -1,4 +1,4 @@
-"""`infer-shapes`: types every value with symbolic dims, and tells consumers the shape arithmetic they depend on.
+"""`infer-shapes`: types every value with symbolic dims, and records the shape arithmetic of operands on their readers.
 
     func: %s = onnx.Shape(%x) : (tensor<?x8xf32, #sym.dims<batch, 8>>) -> tensor<*xi64>
           %y = onnx.Reshape(%x, %t) : (...) -> tensor<*xf32>              // %t = Concat(batch, 2, 4), by Gather of %s
@@ -6,14 +6,13 @@
     ->    %y = onnx.Reshape(%x, %t) {igniter.values = {"1" = #sym.dims<batch, 2, 4>}}
                  : (...) -> tensor<?x2x4xf32, #sym.dims<batch, 2, 4>>
 
-A node whose integer operand is a function of the model's symbols carries its elements in `igniter.values`, so that no
-later level has to look at the shape arithmetic, which may then disappear. What the types take for granted beyond the
-dims of the inputs (adding a position table of 512 rows says that `min(512, seq)` is `seq`) is noted on the graph, as
-requirements in `igniter.assumptions`, which kernels check. The engine, and what it
-guarantees, is `igniter.analysis.onnx.shape_inference`. The pass may be run again at any time: it replaces what an
-earlier run left.
+A node whose integer operand is a function of the model's symbols has its elements in `igniter.values`. Later levels
+then need not look at the shape arithmetic, which may become dead. The types may assume more than the dims of the inputs
+say: adding a position table of 512 rows implies that `min(512, seq)` is `seq`. Such assumptions are recorded on the
+graph, as requirements in `igniter.assumptions`, which kernels check. `igniter.analysis.onnx.shape_inference` has the
+algorithm and its guarantees. The pass may run again at any time: it replaces the results of an earlier run.
 
-It stands first, since everything after it asks for ranks and dims.
+The pass runs first, because all later passes need ranks and dims.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from igniter.remarks import remark
 
 @dataclass(frozen=True)
 class InferShapes(ModulePass):
-    """Type every value with symbolic dims."""
+    """Types every value with symbolic dims."""
 
     name = "infer-shapes"
 
@@ -60,7 +59,7 @@ class InferShapes(ModulePass):
 
 
 def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
-    """Writes what was inferred into the types and the `igniter.values` attributes."""
+    """Writes the inferred facts into the types and the `igniter.values` attributes."""
     for graph in facts.assumptions:
         keep_signature(graph, facts.types)
     for value, type_ in facts.types.items():
@@ -77,10 +76,11 @@ def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
 
 
 def forget_narrowing(graph: Operation) -> list[tuple[Expr, Expr]]:
-    """Gives the inputs of a graph the dims that the model gives them; these, and what an earlier run found each to be.
+    """Restores the dims that the model gives the inputs of a graph. Returns these with the dims found by an earlier
+    run.
 
-    Nodes that asked for it may have gone since, because of what was found: a Reshape of `n` to 4 where `n` is 4 by what
-    reads it. What is not found again is assumed, for kernels to check.
+    Later passes may have removed nodes because of those facts: a Reshape of `n` to 4 is removed if another reader
+    implies that `n` is 4. Facts that are not found again become assumptions, for kernels to check.
     """
     found: list[tuple[Expr, Expr]] = []
     signature = cast("ArrayAttr[Attribute]", graph.attributes[SIGNATURE_ATTRIBUTE])
@@ -96,20 +96,20 @@ def forget_narrowing(graph: Operation) -> list[tuple[Expr, Expr]]:
 
 
 def keep_signature(graph: Operation, types: Mapping[SSAValue, Attribute]) -> None:
-    """Notes the types that the model gives its inputs where inference says more: that is for kernels to rely on, and a
-    run that breaks it is refused by the node that asks for it, as in the original."""
+    """Records the types that the model gives its inputs if inference narrows them. The narrower types are for kernels;
+    a run that violates them is refused by the node with the requirement, as in the original."""
     inputs = graph.regions[0].block.args
     if SIGNATURE_ATTRIBUTE not in graph.attributes and any(types.get(a, a.type) != a.type for a in inputs):
         graph.attributes[SIGNATURE_ATTRIBUTE] = ArrayAttr([a.type for a in inputs])
 
 
 def assume(graph: Operation, requirements: Iterable[Requirement]) -> None:
-    """Notes what a run of the graph has to check because no node is left that does."""
+    """Adds requirements that a run of the graph must check, because no remaining node checks them."""
     note_assumptions(graph, [*graph_assumptions(graph), *requirements])
 
 
 def note_assumptions(graph: Operation, requirements: Iterable[Requirement]) -> None:
-    """Replaces what is noted on a graph by those of the requirements that are not proven."""
+    """Replaces the recorded requirements of a graph by the unproven ones of `requirements`."""
     found = requirements_attr(unproven(requirements))
     if found is not None:
         graph.attributes[ASSUMPTIONS_ATTRIBUTE] = found
@@ -120,7 +120,7 @@ def note_assumptions(graph: Operation, requirements: Iterable[Requirement]) -> N
 def set_operand_values(
     op: Operation, values: dict[int, Dims], made: dict[tuple[tuple[int, Dims], ...], DictionaryAttr] | None = None
 ) -> None:
-    """Replaces the node's `igniter.values`; by one of those `made` before, where it is the same."""
+    """Replaces the node's `igniter.values`, reusing an equal attribute in `made`."""
     if values:
         made = {} if made is None else made
         key = tuple(sorted(values.items(), key=lambda item: item[0]))

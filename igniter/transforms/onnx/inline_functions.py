@@ -1,4 +1,4 @@
-"""`inline-functions`: put the nodes of model-local functions in the place of the nodes that call them.
+"""`inline-functions`: replaces calls of model-local functions by the functions' nodes.
 
     onnx.function @f(%a) attributes {domain = "local", function_name = "Scale", attribute_names = ["factor"]} {
       %k = onnx.Constant() {value_float = #onnx.ref<"factor", 1>}
@@ -12,12 +12,12 @@ becomes
     %k = onnx.Constant() {value_float = 2.0 : f32}
     %y = onnx.Mul(%x, %k)
 
-It runs first, because no later pass looks into a function. A call stays where inlining would change its meaning: the
-function imports another version of a domain than the model does, and an op that it uses differs between the two.
-Functions that are left without a call go.
+The pass runs first, because no later pass looks into a function. A call stays if inlining would change its meaning: the
+function imports another version of a domain than the model does, and one of its ops differs between the two. Functions
+without remaining calls are dropped.
 
-Functions that call one another make a small file a large graph: ten calls over eight levels are 10^8 nodes. The pass
-counts before it copies anything, and refuses a model that would have more than `max_nodes` nodes.
+With functions that call one another, a small file can be a large graph: ten calls over eight levels are 10^8 nodes. The
+pass counts before it copies, and refuses a model with more than `max_nodes` resulting nodes.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _GRAPH_KIND = 5
 
 @dataclass(frozen=True)
 class InlineFunctions(ModulePass):
-    """Replace calls of model-local functions by their nodes."""
+    """Replaces calls of model-local functions by their nodes."""
 
     name = "inline-functions"
     one_rewrite = "a call replaced by the nodes of its function"
 
     max_nodes: int = 500_000
-    """The most nodes that a model may have once its functions are inlined."""
+    """The largest number of nodes of a model after inlining."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         known = functions(op)
@@ -88,7 +88,7 @@ class InlineFunctions(ModulePass):
         _drop_uncalled(op, known)
 
     def _check_size(self, module: ModuleOp, known: Mapping[Key, FunctionOp]) -> None:
-        """Refuse a model that inlining would make larger than `max_nodes`."""
+        """Refuses a model that inlining would make larger than `max_nodes`."""
         graphs = [graph for graph in module.ops if not isinstance(graph, FunctionOp)]
         calls = _counted(graphs)
         sizes = inlined_sizes({key: lambda f=function: _counted([f]) for key, function in known.items()}, calls)
@@ -104,7 +104,7 @@ class InlineFunctions(ModulePass):
 
 
 def _counted(graphs: Iterable[Operation]) -> Counter[Key]:
-    """The nodes in graphs or functions, by what they may call."""
+    """Counts the nodes in graphs or functions, by the key of a possible callee."""
     return Counter(_key(op) for graph in graphs for op in graph.walk() if isinstance(op, OnnxOp))
 
 
@@ -127,7 +127,7 @@ def _key(op: OnnxOp) -> Key:
 
 
 def _calls(module: ModuleOp, known: Mapping[Key, FunctionOp], refused: set[OnnxOp]) -> list[OnnxOp]:
-    """The calls outside of functions, so that a function is copied once its own calls are at their final place."""
+    """Returns the calls outside functions, so that a function is copied once its own calls are at their final place."""
     return [
         op
         for graph in module.ops
@@ -138,12 +138,12 @@ def _calls(module: ModuleOp, known: Mapping[Key, FunctionOp], refused: set[OnnxO
 
 
 def _encloses(function: FunctionOp, call: OnnxOp) -> bool:
-    """Whether inlining has come round to the same function: `inlined_from` on a call lists where it came from."""
+    """True if the call comes from inlining the same function: `inlined_from` on a call lists its origins."""
     return "/".join(function.key) in texts_of(call.properties.get("inlined_from"))
 
 
 def _import_opsets(module: ModuleOp, function: FunctionOp) -> str | None:
-    """Make the module import what the function does; or why that would change a node's meaning."""
+    """Makes the model import the function's opsets. Returns the reason if that would change a node's meaning."""
     from igniter.dialects.onnx.schemas import find_schema
 
     header = dict(entries_of(module.attributes.get("onnx.model")))
@@ -200,14 +200,14 @@ def _inline(call: OnnxOp, function: FunctionOp, prefix: str) -> None:
         if index < len(names):
             _name_result(value, names[index])
         if value.type == UNKNOWN:
-            # The function is untyped, and what the model says of the call's result holds for the value.
+            # The function is untyped, so the type of the call's result applies to the value.
             value._type = result.type
         result.replace_all_uses_with(value)
     block.erase_op(call)
 
 
 def _defaults(function: FunctionOp) -> dict[str, Attribute]:
-    """The attributes that a call may leave out."""
+    """Returns the default values of attributes that a call may omit."""
     attr = function.attributes.get("attribute_defaults")
     if not isinstance(attr, ArrayAttr):
         return {}
@@ -218,7 +218,7 @@ def _defaults(function: FunctionOp) -> dict[str, Attribute]:
 
 
 def _bind_attributes(op: OnnxOp, given: Mapping[str, Attribute], call: OnnxOp) -> None:
-    """Give the attributes that refer to the caller's their values; one that the caller leaves out is left out."""
+    """Resolves attributes that refer to the caller's; an attribute that the caller omits is omitted."""
     for name, attr in list(op.attributes.items()):
         if not isinstance(attr, RefAttr):
             continue
@@ -232,7 +232,7 @@ def _bind_attributes(op: OnnxOp, given: Mapping[str, Attribute], call: OnnxOp) -
 
 
 def _rename(op: OnnxOp, name: str) -> None:
-    """The copy's names would be another copy's too: values are named anew, and the node after the call."""
+    """Makes the names of a copy unique: value names are dropped, and the node is named after the call."""
     op.properties.pop("output_names", None)
     if op.name != "onnx.Constant":
         op.properties["node_name"] = text_attr(name)

@@ -1,4 +1,5 @@
-"""`lower-precision`: matrix products with constant weights in fewer bits, on request (`igniter compile --precision`).
+"""`lower-precision`: computes matrix products with constant weights in fewer bits, on request (`igniter compile
+--precision`).
 
 `to=bf16`: both factors are rounded to bfloat16, products and sums are f32.
 
@@ -6,17 +7,17 @@
                                  -> %c = onnx.Cast(%b) : f32         %u = onnx.Cast(%v) : f32
                                     %y = onnx.MatMul(%c, %u)
 
-`to=int8-dynamic`: the weight is quantised to i8 with a scale for each column, symmetrically; the other factor to eight
-bits with a scale for each row, found at run time. Sums are i32 and exact.
+`to=int8-dynamic`: the weight is quantised to i8 with a scale per column, symmetrically; the other factor to eight bits
+with a scale per row, computed at run time. Sums are i32 and exact.
 
     %m = max |%x| of each row, %s = %m / 127, %q = u8(round(%x * 127 / %m) + 128)
     %y = f32(MatMulInteger(%q, %v) - 128 * sum of %v's columns) * %s * %scale
 
-All of it is ONNX, so that what was made can be run by ORT, looked at and fused like any model. A product whose depth is
-no multiple of the group that instructions take (2 of bf16, 4 of i8) stays as it is, and so does one with few columns.
-A model below opset 13 is raised to it where its nodes mean the same there, and otherwise left as it is; a remark says
-how many products there are in fewer bits, and why where there are none.
-It is the last pass on the ONNX level: simplification would take the pairs of casts for nothing.
+The result is plain ONNX, so it can be run by ONNX Runtime, inspected and fused like any model. A product stays if its
+depth is no multiple of the instructions' group (2 of bf16, 4 of i8), or if it has few columns. A model below opset 13
+is raised to it if its nodes keep their meaning, and otherwise not changed. A remark gives the number of products in
+fewer bits, and the reason if there are none. The pass is the last one on the ONNX level: simplification would remove
+the pairs of casts.
 """
 
 from __future__ import annotations
@@ -46,24 +47,24 @@ PRECISIONS = ("f32", "bf16", "int8-dynamic")
 
 LEAST_OPSET = 13
 GROUPS = {"bf16": 2, "int8-dynamic": 4}
-"""The depth of a product is a multiple of what one instruction sums up."""
+"""The depth of a product must be a multiple of the number of products that one instruction adds."""
 
 FEWEST_COLUMNS = 16
-"""A product with fewer columns is not what takes the time, and often the answer itself."""
+"""A product with fewer columns takes little time, and often is the answer itself."""
 
 BF16, UINT8, FLOAT = 16, 2, 1
-"""Numbers of element types in ONNX."""
+"""The numbers of element types in ONNX."""
 
 
 @dataclass(frozen=True)
 class LowerPrecision(ModulePass):
-    """Computes products with constant weights in bf16, or in int8 with scales found at run time."""
+    """Computes products with constant weights in bf16, or in int8 with scales computed at run time."""
 
     name = "lower-precision"
     one_rewrite = "a rule applied to a node"
 
     to: str = "f32"
-    """f32 (as the model says), bf16 or int8-dynamic."""
+    """f32 (unchanged), bf16 or int8-dynamic."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.to not in PRECISIONS:
@@ -72,7 +73,7 @@ class LowerPrecision(ModulePass):
             return
         from igniter.frontend.opsets import raise_opset
 
-        # Below, ai.onnx has no casts to bf16, and a Round or a ReduceMax that differ.
+        # Older opsets lack casts to bf16 and have other forms of Round and ReduceMax.
         refused = raise_opset(op, LEAST_OPSET)
         rule = to_bf16 if self.to == "bf16" else to_int8
         rules: Rules = {"MatMul": [rule], "Gemm": [rule]}
@@ -90,7 +91,7 @@ class LowerPrecision(ModulePass):
 
 @dataclass(frozen=True)
 class Product:
-    """A node that multiplies rows by a weight: `transposed` says that the columns are the weight's first dim."""
+    """A node that multiplies rows by a weight; `transposed`: the columns are the weight's first dim."""
 
     rows: SSAValue
     weight: Weight
@@ -107,7 +108,8 @@ class Product:
 
 
 def product_of(op: OnnxOp, group: int) -> Product | None:
-    """A MatMul, or a plain Gemm, of f32 with a matrix of weights whose depth is a multiple of `group`."""
+    """Returns a MatMul, or a plain Gemm, of f32 with a matrix of weights whose depth is a multiple of `group`; else
+    None."""
     weight = constant_weight(operand(op, 1))
     gemm = op.qualified_name == "Gemm"
     if weight is None or len(weight.shape) != 2 or not isinstance(weight.element_type, Float32Type):
@@ -125,7 +127,7 @@ def product_of(op: OnnxOp, group: int) -> Product | None:
 
 
 def to_bf16(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """product in bf16"""
+    """Rewrites a product to bf16."""
     found = product_of(op, GROUPS["bf16"])
     if found is None:
         return None
@@ -164,7 +166,7 @@ class Rounded:
 
 
 def to_int8(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """product in int8"""
+    """Rewrites a product to int8."""
     found = product_of(op, GROUPS["int8-dynamic"])
     if found is None:
         return None
@@ -183,7 +185,7 @@ def to_int8(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def quantized_rows(x: SSAValue, opset: int, rw: Rewriter) -> tuple[SSAValue, SSAValue]:
-    """Each row of `x` as u8 around 128, and what one step is worth."""
+    """Returns each row of `x` as u8 around 128, and the scales."""
     import numpy as np
 
     dims = dims_of(x.type)
@@ -216,7 +218,7 @@ def quantized_rows(x: SSAValue, opset: int, rw: Rewriter) -> tuple[SSAValue, SSA
 
 
 def quantized_columns(product: Product, op: OnnxOp, rw: Rewriter) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """The constants of a weight: its columns, their scales and their sums; the same for all products with it."""
+    """Returns the constants of a weight: its columns, their scales and their sums; shared by all products with it."""
     plain = op.operands[1]
     found = [rw.memo.get(plain)]
     while found[-1] is not None and len(found) < 3:
@@ -239,7 +241,7 @@ def quantized_columns(product: Product, op: OnnxOp, rw: Rewriter) -> tuple[SSAVa
 def quantized_weight(
     product: Product,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The weight as i8 [depth, columns], the scale of each column, and 128 times the sum of each."""
+    """Returns the weight as i8 [depth, columns], the scale of each column, and 128 times each column's sum."""
     import numpy as np
 
     plain = product.weight.array()
@@ -252,7 +254,7 @@ def quantized_weight(
 
 
 def weight_name(op: OnnxOp) -> str:
-    """What the weight of a product is called, or what its result is: the start of the names of new weights."""
+    """Returns the name of a product's weight, or of its result: the prefix for new weights."""
     from igniter.dialects.onnx.attributes import text_of
 
     constant = op.operands[1].owner

@@ -1,9 +1,9 @@
-"""The driver of rewrites on the `onnx` level, and what rewrite rules are written with.
+"""The driver of rewrites on the `onnx` level, and the helpers of rewrite rules.
 
-A rule is a function of a node and a `Rewriter` that gives the values to take the place of the node's results, or
-`None` where it does not apply. Tables map an op's qualified name to its rules. The driver keeps one worklist for all
-graphs, nested ones too; a node comes back to it when something it reads, or what reads it, has changed. Each rewrite
-costs what it changes, so a run is linear in the graph and the number of rewrites, and nothing that is dead stays.
+A rule is a function of a node and a `Rewriter`. It returns the values that replace the node's results, or `None` if it
+does not apply. Tables map an op's qualified name to its rules. The driver has one worklist for all graphs, including
+nested ones; a node returns to it when its operands or readers change. The cost of a rewrite is proportional to its
+changes, so a run is linear in the graph and the number of rewrites. Dead nodes are erased.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ Rules = Mapping[str, Sequence[Rule]]
 
 
 class Rewriter:
-    """Builds nodes in front of the one that is being rewritten, and keeps the worklist."""
+    """Builds nodes before the rewritten one, and keeps the worklist."""
 
     def __init__(self, rules: Rules, rewrites: Budget | None = None):
         self.rules = rules
         self.rewrites = unlimited() if rewrites is None else rewrites
         self.applied: dict[str, int] = {}
-        """How often each rule rewrote a node, by the rule's name."""
+        """The number of rewrites by each rule, by the rule's name."""
         self.wanted: set[int] = set()
-        """Opsets that a rule would have needed."""
+        """The opsets that rules would have needed."""
         self._queue: deque[Operation] = deque()
         self._queued: set[Operation] = set()
         self._erased: set[Operation] = set()
         self._root: OnnxOp | None = None
         self._made: list[OnnxOp] = []
         self.memo: dict[Hashable, SSAValue] = {}
-        """What rules want to remember of a value, or of several; check with `is_alive`."""
+        """A memo of rules, for a value or several; check entries with `is_alive`."""
 
     # -- for rules ---------------------------------------------------------------------------------------------------
 
     @property
     def root(self) -> OnnxOp:
-        """The node that is being rewritten."""
+        """The rewritten node."""
         assert self._root is not None
         return self._root
 
@@ -64,7 +64,8 @@ class Rewriter:
         attrs: Mapping[str, Any] | None = None,
         before: Operation | None = None,
     ) -> OnnxOp:
-        """A new node in front of the root, or of `before`. It takes over the root's name when it replaces it."""
+        """Inserts a new node before the root, or before `before`. If it replaces the root, it takes over the root's
+        name."""
         given = list(inputs)
         while given and given[-1] is None:
             given.pop()
@@ -75,15 +76,15 @@ class Rewriter:
         return made
 
     def constant(self, array: np.ndarray[Any, Any]) -> SSAValue:
-        """A new constant in front of the root."""
+        """Inserts a new constant before the root."""
         return self._insert(make_constant(array)).results[0]
 
     def insert(self, op: Operation) -> None:
-        """Puts a node, a named constant say, in front of the root."""
+        """Inserts a node, such as a named constant, before the root."""
         self._insert(op)
 
     def set_operand(self, op: Operation, index: int, value: SSAValue) -> None:
-        """Gives a node another operand, of which `infer-shapes` has noted nothing."""
+        """Gives a node another operand, without the recorded values of the old one."""
         before = op.operands[index]
         op.operands[index] = value
         noted = op.attributes.get(VALUES_ATTRIBUTE)
@@ -94,7 +95,7 @@ class Rewriter:
         self._release([before])
 
     def want_opset(self, version: int) -> None:
-        """Notes that the rule would apply in a later opset."""
+        """Records that the rule would apply in a later opset."""
         self.wanted.add(version)
 
     def push(self, op: Operation) -> None:
@@ -104,7 +105,7 @@ class Rewriter:
             self._queued.add(op)
 
     def is_alive(self, value: SSAValue) -> bool:
-        """Whether the node that defines a value is still there."""
+        """True if the node that defines a value still exists."""
         return value.owner not in self._erased
 
     def _insert(self, op: Operation, before: Operation | None = None) -> Operation:
@@ -117,7 +118,7 @@ class Rewriter:
     # -- driving -----------------------------------------------------------------------------------------------------
 
     def run(self, ops: Iterable[Operation]) -> bool:
-        """Rewrites until no rule applies; whether any did."""
+        """Rewrites until no rule applies. True if any did."""
         for op in ops:
             self.push(op)
         before = sum(self.applied.values())
@@ -150,7 +151,7 @@ class Rewriter:
             return
 
     def replace(self, op: OnnxOp, values: Replacement) -> None:
-        """Puts `values` in the place of the node's results and erases it; an unused result may have `None`."""
+        """Replaces the node's results by `values` and erases it; an unused result may have `None`."""
         for made in self._made:
             self.push(made)
         if list(values) == list(op.results):
@@ -170,7 +171,7 @@ class Rewriter:
         self.erase(op)
 
     def erase(self, op: Operation) -> None:
-        """Erases a node without uses, and what only it used."""
+        """Erases a node without uses, and nodes that only it used."""
         if op in self._erased:
             return
         operands = [*op.operands, *_captured(op)]
@@ -188,7 +189,7 @@ class Rewriter:
             if is_unused(owner):
                 self.erase(owner)
             else:
-                # Patterns ask for single uses: what reads the value may match now.
+                # Patterns require single uses: the remaining reader of the value may match now.
                 use = value.get_unique_use()
                 if use is not None:
                     self.push(use.operation)
@@ -196,19 +197,19 @@ class Rewriter:
 
 
 def run_rules(module: ModuleOp, rules: Rules, rewrites: Budget | None = None) -> Rewriter:
-    """Applies a table to every graph and function of the module until nothing changes, or no more may be rewritten."""
+    """Applies a table to every graph and function of the module until nothing changes or the budget is spent."""
     rewriter = Rewriter(rules, rewrites)
     rewriter.run(op for op in module.walk() if isinstance(op, OnnxOp))
     return rewriter
 
 
 def is_unused(op: Operation) -> bool:
-    """Whether a node is dead: none of its results is used. ONNX nodes do nothing but give results."""
+    """True if a node is dead: none of its results is used. ONNX nodes have no other effect."""
     return isinstance(op, (OnnxOp, NoValueOp)) and all(r.first_use is None for r in op.results)
 
 
 def _captured(op: Operation) -> list[SSAValue]:
-    """What the graphs inside a node read from around it."""
+    """Returns the outer values that the graphs inside a node read."""
     if not op.regions:
         return []
     found: list[SSAValue] = []
@@ -222,7 +223,7 @@ def _captured(op: Operation) -> list[SSAValue]:
 
 
 def _keep_names(op: OnnxOp, values: Replacement, made: Sequence[OnnxOp]) -> None:
-    """The replacement answers to the node's name and its results to their names, where it was made for it."""
+    """Gives a new replacement node the node's name, and its results their names."""
     for value in values:
         owner = value.owner if isinstance(value, OpResult) else None
         if owner in made and isinstance(owner, OnnxOp) and owner.op_type != "Constant":
@@ -239,23 +240,23 @@ def _keep_names(op: OnnxOp, values: Replacement, made: Sequence[OnnxOp]) -> None
 
 
 def known_dims(value: SSAValue | None) -> Dims | None:
-    """The dims of a value; `None` where the rank or a dim's name is not known."""
+    """Returns the dims of a value; `None` if the rank or a dim's name is unknown."""
     return None if value is None else known_dims_of(value.type)
 
 
 def same_dims(a: SSAValue | None, b: SSAValue | None) -> bool:
-    """Whether two values are known to have equal dims in every run."""
+    """True if two values are known to have equal dims in every run."""
     dims = known_dims(a)
     return dims is not None and dims == known_dims(b)
 
 
 def element(value: SSAValue | None) -> Attribute | None:
-    """The element type; `None` for what is no tensor."""
+    """Returns the element type; `None` if the value is no tensor."""
     return None if value is None else tensor_element(value.type)
 
 
 def broadcast(shapes: Sequence[Dims]) -> Dims | None:
-    """The dims that broadcasting gives in every run; `None` where a dim depends on whether a symbol is 1."""
+    """Returns the dims of broadcasting in every run; `None` if a dim depends on a symbol being 1 or not."""
     rank = max(map(len, shapes), default=0)
     result: list[Expr] = []
     for i in range(rank):
@@ -267,7 +268,7 @@ def broadcast(shapes: Sequence[Dims]) -> Dims | None:
 
 
 def splat(value: SSAValue | None) -> float | int | bool | None:
-    """The one number that a small constant consists of; `None` for anything else."""
+    """Returns the repeated number of a small constant; `None` for anything else."""
     weight = constant_weight(value)
     if weight is not None and (weight.size > 64 or weight.elided or weight.strings is not None):
         return None
@@ -279,25 +280,25 @@ def splat(value: SSAValue | None) -> float | int | bool | None:
 
 
 def defining(value: SSAValue | None, *names: str) -> OnnxOp | None:
-    """The node that defines a value, if it is one of the named ops."""
+    """Returns the node that defines a value, if it is one of the named ops."""
     owner = value.owner if isinstance(value, OpResult) else None
     return owner if isinstance(owner, OnnxOp) and owner.qualified_name in names else None
 
 
 def operand(op: OnnxOp, index: int) -> SSAValue | None:
-    """An operand; `None` when it is omitted."""
+    """Returns an operand; `None` if it is omitted."""
     if index >= len(op.operands) or isinstance(op.operands[index].type, NoneType):
         return None
     return op.operands[index]
 
 
 def ints_of(value: SSAValue | None) -> list[int] | None:
-    """The elements of a constant of integers."""
+    """Returns the elements of a constant of integers; else None."""
     array = constant_value(value)
     return [int(v) for v in array.reshape(-1).tolist()] if array is not None and array.dtype.kind in "iu" else None
 
 
 def owning_block(value: SSAValue) -> Block | None:
-    """The block that a value is defined in."""
+    """Returns the block that defines a value."""
     owner = value.owner
     return owner if isinstance(owner, Block) else owner.parent

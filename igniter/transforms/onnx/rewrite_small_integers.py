@@ -1,6 +1,7 @@
-"""`rewrite-small-integers`: integers of 2 and 4 bits become what kernels have, bytes.
+"""`rewrite-small-integers`: turns integers of 2 and 4 bits into bytes, which kernels support.
 
-Tensors of such integers are packed in memory, several to a byte, and no kernel reads or writes one. Two forms need not:
+Tensors of such integers are packed in memory, several to a byte, and no kernel reads or writes them. Two forms can
+avoid them:
 
     %y = com.microsoft.GatherBlockQuantized(%q, ..)      ->  the same of bytes, each with two integers
 
@@ -8,9 +9,9 @@ Tensors of such integers are packed in memory, several to a byte, and no kernel 
     %y = onnx.DequantizeLinear(%q, %s, %z)                   %c = onnx.Clip(%q, -8, 7)
                                                              %y = onnx.DequantizeLinear(%c, %s, %z)
 
-What is quantised and only dequantised again may lie in bytes. Products with weights of few bits are
-`form-block-products`'. Other computed tensors of few bits stay with ONNX Runtime; constants of them are folded. It
-stands before `fold-constants`.
+Numbers that are quantised and only dequantised again may be stored as bytes. `form-block-products` handles products
+with weights of few bits. Other computed tensors of few bits are left to ONNX Runtime; constants of them are folded. The
+pass runs before `fold-constants`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RewriteSmallIntegers(ModulePass):
-    """Makes bytes of integers of few bits."""
+    """Turns integers of few bits into bytes."""
 
     name = "rewrite-small-integers"
     one_rewrite = "a rule applied to a node"
@@ -63,7 +64,7 @@ class RewriteSmallIntegers(ModulePass):
 
 
 def integer_bits(value: SSAValue) -> int:
-    """The bits of the integers that a tensor has; 0 where it has others, or more than 8."""
+    """Returns the bits of a tensor's integers; 0 for other elements or more than 8 bits."""
     bits = int_bits(element(value) or f32)
     return bits if bits in (2, 4, 8) else 0
 
@@ -73,7 +74,7 @@ def is_signed(value: SSAValue) -> bool:
 
 
 def packed(numbers: Array, bits: int) -> Array:
-    """Unsigned numbers in bytes along the last dim, from the low bits on; zeros fill the last byte."""
+    """Packs unsigned numbers into bytes along the last dim, from the low bits on; zeros fill the last byte."""
     import numpy as np
 
     parts = 8 // bits
@@ -84,7 +85,7 @@ def packed(numbers: Array, bits: int) -> Array:
 
 
 def unsigned(numbers: Array, bits: int, signed: bool) -> Array:
-    """Numbers of few bits, those with a sign moved to begin at 0."""
+    """Returns numbers of few bits as unsigned; signed ones are shifted to start at 0."""
     import numpy as np
 
     wide = numbers.astype(np.int16)
@@ -92,7 +93,7 @@ def unsigned(numbers: Array, bits: int, signed: bool) -> Array:
 
 
 def _kept(rw: Rewriter, op: OnnxOp, weight: Weight, what: str) -> SSAValue:
-    """A constant that is an initializer of the model that results."""
+    """Returns a constant that becomes an initializer of the resulting model."""
     made = make_constant(weight, f"{name_of(op)}.{what}")
     rw.insert(made)
     return made.results[0]
@@ -103,7 +104,7 @@ def _kept(rw: Rewriter, op: OnnxOp, weight: Weight, what: str) -> SSAValue:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Integers of few bits as the bytes that hold them."""
+    """Integers of few bits as packed bytes."""
 
     source: Weight
     bits: int
@@ -114,7 +115,7 @@ class Bytes:
 
 
 def table_of_bytes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """table of integers in bytes"""
+    """Rewrites a table of integers to bytes."""
     import numpy as np
 
     data, zeros = constant_weight(op.operands[0]), operand(op, 3)
@@ -125,7 +126,7 @@ def table_of_bytes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     rank, parts = len(data.shape), 8 // bits
     axes = [int(op.attr("gather_axis", 0) or 0) % rank, int(op.attr("quantize_axis", 1)) % rank]
     shape = [d.constant for d in scales]
-    # ONNX Runtime has tables of bytes whose rows are gathered.
+    # ONNX Runtime supports tables of bytes whose rows are gathered.
     if axes[0] != 0 or axes[1] == 0 or data.shape[-1] % parts or None in shape:
         return None
     inputs = [_bytes(rw, op, data, bits, signed), op.operands[1], op.operands[2]]
@@ -146,7 +147,7 @@ def _bytes(rw: Rewriter, op: OnnxOp, weight: Weight, bits: int, signed: bool) ->
 
 
 def quantised_to_bytes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """integers of few bits in bytes"""
+    """Stores integers of few bits as bytes."""
     import numpy as np
 
     result = op.results[0]
@@ -174,7 +175,7 @@ def quantised_to_bytes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def widened(op: OnnxOp, rw: Rewriter) -> SSAValue | bool:
-    """The zero point of a node as bytes; True where it has none, False where it is computed."""
+    """Returns the zero point of a node as bytes; True if it has none, False if it is computed."""
     zero = operand(op, 2)
     if zero is None:
         return True

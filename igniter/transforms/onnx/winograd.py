@@ -1,30 +1,29 @@
-"""`winograd`: convolutions of 3 x 3 with fewer multiplications, unless `igniter compile --winograd off` says otherwise.
+"""`winograd`: computes 3 x 3 convolutions with fewer multiplications; `igniter compile --winograd off` disables it.
 
     %y = onnx.Conv(%x, %w, %b) {pads = array<i64: 1, 1, 1, 1>}
-becomes, in tiles of 4 x 4 results, of which a row of 14 are made at a time,
+becomes, in tiles of 4 x 4 results, in bands of one row of 14 tiles,
     %y = onnx.Conv(%x, %w, %b) {pads = array<i64: 1, 1, 1, 1>, igniter.winograd = array<i64: 4, 1, 14>}
 
-A marked convolution is left to no one else: it becomes a region, with what follows it, and its lowering makes the
-tiles, the products and the results (`igniter.dialects.onnx.ops.winograd`; the method and its sources are those of
-`igniter.dialects.onnx.ops.minimal_filters`). It stays a Conv with its plain weight: ONNX Runtime can run it. A kernel
-gets the weight transformed and packed, as a table that is computed when the compiled model is written.
+A marked convolution is always compiled: it becomes a region, with its epilogue, and its lowering makes the tiles, the
+products and the results (`igniter.dialects.onnx.ops.winograd`; `igniter.dialects.onnx.ops.minimal_filters` gives the
+method and its sources). It stays a Conv with its plain weight, so ONNX Runtime can run it. A kernel gets the
+transformed and packed weight, as a table that is computed when the compiled model is written.
 
-A tile of m x m results takes (m + 2)^2 products for 9 m^2: 16 for 36, or 36 for 144. What this costs:
+A tile of m x m results takes (m + 2)^2 products instead of 9 m^2: 16 for 36, or 36 for 144. The costs:
 
-* Rounding. The bound on the error is that of a direct sum, times 7 for tiles of 2 x 2 and times 63 for 4 x 4; the
-  error for random data is about half and about twice that of a direct sum in order. The remark on each node says so.
-  Tiles whose usual error is not `MARGIN` times smaller than `tolerance` are not taken.
-* A tile is computed as a whole, so what is not finite in it, or is larger than 3 % of the greatest number, reaches
-  results whose windows do not see it. Where a result of a tile is not finite, the tile is computed again, window by
-  window (docs/numerics.md): one more pass over the results, which costs less than 1 %.
-* The elements of tiles are moved. A convolution where that, and reading more weight, takes longer than what is saved,
-  is left as it is, unless `force` is set. How long things take is `Effort`, and which tiles are made at a time is what
-  takes least by it.
-* The transformed weight is 1.8 or 4 times the weight. Where those of all convolutions would take more than `memory`
-  times what the weights of the model do, and more than 256 MiB, they go to the convolutions that save most for a byte.
+* Rounding. The error bound is that of a direct sum, times 7 for tiles of 2 x 2 and times 63 for 4 x 4; the error for
+  random data is about half and about twice that of a direct sum in order. The remark on each node gives these figures.
+  Tiles are not used unless their usual error is `MARGIN` times smaller than `tolerance`.
+* A tile is computed as a whole, so an element that is not finite, or larger than 3 % of the greatest number, affects
+  results whose windows do not contain it. If a result of a tile is not finite, the tile is computed again, window by
+  window (docs/numerics.md): this is one more pass over the results, which costs less than 1 %.
+* The elements of tiles are moved. A convolution stays direct if that, and reading more weight, takes longer than the
+  saved products, unless `force` is set. `Effort` estimates the times; the band with the least estimate is chosen.
+* The transformed weight is 1.8 or 4 times the weight. If those of all convolutions would exceed `memory` times the
+  weights of the model, and 256 MiB, the convolutions with the largest saving per byte get them.
 
-`tile` is the largest that may be used: of 2 and 4 that which saves more, with `force` that which is named. The pass
-stands at the end of the ONNX level, where shapes are known and weights are constants.
+`tile` is the largest allowed size: of 2 and 4, the pass takes the one that saves more; with `force`, exactly `tile`.
+The pass runs at the end of the ONNX level, where shapes are known and weights are constants.
 """
 
 from __future__ import annotations
@@ -54,26 +53,25 @@ from igniter.transforms.onnx.onnx_rewriting import known_dims, operand
 CONVOLUTIONS = frozenset(("Conv", "com.microsoft.FusedConv"))
 
 TYPICAL_SIZE = 56
-"""What a height or a width that only a run knows is taken for, where no size is given; a batch for one image. It is a
-guess at models: that is the size of the first images of most that have convolutions of 3 x 3 one after the other."""
+"""The assumed height or width if it is symbolic and no size is given; a symbolic batch counts as one image. It is a
+guess: the first images of most models with successive 3 x 3 convolutions have this size."""
 
 SHORT_BAND = 7
-"""The tiles of a band at least, where an image has as many: with fewer rows, micro-kernels wait for panels rather than
-multiply."""
+"""The least number of tiles of a band, if the image has as many: with fewer rows, micro-kernels wait for panels."""
 
 MARGIN = 4
-"""How many times smaller than the tolerance the usual error of tiles has to be."""
+"""The required ratio of the tolerance to the usual error of tiles."""
 
 LITTLE_MEMORY = 1 << 28
-"""Bytes that tiles may add to any model: where a model is small, how many times larger it becomes is no matter."""
+"""The bytes that tiles may always add to a model: the relative growth of a small model does not matter."""
 
 NEARLY = 0.97
-"""Of bands of which one is not faster than another by more than this, the smaller: there are more to share out."""
+"""A smaller band is preferred if a larger one is not faster by more than this: more bands can be distributed."""
 
 
 @dataclass(frozen=True)
 class Winograd(ModulePass):
-    """Computes convolutions of 3 x 3 in tiles of up to `tile` x `tile` results, with fewer multiplications."""
+    """Computes 3 x 3 convolutions in tiles of up to `tile` x `tile` results, with fewer multiplications."""
 
     name = "winograd"
     one_rewrite = "a convolution that is computed in tiles"
@@ -81,16 +79,16 @@ class Winograd(ModulePass):
     tile: int = 4
     """2 or 4."""
     force: bool = False
-    """Whether a convolution is computed so that takes longer."""
+    """Uses tiles even if they take longer."""
     tolerance: float = 1e-4
-    """The error that is allowed, relative to the largest result."""
+    """The allowed error, relative to the largest result."""
     rows: int = 0
-    """The tiles of a band from top to bottom; 0: those that take least."""
+    """The tiles of a band from top to bottom; 0: the fastest."""
     columns: int = 0
     """The same, from left to right."""
     memory: float = 1.0
-    """How much more the weights may take for all tiles together, as a multiple of the weights of the model; where that
-    is less than `LITTLE_MEMORY`, so much."""
+    """The memory that all tiles together may add, as a multiple of the weights of the model; at least
+    `LITTLE_MEMORY`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.tile not in FILTERS:
@@ -102,7 +100,7 @@ class Winograd(ModulePass):
         within = self._within_memory(op, [c for c in candidates.values() if isinstance(c, Candidate)])
         for node, candidate in candidates.items():
             chosen = candidate if isinstance(candidate, str) else within[candidate]
-            # Of those only that are left: the whole weight is read for it.
+            # Only for chosen convolutions, because the check reads the whole weight.
             if isinstance(chosen, Tiling) and not _is_finite(node):
                 chosen = "its weight is not finite, and no tile would be"
             if isinstance(chosen, str):
@@ -115,7 +113,7 @@ class Winograd(ModulePass):
         remark(ctx, self.name, "", "note", f"{count} of {len(found)} convolutions in tiles{why}", count=count)
 
     def _candidate(self, node: OnnxOp, machine: MachineModel, given: TypicalSizes) -> Candidate | str:
-        """The ways to compute a convolution in tiles, or why it stays as it is."""
+        """Returns the ways to compute a convolution in tiles, or the reason why it stays direct."""
         reason = shape_reason(node)
         if reason is not None:
             return reason
@@ -132,7 +130,7 @@ class Winograd(ModulePass):
         return Candidate(layer, tuple(e for e in efforts if self.force or e.total < direct), direct)
 
     def _within_memory(self, module: ModuleOp, candidates: list[Candidate]) -> dict[Candidate, Tiling | str]:
-        """What each is computed by, those first that save most for the memory that their weights take."""
+        """Chooses the tiling of each convolution; those with the largest saving per byte of weight come first."""
         weights = (w for op in module.walk() if op.results and (w := constant_weight(op.results[0])) is not None)
         most = left = max(LITTLE_MEMORY, int(sum(w.nbytes for w in weights) * self.memory))
         found: dict[Candidate, Tiling | str] = {}
@@ -155,8 +153,8 @@ class Winograd(ModulePass):
         return found.expected_error(channels, unit) * MARGIN <= self.tolerance
 
     def _tilings(self, layer: Layer, found: MinimalFilter) -> list[Tiling]:
-        """The bands that may be made: parts of a row of tiles, or some rows. Of an image whose width only a run knows
-        a row, which is what its width is: any number of tiles would be too many for most."""
+        """Returns the possible bands: parts of a row of tiles, or several rows. For a symbolic width, the band is one
+        whole row: any fixed number of tiles would be too large for most widths."""
         if not layer.is_known:
             return [Tiling(found, self.rows or 1, self.columns)]
         down, across = (max(1, -(-size // found.results)) for size in (layer.height, layer.width))
@@ -185,7 +183,7 @@ def _details(chosen: Tiling) -> dict[str, float | str]:
 
 
 def shape_reason(node: OnnxOp) -> str | None:
-    """Why a convolution cannot be computed in tiles; None when it can."""
+    """Returns the reason why a convolution cannot be computed in tiles; None if it can."""
     data, weight = operand(node, 0), operand(node, 1)
     if data is None or weight is None or not known_dims(data) or not known_dims(weight):
         return "its shapes are not known"
@@ -207,7 +205,7 @@ def shape_reason(node: OnnxOp) -> str | None:
 
 
 def _is_finite(node: OnnxOp) -> bool:
-    """Whether all of the weight is, as far as its bytes are there."""
+    """True if the whole weight is finite, or if its bytes are not available."""
     import numpy as np
 
     weight = constant_weight(node.operands[1])
@@ -223,7 +221,7 @@ def _times(sizes: list[int | None] | list[int]) -> str:
 
 @dataclass(frozen=True)
 class Layer:
-    """The sizes of a convolution: of its result, and its channels."""
+    """The sizes of a convolution: those of its result, and its channels."""
 
     batch: int
     outs: int
@@ -231,13 +229,13 @@ class Layer:
     width: int
     channels: int
     bytes: int
-    """Of an element."""
+    """The size of an element."""
     is_known: bool
-    """Whether the height and the width are numbers."""
+    """True if the height and the width are constant."""
 
     @staticmethod
     def of(node: OnnxOp, given: TypicalSizes = NONE) -> Layer:
-        """Those of a node; for symbols those that are given, or else typical ones."""
+        """Returns the sizes of a node; symbols have their given or typical sizes."""
         result = node.results[0].type
         batch, outs, height, width = _sizes(node, given)
         channels = dims_of(node.operands[1].type)[1].constant or 1
@@ -246,29 +244,29 @@ class Layer:
 
     @property
     def pairs(self) -> int:
-        """The pairs of channels that meet."""
+        """The number of pairs of an input and an output channel."""
         return self.channels * self.outs
 
     def memory(self, tiling: Tiling) -> int:
-        """The bytes of the transformed weight."""
+        """Returns the bytes of the transformed weight."""
         return tiling.filter.size**2 * self.pairs * self.bytes
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What a convolution in tiles takes, all in multiplications: those that it makes, and what is moved for them in the
-    time of as many. The figures of the machine were fitted to layers of 64 to 512 channels and images of 7 x 7 to
-    224 x 224, on one thread of a Genoa (AVX-512): the sum is within a tenth of what was measured for most."""
+    """The cost of a convolution in tiles, in multiplications: those that it makes, and the equivalent of its data
+    movement. The figures of the machine were fitted to layers of 64 to 512 channels and images of 7 x 7 to 224 x 224,
+    on one thread of a Genoa (AVX-512): for most, the sum is within a tenth of the measured time."""
 
     tiling: Tiling
     products: int
     tiles: int
-    """For what tiles are at each point, and their products: each is written and read again."""
+    """The cost of the transformed tiles and their products: each is written and read again."""
     weight: int
-    """For what reading the weight for every band adds to the products, which wait for it."""
+    """The stall of the products while the weight is read for every band."""
 
     MOVES = 4
-    """An element of a tile is written and read as the image's, and again as the result's."""
+    """An element of a tile is written and read in the image's form, and again in the result's form."""
 
     @staticmethod
     def of(tiling: Tiling, layer: Layer, machine: MachineModel) -> Effort:
@@ -288,7 +286,7 @@ class Effort:
 
     @staticmethod
     def direct(layer: Layer, machine: MachineModel) -> int:
-        """What a convolution takes that multiplies windows with the weight, which is read once."""
+        """Returns the cost of a direct convolution, which reads the weight once."""
         places, weight = layer.batch * layer.height * layer.width, TAPS**2 * layer.pairs
         return places * weight + int(weight * _late(weight * layer.bytes, places, machine))
 
@@ -305,8 +303,8 @@ class Effort:
 
 
 def _late(size: int, rows: int, machine: MachineModel) -> float:
-    """How much longer the products of an element of a weight of so many bytes with `rows` rows take because it is read:
-    what the products do not hide of it, and a part of it anyway."""
+    """Returns the stall per weight element, with `rows` rows and a weight of `size` bytes: the part of the read that
+    the products do not hide, and at least a third of it."""
     if size <= machine.l2_bytes // 2:
         return 0
     move = machine.l3_move_products if size <= 4 * machine.l2_bytes else machine.memory_move_products
@@ -315,8 +313,7 @@ def _late(size: int, rows: int, machine: MachineModel) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A convolution that tiles make faster: what they take in several ways, the best first, and what it takes as it
-    is."""
+    """A convolution that is faster in tiles: its costs in several tilings, best first, and its direct cost."""
 
     layer: Layer
     efforts: tuple[Effort, ...]
@@ -324,13 +321,13 @@ class Candidate:
 
     @property
     def worth(self) -> float:
-        """The multiplications that are saved for each byte of the transformed weight."""
+        """The saved multiplications per byte of the transformed weight."""
         best = self.efforts[0]
         return (self.direct - best.total) / max(1, self.layer.memory(best.tiling))
 
 
 def best_effort(tilings: list[Tiling], layer: Layer, machine: MachineModel) -> Effort:
-    """The least effort; of such as are nearly as little that with the smallest bands."""
+    """Returns the least effort; among nearly equal ones, the one with the smallest bands."""
     efforts = [Effort.of(tiling, layer, machine) for tiling in tilings]
     least = min(e.total for e in efforts)
     near = [e for e in efforts if e.total * NEARLY <= least]
@@ -338,7 +335,7 @@ def best_effort(tilings: list[Tiling], layer: Layer, machine: MachineModel) -> E
 
 
 def _sizes(node: OnnxOp, given: TypicalSizes) -> Iterator[int]:
-    """The dims of the result, with those in the place of symbols that are given or typical."""
+    """Yields the dims of the result; symbols have their given or typical sizes."""
     for dim, typical in zip(dims_of(node.results[0].type), (1, 1, TYPICAL_SIZE, TYPICAL_SIZE), strict=True):
         known = given.known(dim)
         yield typical if known is None else known

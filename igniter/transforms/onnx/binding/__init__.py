@@ -1,16 +1,16 @@
-"""The rules of `bind-values`, one function an op; see `igniter.transforms.onnx.bind_values`."""
+"""The rules of `bind-values`, one function per op; see `igniter.transforms.onnx.bind_values`."""
 
 from __future__ import annotations
 
 from igniter.transforms.onnx.onnx_rewriting import Rules
 
 OLDEST_OPSET = 13
-"""Before it, ONNX has no integer arithmetic to compute parameters with."""
+"""The first opset with the integer arithmetic that computes parameters."""
 
 
 def rules_of(opset: int, ops: str) -> Rules:
-    """The rules for a model of an opset, for `all` ops or for `loops`, by the qualified name of the op that they
-    rewrite."""
+    """Returns the rules for a model of an opset, for `all` ops or for `loops`, by the qualified name of the rewritten
+    op."""
     from igniter.transforms.onnx.binding import computed, lists, loops, reductions, resizing, selections, sizes, windows
 
     if ops == "loops":

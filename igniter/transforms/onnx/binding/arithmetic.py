@@ -1,7 +1,7 @@
-"""Small integer arithmetic as ONNX nodes, and carriers of what it gives: what the rules of `bind-values` write with.
+"""Small integer arithmetic as ONNX nodes, and carriers of its results, for the rules of `bind-values`.
 
-`Ints` are i64 tensors of static dims. What is constant is computed at once; the rest becomes nodes, which are compiled
-as any others are. A value of -1 stands for a parameter that the op does not take: the carrier refuses it.
+`Ints` are i64 tensors of static dims. Constants are computed at once; other values become nodes, which are compiled
+like all nodes. A value of -1 marks a parameter that the op does not accept: the carrier rejects it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IntsLike: TypeAlias = "Ints | int | Sequence[int] | Array"
 
 @dataclass(frozen=True)
 class Ints:
-    """Integers that only a run knows (`value`) or that are constant (`array`)."""
+    """Integers known only at run time (`value`) or constant (`array`)."""
 
     builder: Builder
     value: SSAValue | None
@@ -55,7 +55,7 @@ class Ints:
         return self.builder.binary("Mul", self, other)
 
     def quotient(self, other: IntsLike) -> Ints:
-        """`self / other`, both not negative."""
+        """Returns `self / other`; both must be nonnegative."""
         return self.builder.binary("Div", self, other)
 
     def at_least(self, other: IntsLike) -> Ints:
@@ -65,36 +65,36 @@ class Ints:
         return self.builder.binary("Min", self, other)
 
     def equals(self, other: IntsLike) -> Ints:
-        """1 where they are equal, else 0."""
+        """Returns 1 where they are equal, else 0."""
         return self.builder.compare("Equal", self, other)
 
     def less(self, other: IntsLike) -> Ints:
-        """1 where this is less, else 0."""
+        """Returns 1 where this is less, else 0."""
         return self.builder.compare("Less", self, other)
 
     def select(self, yes: IntsLike, no: IntsLike) -> Ints:
-        """`yes` where this is 1, `no` where it is 0."""
+        """Returns `yes` where this is 1, `no` where it is 0."""
         return self.builder.select(self, yes, no)
 
     def sum(self, axis: int) -> Ints:
-        """The sum along an axis."""
+        """Returns the sum along an axis."""
         return self.builder.fold("ReduceSum", self, axis)
 
     def product(self, axis: int) -> Ints:
-        """The product along an axis."""
+        """Returns the product along an axis."""
         return self.builder.fold("ReduceProd", self, axis)
 
     def reshape(self, *dims: int) -> Ints:
         return self.builder.reshape(self, dims)
 
     def __getitem__(self, index: int | slice) -> Ints:
-        """Some elements along the first axis, always as a list."""
+        """Returns some elements along the first axis, always as a list."""
         picks = range(len(self))[index] if isinstance(index, slice) else [range(len(self))[index]]
         return self.builder.take(self, list(picks))
 
 
 class Builder:
-    """Writes nodes in front of the one that is being rewritten."""
+    """Inserts nodes before the rewritten one."""
 
     def __init__(self, rewriter: Rewriter):
         self.rewriter = rewriter
@@ -102,11 +102,11 @@ class Builder:
     # -- what there is ------------------------------------------------------------------------------------------------
 
     def of(self, given: IntsLike) -> Ints:
-        """Constants."""
+        """Returns constants as `Ints`."""
         return given if isinstance(given, Ints) else Ints(self, None, np.asarray(given, dtype=np.int64))
 
     def list(self, value: SSAValue | None) -> Ints | None:
-        """The integers of an operand of rank 0 or 1, as a list; `None` where how many is not known."""
+        """Returns the integers of an operand of rank 0 or 1 as a list; `None` if its length is unknown."""
         dims = None if value is None else _static(value.type)
         if value is None or dims is None or len(dims) > 1:
             return None
@@ -118,14 +118,14 @@ class Builder:
         return Ints(self, value, None) if dims else Ints(self, value, None).reshape(1)
 
     def shape(self, value: SSAValue) -> Ints:
-        """The dims of a tensor of known rank."""
+        """Returns the dims of a tensor of known rank."""
         dims = dims_of(value.type)
         if all(d.constant is not None for d in dims):
             return self.of([d.constant or 0 for d in dims])
         return Ints(self, self.rewriter.op("Shape", [value], [tensor_of(i64, [len(dims)])]).results[0], None)
 
     def value(self, ints: IntsLike) -> SSAValue:
-        """The integers as an operand."""
+        """Returns the integers as an operand."""
         ints = self.of(ints)
         if ints.value is not None:
             return ints.value
@@ -176,7 +176,7 @@ class Builder:
         return Ints(self, made.results[0], None)
 
     def take(self, ints: Ints, picks: Sequence[int]) -> Ints:
-        """The elements at constant places along the first axis."""
+        """Returns the elements at constant places along the first axis."""
         if ints.array is not None:
             return self.of(ints.array[list(picks)])
         operands = [self.value(ints), self.value(list(picks))]
@@ -184,7 +184,7 @@ class Builder:
         return Ints(self, made.results[0], None)
 
     def concat(self, *parts: IntsLike) -> Ints:
-        """Lists joined."""
+        """Returns the concatenation of lists."""
         lists = [self.of(p) for p in parts]
         lists = [p for p in lists if len(p)]
         if all(p.array is not None for p in lists):
@@ -200,19 +200,19 @@ class Builder:
     # -- what several ops need ----------------------------------------------------------------------------------------
 
     def axes(self, given: Ints, rank: int) -> Ints:
-        """Axes counted from the front; -1 for one that is none."""
+        """Returns axes counted from the front; -1 for an invalid one."""
         found = given.less(0).select(given + rank, given)
         return (found.less(0) + (self.of(rank - 1) - found).less(0)).at_most(1).select(-1, found)
 
     def mask(self, axes: Ints, rank: int) -> Ints:
-        """For each axis how often it is among `axes`."""
+        """Returns for each axis its number of occurrences in `axes`."""
         hits = axes.reshape(len(axes), 1).equals(np.arange(rank).reshape(1, rank))
         return hits.sum(0)
 
     # -- carriers -----------------------------------------------------------------------------------------------------
 
     def carrier(self, values: Ints, what: str) -> SSAValue:
-        """A tensor whose dims are 0 and the values; `what` says what is wrong where one is negative."""
+        """Returns a tensor whose dims are 0 and the values; `what` is the error message for a negative value."""
         root = self.rewriter.root
         name = root.node_name or next(iter(root.output_names), "")
         text = f"node '{name}' ({root.op_type}): {what}" if name else f"{root.op_type}: {what}"
@@ -227,7 +227,7 @@ class Builder:
         return made.results[0]
 
     def read(self, carrier: SSAValue, first: int, count: int) -> SSAValue:
-        """Values of a carrier, as a tensor whose elements shape arithmetic knows."""
+        """Returns values of a carrier as a tensor whose elements are known to shape arithmetic."""
         type_ = tensor_of(i64, [count])
         if self.rewriter.root.opset >= 15:
             attrs = {"start": first + 1, "end": first + 1 + count}
@@ -243,7 +243,7 @@ class Builder:
         carrier: SSAValue,
         attrs: dict[str, Any] | None = None,
     ) -> OnnxOp:
-        """The bound form of a node, with other operands."""
+        """Returns the bound form of a node, with other operands."""
         return self.bound_to(op.op_type, op, operands, carrier, {**own_attributes(op), **(attrs or {})})
 
     def bound_to(
@@ -254,7 +254,7 @@ class Builder:
         carrier: SSAValue,
         attrs: Mapping[str, Any] | None = None,
     ) -> OnnxOp:
-        """The bound form of another op of ONNX that gives what a node does."""
+        """Returns the bound form of another ONNX op with the same results as a node."""
         schema = find_schema("", name, op.opset)
         omitted = [None] * ((len(schema.inputs) if schema is not None else 0) - len(operands))
         types = [r.type for r in op.results]

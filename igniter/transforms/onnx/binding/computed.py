@@ -1,4 +1,4 @@
-"""Ops whose sizes are computed from operands that are more than a list of them: Range, AffineGrid, DFT."""
+"""Ops whose sizes are computed from operands that are not simple lists of sizes: Range, AffineGrid, DFT."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules,
 
 
 def _bind_range(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """How many numbers there are, computed in f64 as in ONNX Runtime; the numbers themselves are read as data."""
+    """Computes the count in f64, as in ONNX Runtime; the kernel reads the numbers themselves as data."""
     if range_count(*(known(op, k) for k in range(3))) is not None or any(known_dims(v) is None for v in op.operands):
         return None
     if all(constant_value(v) is not None for v in op.operands):
         return None
     build = Builder(rewriter)
     start, limit, delta = op.operands
-    # The difference is one in the type of the elements.
+    # The difference is in the element type.
     distance = rewriter.op("Sub", [limit, start], [limit.type]).results[0]
     steps = rewriter.op("Div", [_wide(build, distance), _wide(build, delta)], [_WIDE]).results[0]
     steps = rewriter.op("Ceil", [steps], [_WIDE]).results[0]
@@ -44,7 +44,7 @@ _WIDE = tensor_of(f64, [1])
 
 
 def _wide(build: Builder, value: SSAValue) -> SSAValue:
-    """A scalar of any type as a list of one f64."""
+    """Returns a scalar of any type as a list of one f64."""
     made = build.rewriter.op("Reshape", [value, build.value([1])], [tensor_of(_element(value), [1])]).results[0]
     return made if _element(value) == f64 else build.rewriter.op("Cast", [made], [_WIDE], {"to": 11}).results[0]
 
@@ -56,7 +56,7 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def _bind_affine_grid(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """The spatial sizes; there are as many grids as matrices."""
+    """Binds the spatial sizes; there is one grid per matrix."""
     build = Builder(rewriter)
     theta, size = known_dims(operand(op, 0)), unknown_list(op, 1, build)
     if theta is None or size is None or len(size) not in (4, 5) or len(theta) != 3:
@@ -72,8 +72,8 @@ def _bind_affine_grid(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def _bind_dft(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """A transform along an axis that only a run knows is one along the middle of three dims: of what lies before the
-    axis, the axis, and what lies behind. Its length is bound in a node by itself."""
+    """Rewrites a transform along a run-time axis to one along the middle of three dims: the dims before the axis, the
+    axis, and the dims after it. A run-time length is bound by itself."""
     build = Builder(rewriter)
     before = known_dims(operand(op, 0))
     if op.opset < 20 or before is None or len(before) < 2 or before[-1].constant not in (1, 2):
@@ -92,7 +92,7 @@ def _bind_dft(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
         return None
     x, count = op.operands[0], len(before) - 1
     place = build.axes(axis, len(before))
-    # The last dim holds the parts of a number.
+    # The last dim holds the parts of a complex number.
     wrong = (place.less(0) + build.of(count - 1).less(place)).at_most(1)
     dims, places = build.shape(x)[:count], build.of(np.arange(count))
     here = places.equals(place)
@@ -119,13 +119,13 @@ def _bind_dft(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def _with_last(build: Builder, carrier: SSAValue, first: int, count: int, last: Expr) -> SSAValue:
-    """Values of a carrier, and a constant behind them."""
+    """Returns values of a carrier, followed by a constant."""
     parts = [build.read(carrier, first, count), build.value([last.constant or 0])]
     return build.rewriter.op("Concat", parts, [tensor_of(i64, [count + 1])], {"axis": 0}).results[0]
 
 
 def _forget_type(op: OnnxOp) -> None:
-    """Leaves the dims of a result, which are not those of the node that is rewritten, to inference."""
+    """Leaves the dims of a result to inference, because they differ from those of the rewritten node."""
     set_type(op.results[0], UnrankedTensorType(_element(op.results[0])))
 
 

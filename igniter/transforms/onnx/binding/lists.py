@@ -1,4 +1,4 @@
-"""Ops whose kernels take sizes as they stand: the operands become values of a carrier, and must not be negative."""
+"""Ops whose kernels take sizes directly: the operands become values of a carrier and must not be negative."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SIZES: dict[str, Mapping[int, str]] = {
     "Tile": {1: "a number of repeats is negative"},
     "TopK": {1: "its k is negative"},
 }
-"""By op the operands that are sizes, with what is wrong where one is negative."""
+"""For each op, the operands that are sizes, with the error message for a negative one."""
 POSITIVE = frozenset((("OneHot", 1), ("STFT", 1)))
-"""Those that must not be 0 either."""
+"""The operands that must not be 0 either."""
 
 
 def _bind_sizes(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
@@ -53,7 +53,7 @@ def _bind_sizes(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def like(build: Builder, values: SSAValue, given: SSAValue) -> SSAValue:
-    """Values of a carrier in the rank and the integer type that an operand had; their elements are still known."""
+    """Returns values of a carrier with the rank and the integer type of an operand; their elements are still known."""
     dims = known_dims_of(given.type)
     if dims == ():
         values = build.rewriter.op("Reshape", [values, build.value([])], [tensor_of(i64, [])]).results[0]

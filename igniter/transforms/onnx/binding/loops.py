@@ -1,11 +1,11 @@
-"""A Loop that runs as often as a tensor says, and stacks what it computes: its trip count becomes a dim of a carrier.
+"""A Loop whose trip count is a tensor and that stacks its results: the trip count becomes a dim of a carrier.
 
     %y = onnx.Loop(%m, %none, %h) ({ .. })     %c = onnx.ConstantOfShape([0, max(%m, 0)]) {igniter.carrier = ".."}
                                            ->  %t = onnx.Shape(%c) {start = 1}
                                                %y = onnx.Loop(%t, %none, %h, %c) ({ .. })
 
-What an iteration adds must have constant dims. The loop has the carrier as one more state, which its body hands on, so
-that what runs the loop learns the count.
+The slice of an iteration must have constant dims. The loop has the carrier as an additional state, which its body
+passes on, so that the runtime of the loop knows the count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from igniter.transforms.onnx.binding.sizes import unknown_list
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules
 
 CARRIED = "igniter.trips"
-"""What the carrier is called in the body."""
+"""The name of the carrier in the body."""
 
 
 def _bind_loop(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
@@ -61,8 +61,8 @@ def _keep_names(op: OnnxOp, bound: OnnxOp, carried: int) -> None:
 
 
 def _has_constant_slices(stacked: SSAValue) -> bool:
-    """Whether what one iteration adds has dims that are numbers. Where the loop never runs, ONNX Runtime takes any
-    other dim to be 0, and a count that is data is 0 often enough."""
+    """True if the slice of one iteration has constant dims. If the loop never runs, ONNX Runtime takes any other dim to
+    be 0, and a count from data is often 0."""
     dims = known_dims_of(stacked.type)
     return dims is not None and all(d.constant is not None for d in dims[1:])
 
@@ -73,7 +73,7 @@ def _is_carried(value: SSAValue) -> bool:
 
 
 def _is_compilable(op: OnnxOp) -> bool:
-    """Whether the body is made of nodes with lowerings: only then does a kernel have a use for the count."""
+    """True if all nodes of the body have lowerings: otherwise no kernel uses the count."""
     block = cast("Region", op.attr("body")).block
     values = [v for inner in block.walk() for v in (*inner.operands, *inner.results)]
     symbols = frozenset(s for v in values for s in type_symbols(v.type))
@@ -82,7 +82,7 @@ def _is_compilable(op: OnnxOp) -> bool:
 
 
 def _hand_on(body: Block, carried: int, kind: Attribute) -> None:
-    """Gives a body one more state, behind the others, which it does not change."""
+    """Adds a state to a body, after the others, which it passes on unchanged."""
     argument = body.insert_arg(kind, 2 + carried)
     end = body.last_op
     assert end is not None

@@ -1,8 +1,8 @@
-"""Reductions over axes that only a run knows: their outer and inner extents become values of a carrier.
+"""Reductions over run-time axes: the outer and inner extents of each axis become values of a carrier.
 
-Of an axis of d elements that is reduced the outer extent is 1 and the inner one d, of another it is d and 1. The kernel
-(`igniter.dialects.onnx.ops.bound_reduction`) runs over both of every axis. Without `keepdims` the dims that are left
-are values as well; how many axes there are must be known.
+A reduced axis of d elements has outer extent 1 and inner extent d; any other axis has d and 1. The kernel
+(`igniter.dialects.onnx.ops.bound_reduction`) loops over both for every axis. Without `keepdims` the remaining dims are
+values as well; the number of axes must be known.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def _bind_axes(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
         return None
     x, rank = op.operands[0], rank_of(op)
     if not len(axes):
-        # There are none to wait for.
+        # There are no axes to wait for.
         operands = [x, rewriter.constant(np.zeros(0, np.int64))]
         return rewriter.op(op.op_type, operands, [op.results[0].type], own_attributes(op)).results
     places = build.axes(axes, rank)
     mask = build.mask(places, rank)
     dims = build.shape(x)
-    # An axis that is none is refused, and so is one that is there twice where the rank depends on it.
+    # An invalid axis is refused, and so is a repeated one if the rank depends on it.
     wrong = places.less(0).sum(0).reshape(1)
     if not op.attr("keepdims", 1):
         wrong = wrong + build.of([1]).less(mask).sum(0).reshape(1)

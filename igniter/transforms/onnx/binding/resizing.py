@@ -1,4 +1,4 @@
-"""Resize: the sizes of its result, computed in f32 as ONNX Runtime computes them."""
+"""Resize: computes the sizes of its result, in f32 as in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Floats:
-    """Nodes on lists of f32."""
+    """Builds nodes on lists of f32."""
 
     def __init__(self, rewriter: Rewriter, count: int):
         self.rewriter = rewriter
@@ -33,8 +33,8 @@ class _Floats:
         return self.rewriter.op(name, operands, [tensor_of(f32, [self.count])], attrs).results[0]
 
     def counted(self, value: SSAValue) -> SSAValue:
-        """A list that has as many elements because the node asks for that many: a node that goes on asking, since this
-        one is rewritten."""
+        """Returns a list with a known number of elements, through a Reshape. The rewritten node implied that number;
+        the Reshape keeps the requirement."""
         count = self.rewriter.constant(np.array([self.count], np.int64))
         element = tensor_element(value.type)
         assert element is not None
@@ -47,19 +47,19 @@ class _Floats:
         return self.node("Cast", build.value(ints), to=1)
 
     def whole(self, build: Builder, value: SSAValue) -> Ints:
-        """Rounded towards 0."""
+        """Rounds towards 0."""
         made = self.rewriter.op("Cast", [value], [tensor_of(i64, [self.count])], {"to": 7})
         return Ints(build, made.results[0], None)
 
     def positive(self, build: Builder, value: SSAValue) -> Ints:
-        """1 where a number is above 0."""
+        """Returns 1 for numbers above 0."""
         flags = self.rewriter.op("Less", [self.number(0), value], [tensor_of(i1, [self.count])])
         made = self.rewriter.op("Cast", flags.results, [tensor_of(i64, [self.count])], {"to": 7})
         return Ints(build, made.results[0], None)
 
 
 def _count(value: SSAValue | None) -> int:
-    """How many elements a list has; 0 where it is omitted or that is not known."""
+    """Returns the length of a list; 0 if it is omitted or unknown."""
     dims: Dims | None = known_dims(value)
     return 0 if dims is None or len(dims) != 1 or dims[0].constant is None else dims[0].constant
 
@@ -110,7 +110,7 @@ def _bind_resize(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def _extreme(floats: _Floats, value: SSAValue, which: str, build: Builder) -> SSAValue:
-    """The least or the greatest of a list, as often as that has elements."""
+    """Returns the least or the greatest of a list, repeated to its length."""
     rewriter = floats.rewriter
     single = tensor_of(f32, [1])
     parts = [
@@ -121,7 +121,7 @@ def _extreme(floats: _Floats, value: SSAValue, which: str, build: Builder) -> SS
 
 
 def dims_list(count: int) -> Any:
-    """The type of a list of f32."""
+    """Returns the type of a list of f32."""
     return tensor_of(f32, [count])
 
 

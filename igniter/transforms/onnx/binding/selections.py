@@ -1,4 +1,4 @@
-"""Ops whose results are as large as the data says: a count in front of a carrier, and a node that fills so many."""
+"""Ops whose result sizes depend on data: a count before a carrier, and a node that fills that many elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules,
 
 
 def _ones(build: Builder, value: SSAValue, rank: int) -> Ints:
-    """How many elements of a tensor are not 0."""
+    """Counts the nonzero elements of a tensor."""
     dims = known_dims(value) or ()
     node = build.rewriter.op
     flags = (

@@ -1,4 +1,4 @@
-"""Ops that give an operand other dims: what these are is computed in front of a carrier."""
+"""Ops that give an operand other dims: these are computed before a carrier."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules,
 
 
 def unknown_list(op: OnnxOp, index: int, build: Builder) -> Ints | None:
-    """An operand that lists integers, how many of which is known and their values are not."""
+    """Returns an operand that lists integers if their number is known and their values are not; else None."""
     return build.list(operand(op, index)) if known(op, index) is None else None
 
 
 def _bind_reshape(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """-1 and 0 are resolved in front of the carrier."""
+    """Resolves -1 and 0 before the carrier."""
     build = Builder(rewriter)
     before, target = known_dims(operand(op, 0)), unknown_list(op, 1, build)
     if before is None or target is None or not len(target):
@@ -27,25 +27,26 @@ def _bind_reshape(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     written = target
     if not op.attr("allowzero", 0):
         rank = len(target)
-        # A 0 without a dim in its place is refused.
+        # A 0 without a dim at its place is refused.
         own = build.concat(dims[:rank], [-2] * max(0, rank - len(before)))
         target = target.equals(0).select(own, target)
     wild = target.equals(-1)
     rest = wild.select(1, target).product(0).reshape(1)
-    # Two -1 are refused, and -1 beside a 0 that is a size; a quotient with a rest is none that the elements fit.
+    # Two -1 are refused, and so is -1 beside a 0 that is a size; if the quotient has a remainder, the elements do not
+    # fit.
     whole = dims.product(0).reshape(1).quotient(rest.at_least(1))
     wrong = build.of(1) - wild.sum(0).reshape(1).less(2)
     if op.attr("allowzero", 0):
         wrong = wrong + written.equals(0).sum(0).reshape(1)
     filled = wrong.at_most(1).select(-1, whole)
     carrier = build.carrier(wild.select(filled, target), "the shape it is to have has a negative size")
-    # Whatever is 0 now is a size.
+    # A 0 in the resolved shape is a size.
     attrs = {"allowzero": 1} if op.opset >= 14 else {}
     return build.bound(op, [x, build.read(carrier, 0, len(target))], carrier, attrs).results
 
 
 def _bind_unsqueeze(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """A Reshape to dims that are put together in front of the carrier."""
+    """Rewrites to a Reshape; its dims are computed before the carrier."""
     build = Builder(rewriter)
     axes = unknown_list(op, 1, build)
     before = known_dims(operand(op, 0))
@@ -54,7 +55,7 @@ def _bind_unsqueeze(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     rank = len(before) + len(axes)
     places = build.axes(axes, rank)
     mask = build.mask(places, rank)
-    # The place among the old dims of what is at place k: as many new dims as stand before it are taken off.
+    # The old place of the dim at place k: k minus the number of new dims before it.
     source = build.of(np.arange(rank)) - (mask.reshape(1, rank) * np.tri(rank, rank, -1, dtype=np.int64)).sum(1)
     kept = build.of(1) - mask.at_most(1)
     here = source.reshape(rank, 1).equals(np.arange(len(before)).reshape(1, len(before))) * kept.reshape(rank, 1)
@@ -63,7 +64,7 @@ def _bind_unsqueeze(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def _bind_squeeze(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """A Reshape to the dims that are left; those that go are 1, or the elements do not fit."""
+    """Rewrites to a Reshape to the remaining dims; removed dims must be 1, or the elements do not fit."""
     build = Builder(rewriter)
     axes = unknown_list(op, 1, build)
     before = known_dims(operand(op, 0))
@@ -78,7 +79,7 @@ def _bind_squeeze(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def _reshaped(build: Builder, op: OnnxOp, axes: Ints, mask: Ints, dims: Ints, signs: Ints) -> Replacement:
-    """The first operand with other dims, if no axis is there twice and none of `signs` is negative."""
+    """Returns the first operand with other dims; refuses repeated axes and negative `signs`."""
     x = op.operands[0]
     wrong = (signs.less(0).sum(0).reshape(1) + build.of([1]).less(mask).sum(0).reshape(1)).at_most(1)
     values = build.concat(dims, wrong * -1)
@@ -90,7 +91,7 @@ def _reshaped(build: Builder, op: OnnxOp, axes: Ints, mask: Ints, dims: Ints, si
 
 
 def left_dims(build: Builder, dims: Ints, gone: Ints, count: int) -> Ints:
-    """The `count` dims whose flag in `gone` is 0, in order."""
+    """Returns the `count` dims whose flag in `gone` is 0, in order."""
     rank = len(dims)
     kept = build.of(1) - gone
     before = (kept.reshape(1, rank) * np.tri(rank, rank, -1, dtype=np.int64)).sum(1)
@@ -99,7 +100,7 @@ def left_dims(build: Builder, dims: Ints, gone: Ints, count: int) -> Ints:
 
 
 def _bind_expand(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """The values are the dims of the result, broadcast in front of the carrier."""
+    """Uses the dims of the result as values, broadcast before the carrier."""
     build = Builder(rewriter)
     before, target = known_dims(operand(op, 0)), unknown_list(op, 1, build)
     if before is None or target is None or max(len(target), len(before)) == 0:
@@ -114,7 +115,7 @@ def _bind_expand(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def rank_of(op: OnnxOp) -> int:
-    """The rank of the first operand."""
+    """Returns the rank of the first operand."""
     return len(dims_of(op.operands[0].type))
 
 

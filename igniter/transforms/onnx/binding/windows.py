@@ -1,4 +1,4 @@
-"""Slice, Pad and Col2Im: of every axis the values that say which elements are taken, none of them negative."""
+"""Slice, Pad and Col2Im: for every axis, nonnegative values that select its elements."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ TO_THE_END = ((1 << 31) - 1, (1 << 63) - 1)
 
 
 def _operand_list(op: OnnxOp, index: int, build: Builder, default: Ints) -> Ints | None:
-    """An operand that lists integers, known or not; `default` where it is omitted."""
+    """Returns an operand that lists integers, constant or not; `default` if it is omitted."""
     value = operand(op, index)
     return default if value is None else build.list(value)
 
 
 def _per_axis(build: Builder, places: Ints, values: Ints, rank: int, default: Ints) -> Ints:
-    """A list for all axes: `values` at `places`, and `default` elsewhere."""
+    """Returns a list for all axes: `values` at `places`, and `default` elsewhere."""
     count = len(places)
     here = places.reshape(1, count).equals(np.arange(rank).reshape(rank, 1))
     found = (here * values.reshape(1, count)).sum(1)
@@ -27,7 +27,7 @@ def _per_axis(build: Builder, places: Ints, values: Ints, rank: int, default: In
 
 
 def _bind_slice(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """The first element, how many there are, and the step as what it goes forwards and what it goes backwards."""
+    """Binds the first element, the count, and the step, split into its forward and its backward amount."""
     before = known_dims(operand(op, 0))
     if before is None or not before or all(known(op, k) is not None for k in range(1, 5) if operand(op, k) is not None):
         return None
@@ -42,11 +42,11 @@ def _bind_slice(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
         return None
     places = build.axes(axes, rank)
     dims = build.shape(op.operands[0])
-    # The dim of each axis that is named.
+    # The dim of each given axis.
     here = places.reshape(count, 1).equals(np.arange(rank).reshape(1, rank))
     dim = (here * dims.reshape(1, rank)).sum(1)
     back = steps.less(0)
-    # A step beyond the dim takes one element, however long it is.
+    # A step larger than the dim takes one element, whatever its size.
     longest = dim.at_least(1)
     stride = back.select(build.of(0) - steps.at_least(-(1 << 62)), steps).at_most(longest).at_least(1)
     first = starts.less(0).select(starts + dim, starts)
@@ -58,7 +58,7 @@ def _bind_slice(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     distance = back.select(back_first - back_last, forward_last - forward_first).at_least(0)
     taken = (distance + (stride - 1)).quotient(stride)
     first = back.select(back_first.at_least(0), forward_first)
-    # An axis that is none, or named twice, and a step of 0.
+    # Invalid axes, repeated axes, and a step of 0.
     mask = build.mask(places, rank)
     wrong = places.less(0).sum(0) + build.of([1]).less(mask).sum(0) + steps.equals(0).sum(0)
     zeros = build.of([0] * rank)
@@ -74,7 +74,7 @@ def _bind_slice(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def _bind_pad(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """Of each side of every axis how many elements are added, and how many are taken away."""
+    """Binds for each side of every axis the number of added and of removed elements."""
     before = known_dims(operand(op, 0))
     if before is None or not before or all(known(op, k) is not None for k in (1, 3) if operand(op, k) is not None):
         return None
@@ -99,7 +99,7 @@ def _bind_pad(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def _bind_col2im(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """The channels that whole blocks make, the image and the blocks."""
+    """Binds the channels of whole blocks, the image and the blocks."""
     before = known_dims(operand(op, 0))
     if before is None or len(before) != 3 or (known(op, 1) is not None and known(op, 2) is not None):
         return None

@@ -1,4 +1,4 @@
-"""The rules of `canonicalize-onnx`, a module a theme, each with its `RULES`."""
+"""The rules of `canonicalize-onnx`, one module per theme, each with its `RULES`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from igniter.transforms.onnx.onnx_rewriting import Rule, Rules
 
 
 def all_rules() -> Rules:
-    """The table of every theme: for each op its rules in the order in which they are tried."""
+    """Returns the table of all themes: for each op its rules in the order of trial."""
     table: dict[str, list[Rule]] = {}
     for theme in (arithmetic, conversions, control_flow, movement, views, indexing):
         for name, rules in theme.RULES.items():

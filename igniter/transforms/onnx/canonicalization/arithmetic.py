@@ -1,6 +1,7 @@
-"""Arithmetic that does nothing: x*1, x-0, Not(Not(x)), Relu(Relu(x)), an Expand that broadcasting does anyway.
+"""Arithmetic without effect: x*1, x-0, Not(Not(x)), Relu(Relu(x)), an Expand that repeats implicit broadcasting.
 
-Every rule here is exact, to the sign of a zero: x + 0.0 is not x for x = -0.0, but x + -0.0 is, and so is x - 0.0.
+Every rule here is exact, including the sign of zeros: x + 0.0 is not x for x = -0.0, but x + -0.0 is, and so is x -
+0.0.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from igniter.transforms.onnx.onnx_rewriting import (
 
 
 def _kept(op: OnnxOp, value: SSAValue | None) -> Replacement | None:
-    """`value` for the node's one result, if it has its dims and element type."""
+    """Returns `value` as the node's only result, if dims and element type match."""
     result = op.results[0]
     if value is None or not same_dims(value, result) or element(value) != element(result):
         return None
@@ -39,7 +40,7 @@ def _is_float(value: SSAValue | None) -> bool:
 
 
 def _is_zero(value: SSAValue | None, negative: bool) -> bool:
-    """Whether a value is the zero of its type; for floats, the one with that sign."""
+    """True if a value is the zero of its type; for floats, the one with that sign."""
     number = splat(value)
     if number is None or number != 0:
         return False
@@ -47,7 +48,7 @@ def _is_zero(value: SSAValue | None, negative: bool) -> bool:
 
 
 def drop_add_zero(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """x + -0.0, n + 0"""
+    """Drops x + -0.0 and n + 0."""
     for i in (0, 1):
         if _is_zero(op.operands[i], negative=True):
             return _kept(op, op.operands[1 - i])
@@ -55,12 +56,12 @@ def drop_add_zero(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_sub_zero(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """x - 0.0, n - 0"""
+    """Drops x - 0.0 and n - 0."""
     return _kept(op, op.operands[0]) if _is_zero(op.operands[1], negative=False) else None
 
 
 def drop_mul_one(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """x * 1"""
+    """Drops x * 1."""
     for i in (0, 1):
         if splat(op.operands[i]) == 1:
             return _kept(op, op.operands[1 - i])
@@ -68,12 +69,12 @@ def drop_mul_one(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_div_one(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """x / 1"""
+    """Drops x / 1."""
     return _kept(op, op.operands[0]) if splat(op.operands[1]) == 1 else None
 
 
 def reduce_power(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """x ** 1 is x, and x ** 2 is x * x, which is how ORT computes it."""
+    """Rewrites x ** 1 to x, and x ** 2 to x * x, as ONNX Runtime computes it."""
     base, exponent = op.operands
     number = splat(exponent)
     if number == 1:
@@ -84,13 +85,13 @@ def reduce_power(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_involution(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Not(Not(x)), Neg(Neg(x)), BitwiseNot(BitwiseNot(x))"""
+    """Drops Not(Not(x)), Neg(Neg(x)), BitwiseNot(BitwiseNot(x))."""
     inner = defining(op.operands[0], op.qualified_name)
     return _kept(op, inner.operands[0]) if inner is not None else None
 
 
 def drop_repeated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Relu(Relu(x)), and what else changes nothing the second time."""
+    """Drops the repetition of an idempotent op, such as Relu(Relu(x))."""
     inner = defining(op.operands[0], op.qualified_name)
     if inner is None or inner.attributes != op.attributes or list(inner.operands)[1:] != list(op.operands)[1:]:
         return None
@@ -98,12 +99,12 @@ def drop_repeated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_single_operand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Max, Min, Sum, Mean and Concat of one operand"""
+    """Drops Max, Min, Sum, Mean and Concat of one operand."""
     return _kept(op, op.operands[0]) if len(op.operands) == 1 else None
 
 
 def drop_where(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Where with a constant condition, or with the same value on both sides"""
+    """Drops a Where with a constant condition, or with the same value on both sides."""
     condition, a, b = op.operands
     if a is b:
         return _kept(op, a)
@@ -112,7 +113,7 @@ def drop_where(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_logical_constant(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """x and true, x or false"""
+    """Drops `x and true`, `x or false`."""
     neutral = op.op_type == "And"
     for i in (0, 1):
         if splat(op.operands[i]) is neutral:
@@ -121,26 +122,26 @@ def drop_logical_constant(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_same_logical(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """x and x, x or x"""
+    """Drops `x and x`, `x or x`."""
     return _kept(op, op.operands[0]) if op.operands[0] is op.operands[1] else None
 
 
 def is_idle_dropout(op: OnnxOp) -> bool:
-    """Whether a Dropout drops nothing: it is not told that this is training."""
+    """True if a Dropout drops nothing, because it is not in training mode."""
     if op.opset < 7:
         return bool(op.attr("is_test", 0))
     return op.opset < 12 or operand(op, 2) is None or splat(operand(op, 2)) is False
 
 
 def drop_dropout(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Dropout outside of training, its mask not used"""
+    """Drops a Dropout outside training whose mask is unused."""
     if any(r.first_use is not None for r in op.results[1:]) or not is_idle_dropout(op):
         return None
     return [op.operands[0], *[None] * (len(op.results) - 1)]
 
 
 def read_through_expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """An operand that is an Expand of something which broadcasts to the same result without it"""
+    """Replaces an operand that is an Expand by its source, if broadcasting gives the same result."""
     result = known_dims(op.results[0])
     if result is None:
         return None
@@ -161,7 +162,7 @@ BROADCASTING = (
     *("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual"),
     *("Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
 )
-"""The ops that broadcast their operands with each other."""
+"""The ops that broadcast their operands."""
 
 _TABLE: dict[str, list[Rule]] = {
     "Add": [drop_add_zero],

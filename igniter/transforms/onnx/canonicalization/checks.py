@@ -1,8 +1,8 @@
-"""What nodes that are rewritten away have checked.
+"""The checks of nodes that are rewritten away.
 
-A Reshape to [3, -1] checks that 3 divides the elements, and that a computed dim of it is not 0; an Expand, that what it
-is given broadcasts. Where such a node goes, that becomes an assumption of the graph, which kernels check
-(`infer-shapes`). A graph in a graph may not run, and has no assumptions: what checks something stays there.
+A Reshape to [3, -1] checks that 3 divides the number of elements, and that a computed dim is not 0; an Expand checks
+that its operand broadcasts. If such a node is removed, the check becomes an assumption of the graph, which kernels
+check (`infer-shapes`). A nested graph may not run, so it has no assumptions: nodes with checks stay there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from igniter.transforms.onnx.infer_shapes import assume
 
 
 def leave_checks(*nodes: OnnxOp) -> bool:
-    """Notes on the graph what nodes that go require of a run; whether that is possible, so that they may go."""
+    """Records the requirements of removed nodes on the graph. False if that is impossible, so that the nodes must
+    stay."""
     found = [r.at(node_label(node)) for node in nodes for r in node_requirements(node)]
     graph = nodes[0].parent_op()
     if found and not isinstance(graph, GraphOp):

@@ -1,4 +1,4 @@
-"""Identity, If with a constant condition, and states of a Loop or Scan that no iteration changes."""
+"""Rules for Identity, If with a constant condition, and states of a Loop or Scan that no iteration changes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules,
 
 
 def drop_identity(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Identity. Where an output of the graph needs a copy to have its name, export makes one."""
+    """Drops an Identity. If an output of the graph needs a copy for its name, export adds one."""
     return [op.operands[0]]
 
 
 def inline_if(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """If with a constant condition is the branch that is taken"""
+    """Replaces an If with a constant condition by the taken branch."""
     condition = splat(op.operands[0])
     if condition is None:
         return None
@@ -39,9 +39,9 @@ def inline_if(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def capture_invariant_state(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """A state that every iteration hands on as it is: the body reads what it is at first from around the loop.
+    """Removes a state that every iteration passes on unchanged: the body reads the initial value from outside the loop.
 
-    So exporters pass weights to the steps of a recurrence; as constants they can be packed.
+    Exporters pass weights to the steps of a recurrence in this way; as constants they can be packed.
     """
     if op.op_type == "Scan" and op.opset < 9:
         return None
@@ -77,7 +77,7 @@ def capture_invariant_state(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def _drop_states(body: Block, dropped: Sequence[int], first: int, back: int) -> None:
-    """Takes states, that nothing reads any more, from the arguments of a body and from what it returns."""
+    """Removes unused states from the arguments of a body and from its returned values."""
     end = body.last_op
     assert end is not None
     for key in ("input_names", "input_info", "output_names", "output_info"):

@@ -1,4 +1,4 @@
-"""Casts that change nothing, and pairs of casts of which the first loses nothing."""
+"""Rules for casts without effect, and pairs of casts whose first is lossless."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _bits(kind: Attribute) -> int:
 
 
 def is_lossless(source: Attribute, target: Attribute) -> bool:
-    """Whether every value of `source` survives a Cast to `target` unchanged. Types under a byte, 8-bit floats, strings
-    and complex numbers never do, as far as this says."""
+    """True if every value of `source` survives a Cast to `target` unchanged. Conservatively False for types under a
+    byte, 8-bit floats, strings and complex numbers."""
     if source == target:
         return source in _MANTISSA or source in _SIGNED or source in _UNSIGNED or source == i1
     if source == i1:
@@ -36,7 +36,7 @@ def is_lossless(source: Attribute, target: Attribute) -> bool:
     if source not in _SIGNED and source not in _UNSIGNED:
         return False
     if target in _MANTISSA:
-        # All integers of that many bits have to fit the mantissa; and float16 ends at 65504.
+        # All integers of that many bits must fit the mantissa; and float16 ends at 65504.
         return _bits(source) - (source in _SIGNED) <= _MANTISSA[target] and (target != f16 or _bits(source) == 8)
     if target in _SIGNED:
         return _bits(source) + (source in _UNSIGNED) <= _bits(target)
@@ -44,13 +44,13 @@ def is_lossless(source: Attribute, target: Attribute) -> bool:
 
 
 def drop_same_cast(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Cast to the type that the value has"""
+    """Drops a Cast to the value's own type."""
     kind = element(op.operands[0])
     return [op.operands[0]] if kind is not None and kind == element(op.results[0]) else None
 
 
 def join_casts(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Cast(Cast(x)) where the inner one loses nothing"""
+    """Joins Cast(Cast(x)) if the inner one is lossless."""
     inner = defining(op.operands[0], "Cast")
     if inner is None:
         return None

@@ -1,9 +1,9 @@
-"""Gathers by computed positions, and masks that are wider than what they say.
+"""Rules for Gathers by computed positions, and for masks that are wider than necessary.
 
-Exporters write `mask[b, s]` as a Gather by a tensor of positions that Range, Mul, Add and Expand compute. Where these
-positions are all of the data in order, the Gather is a view of the data. A comparison of positions that always holds
-is no condition. And an operand that broadcasting would widen anyway is computed as narrow as it can be: the mask of
-every attention layer then is a row instead of a square.
+Exporters write `mask[b, s]` as a Gather by a tensor of positions that Range, Mul, Add and Expand compute. If these
+positions are all of the data in order, the Gather is a view of the data. A comparison of positions that always holds is
+no condition. An operand that broadcasting would widen anyway is computed as narrow as possible: the mask of every
+attention layer is then a row instead of a square.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from igniter.transforms.onnx.onnx_rewriting import (
 
 
 def _view_of_source(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """The data under the dims of the result; or, where one node cannot say that, what the data is a view of."""
+    """Returns the data, or the source of its views, with the dims of the result; None if one node cannot do that."""
     source: SSAValue | None = op.operands[0]
     while source is not None:
         made = view_of(rw, source, op.results[0].type, opset=op.opset)
@@ -45,7 +45,7 @@ def _view_of_source(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def gather_everything(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Gather of all positions along an axis, in order"""
+    """Replaces a Gather of all positions along an axis, in order."""
     data, indices, result = (known_dims(v) for v in (*op.operands, op.results[0]))
     if data is None or indices is None or result is None:
         return None
@@ -55,7 +55,7 @@ def gather_everything(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def gather_everything_nd(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """GatherND of all positions, in order, with a Concat of the subscripts"""
+    """Replaces a GatherND of all positions, in order, whose subscripts are a Concat."""
     data, indices, result = (known_dims(v) for v in (*op.operands, op.results[0]))
     concat = defining(op.operands[1], "Concat")
     if data is None or indices is None or result is None or concat is None or op.attr("batch_dims", 0):
@@ -76,7 +76,7 @@ def gather_everything_nd(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_true(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """x and true, where that is a comparison of positions"""
+    """Drops `x and true` if the second operand is a comparison of positions that always holds."""
     for i in (0, 1):
         if same_dims(op.operands[1 - i], op.results[0]) and holds_everywhere(op.operands[i]):
             return [op.operands[1 - i]]
@@ -85,7 +85,7 @@ def drop_true(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 @dataclass(frozen=True)
 class _Narrow:
-    """A value computed with smaller dims, to which it broadcasts: `value` as it is, or `op` on narrower operands."""
+    """A value computed with smaller dims that broadcast to its own: `value` unchanged, or `op` on narrower operands."""
 
     dims: Dims
     value: SSAValue | None = None
@@ -140,7 +140,7 @@ def _build(narrow: _Narrow, rw: Rewriter) -> SSAValue:
 
 
 def read_narrow(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """An operand that broadcasts to the same result when it is computed narrower"""
+    """Computes an operand narrower if it broadcasts to the same result."""
     result = known_dims(op.results[0])
     if result is None:
         return None

@@ -1,4 +1,4 @@
-"""Movement that moves nothing: Transpose pairs, whole Slices, empty Pads, Expand and Tile to dims that are there."""
+"""Rules for movement without effect: Transpose pairs, whole Slices, empty Pads, Expand and Tile to the same dims."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from igniter.transforms.onnx.onnx_rewriting import (
 
 
 def known_values(op: OnnxOp, index: int) -> Dims | None:
-    """The elements of an integer operand: a constant's, or those that `infer-shapes` noted."""
+    """Returns the elements of an integer operand: those of a constant, or those recorded by `infer-shapes`; else
+    None."""
     ints = ints_of(operand(op, index))
     if ints is not None:
         return tuple(Expr.of(v) for v in ints)
@@ -44,7 +45,7 @@ def _permutation(op: OnnxOp) -> list[int] | None:
 
 
 def join_transposes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Transpose that keeps the order, and Transpose(Transpose(x))"""
+    """Drops a Transpose that keeps the order, and joins Transpose(Transpose(x))."""
     perm = _permutation(op)
     if perm is None:
         return None
@@ -61,7 +62,7 @@ def join_transposes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_whole_slice(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Slice of everything: steps of 1 that leave every dim as it is"""
+    """Drops a Slice of everything: steps of 1 that keep every dim."""
     if not same_dims(op.operands[0], op.results[0]):
         return None
     if operand(op, 4) is None:
@@ -71,18 +72,18 @@ def drop_whole_slice(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Expand to the dims that are there"""
+    """Drops an Expand to the same dims."""
     return [op.operands[0]] if same_dims(op.operands[0], op.results[0]) and leave_checks(op) else None
 
 
 def drop_tile(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Tile once"""
+    """Drops a Tile that repeats once."""
     repeats = known_values(op, 1)
     return [op.operands[0]] if repeats is not None and all(r == 1 for r in repeats) else None
 
 
 def drop_pad(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Pad by nothing; one that wraps has to have something to wrap, which only the Pad checks"""
+    """Drops a Pad by nothing. A Pad that wraps needs at least one element, which only the Pad checks."""
     if op.attr("mode", "constant") == "wrap" and not _has_elements(op.operands[0]):
         return None
     in_attribute = op.attributes.get("pads") is not None or op.attributes.get("paddings") is not None
@@ -100,13 +101,13 @@ def _has_elements(value: SSAValue) -> bool:
 
 
 def drop_split(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Split into one"""
+    """Drops a Split into one part."""
     alone = len(op.results) == 1 and same_dims(op.operands[0], op.results[0])
     return [op.operands[0]] if alone and leave_checks(op) else None
 
 
 def drop_empty_parts(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Concat without the operands that have nothing along its axis"""
+    """Drops operands of a Concat that are empty along its axis."""
     found = [known_dims(v) for v in op.operands]
     shapes = [s for s in found if s is not None]
     if len(shapes) < len(found) or len(shapes) < 2:

@@ -1,10 +1,10 @@
-"""Reshape, Flatten, Squeeze and Unsqueeze: what only looks at the same elements under other dims.
+"""Rules for Reshape, Flatten, Squeeze and Unsqueeze, which only change the dims of the same elements.
 
-The result of such a node is told by its dims alone, so a chain of them is one Reshape, and none where the dims come
-back. A Reshape gets a constant target wherever one says the same, with 0 for a dim that stays at its place and one -1:
-after that nothing asks for the shape arithmetic which computed the target.
+The dims alone determine the result of such a node, so a chain of them is one Reshape, or nothing if the dims are the
+original ones. A Reshape gets an equivalent constant target if there is one, with 0 for a dim that stays at its place
+and at most one -1; then the shape arithmetic that computed the target is unused.
 
-What a view checks is checked without it (`checks.py`): that 3 divides the elements of a Reshape to [3, -1], say.
+The checks of a removed view stay (`checks.py`): for example that 3 divides the elements of a Reshape to [3, -1].
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
 def constant_target(source: Dims, result: Dims, wild: Sequence[bool] = ()) -> list[int] | None:
-    """The constant operand that makes Reshape turn `source` into `result` in every run; `None` where there is none.
+    """Returns the constant operand with which Reshape turns `source` into `result` in every run; `None` if there is
+    none.
 
-    -1 stands for the one dim that is neither an integer nor kept at its place. A tensor without elements does not tell
-    which dim -1 is, so the other dims have to be positive; except where `wild` says that the model wrote -1 itself.
+    -1 is the one dim that is neither an integer nor kept at its place. In a tensor without elements, -1 is ambiguous,
+    so the other dims must be positive, unless `wild` says that the model itself wrote -1.
     """
     target: list[int] = []
     for i, dim in enumerate(result):
@@ -67,14 +68,14 @@ def constant_target(source: Dims, result: Dims, wild: Sequence[bool] = ()) -> li
 def view_of(
     rw: Rewriter, source: SSAValue, type_: Attribute, wild: Sequence[bool] = (), opset: int = 13
 ) -> SSAValue | None:
-    """`source` under the dims of `type_`: by a Reshape with a constant target, or by a Squeeze or Unsqueeze of axes;
-    `None` where one node cannot say it for all runs."""
+    """Returns `source` with the dims of `type_`: by a Reshape with a constant target, or by a Squeeze or Unsqueeze of
+    axes; `None` if one node cannot do it for all runs."""
     dims, result = known_dims(source), dims_of(type_)
     if dims is None:
         return None
     if dims == result:
         return source
-    # An empty target is legal, but ORT's own inference takes it for an unknown one.
+    # An empty target is legal, but ONNX Runtime's own inference takes it for an unknown one.
     target = constant_target(dims, result, wild) if result else None
     if target is not None and opset >= 5:
         shape = rw.constant(np_ints(target))
@@ -89,14 +90,14 @@ def view_of(
 
 
 def np_ints(values: Sequence[int]) -> np.ndarray[Any, Any]:
-    """The integers as an int64 array."""
+    """Returns the integers as an int64 array."""
     import numpy as np
 
     return np.array(values, dtype=np.int64)
 
 
 def _added_ones(fewer: Dims, more: Dims) -> list[int] | None:
-    """The axes of 1 that make `fewer` into `more`."""
+    """Returns the axes of size 1 that turn `fewer` into `more`."""
     axes: list[int] = []
     place = 0
     for i, dim in enumerate(more):
@@ -110,7 +111,7 @@ def _added_ones(fewer: Dims, more: Dims) -> list[int] | None:
 
 
 def drop_view(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """A view of a view, or of any tensor, that has the dims of its source"""
+    """Drops a view, or two views in sequence, with the dims of the source."""
     source = op.operands[0]
     result = known_dims(op.results[0])
     if result is None:
@@ -124,7 +125,7 @@ def drop_view(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def join_views(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """A view of a view is one view"""
+    """Joins a view of a view to one view."""
     inner = defining(op.operands[0], *VIEWS)
     if inner is None or known_dims(op.results[0]) is None:
         return None
@@ -133,7 +134,7 @@ def join_views(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def make_target_constant(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Reshape with a computed target that a constant can say"""
+    """Replaces the computed target of a Reshape by an equivalent constant."""
     if op.opset < 5 or ints_of(operand(op, 1)) is not None or known_dims(op.results[0]) is None:
         return None
     made = view_of(rw, op.operands[0], op.results[0].type, _written(op), op.opset)
@@ -141,7 +142,7 @@ def make_target_constant(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def _written(op: OnnxOp) -> list[bool]:
-    """Which dims of the result the model itself leaves to -1."""
+    """Returns for each dim of the result True if the model itself wrote -1."""
     if op.op_type != "Reshape":
         return []
     values = known_values(op, 1)
@@ -149,7 +150,8 @@ def _written(op: OnnxOp) -> list[bool]:
 
 
 def range_of_scalars(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Range between tensors of one element, which ORT lets pass only while it does not know their rank"""
+    """Makes the operands of a Range scalars. ONNX Runtime accepts tensors of one element only while their rank is
+    unknown."""
     element = tensor_element(op.results[0].type)
     if element is None or all(known_dims(v) in (None, ()) for v in op.operands):
         return None

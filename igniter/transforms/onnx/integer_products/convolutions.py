@@ -1,13 +1,13 @@
-"""Convolutions of dequantised tensors as convolutions of the integers, and integer convolutions as kernels have them.
+"""Turns convolutions of dequantised tensors into integer convolutions, and these into the form of kernels.
 
     %a = onnx.DequantizeLinear(%q, %sa, %za)          %0 = onnx.ConvInteger(%q, %w, %za, %zw)
     %b = onnx.DequantizeLinear(%w, %sb, %zw)    ->    %1 = onnx.Add(%0, %i)
     %c = onnx.DequantizeLinear(%i, %sa * %sb)         %2 = onnx.Cast(%1) : f32
     %y = onnx.Conv(%a, %b, %c)                        %y = onnx.Mul(%2, %sa * %sb)
 
-A bias in steps of both scales is added to the integers, as ONNX Runtime does; another to what they stand for. Of the
-ConvInteger that results, or that a model has, `settle` makes one whose weight is i8, without zero points where all
-numbers fit, and whose channels come in whole groups of those that are multiplied together.
+A bias in steps of both scales is added to the integers, as in ONNX Runtime; any other bias to the scaled result.
+`settle` rewrites the ConvInteger, or one of the model: its weight becomes i8, without zero points if all numbers fit,
+and its channels fill whole groups of channels that are multiplied together.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ FLOAT = 1
 """The number of f32 in ONNX."""
 
 PAD_OPSET = 11
-"""The opset from which a Pad takes integers."""
+"""The first opset in which a Pad takes integers."""
 
 MOST_IN_GROUP = 8
-"""Channels of a group whose results fill no panels. Such groups are no contraction: with 4 or 8 channels each they take
-1.0 to 1.1 of ONNX Runtime's time. Those that do take 0.55 of it with 32 channels, where a nest takes twice the time."""
+"""The largest number of channels in a group whose results fill no panels. Such groups are no contraction: with 4 or 8
+channels each they take 1.0 to 1.1 of ONNX Runtime's time. Groups that fill panels take 0.55 of it with 32 channels,
+whereas a nest takes twice the time."""
 
 CLOSE = 1e-6
-"""How far, relatively, the scale of a bias may be from the product that it stands for: that of f32."""
+"""The relative tolerance between the scale of a bias and the product of scales that it should equal, in f32."""
 
 
 # -- forming ----------------------------------------------------------------------------------------------------------
@@ -52,7 +53,8 @@ CLOSE = 1e-6
 
 @dataclass(frozen=True)
 class Kernel:
-    """A dequantised weight of a convolution: its bytes, its scales in a row (one, or one a channel), its zero point."""
+    """A dequantised weight of a convolution: its bytes, its scales in a row (one, or one per channel), its zero
+    point."""
 
     value: SSAValue
     weight: Weight
@@ -61,7 +63,7 @@ class Kernel:
 
 
 def kernel_of(value: SSAValue) -> Kernel | None:
-    """The weight of a convolution of integers; None where it is none."""
+    """Returns the weight of an integer convolution; None if there is none."""
     source = defining(value, "DequantizeLinear")
     weight = constant_weight(source.operands[0]) if source is not None else None
     if source is None or weight is None or len(weight.shape) < 3 or weight.element_type not in (i8, ui8):
@@ -77,7 +79,7 @@ def kernel_of(value: SSAValue) -> Kernel | None:
 
 
 def form_convolution(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """convolution of dequantised factors"""
+    """Rewrites a convolution of dequantised factors."""
     image, kernel = defining(op.operands[0], "DequantizeLinear"), kernel_of(op.operands[1])
     result = known_dims(op.results[0])
     if image is None or kernel is None or result is None or element(op.results[0]) != f32:
@@ -105,7 +107,7 @@ def form_convolution(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def has_kernel(op: OnnxOp, weight: Weight) -> bool:
-    """Whether a convolution is one by micro-kernels, in groups or not, or one in groups of few channels."""
+    """True if a convolution has micro-kernels, in groups or not, or is in groups of few channels."""
     group, channels = int(op.attr("group", 1)), weight.shape[0]
     if group == 1:
         return channels >= SMALLEST_COLUMNS and weight.size > 0
@@ -114,7 +116,7 @@ def has_kernel(op: OnnxOp, weight: Weight) -> bool:
 
 
 def bias_of(value: SSAValue | None, scale: Array) -> Array | None:
-    """What is added for each channel: i32 in steps of `scale`, or f32; zeros where there is none, None where it is
+    """Returns the bias of each channel: i32 in steps of `scale`, or f32; zeros if there is none, None if it is
     computed."""
     import numpy as np
 
@@ -137,7 +139,7 @@ def bias_of(value: SSAValue | None, scale: Array) -> Array | None:
 
 
 def a_channel(values: Array, dims: Dims, rw: Rewriter) -> SSAValue:
-    """A constant of one number for each channel of an image, or one for all."""
+    """Returns a constant with one number for each channel of an image, or one for all."""
     return rw.constant(values.reshape((-1, *(1 for _ in dims[2:]))) if values.size > 1 else values.reshape(()))
 
 
@@ -146,7 +148,7 @@ def a_channel(values: Array, dims: Dims, rw: Rewriter) -> SSAValue:
 
 @dataclass(frozen=True)
 class Settled:
-    """The values of a weight less a number for each of its channels, as i8, with channels of zeros behind its own."""
+    """The values of a weight minus a number for each of its channels, as i8, padded with channels of zeros."""
 
     source: Weight
     less: tuple[int, ...]
@@ -162,7 +164,7 @@ class Settled:
 
 
 def settle(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """integer convolution as kernels have it"""
+    """Rewrites an integer convolution to the form of kernels."""
     import numpy as np
 
     weight, given = constant_weight(op.operands[1]), operand(op, 3)
@@ -187,8 +189,8 @@ def settle(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def moved(weight: Weight, zero: Array) -> tuple[Array, Array]:
-    """What is taken from a weight so that it is of i8, for each channel or for all, and the zero points that are left:
-    none where numbers fit without them."""
+    """Returns the offset to subtract from a weight so that it fits i8, per channel or for all, and the remaining zero
+    points: zeros if the numbers fit without them."""
     import numpy as np
 
     limits = np.iinfo(np.int8)
@@ -200,14 +202,14 @@ def moved(weight: Weight, zero: Array) -> tuple[Array, Array]:
 
 
 def whole_groups(op: OnnxOp, weight: Weight) -> int:
-    """The channels of a weight, with as many behind as complete a group, where they are multiplied together."""
+    """Returns the channels of a weight, rounded up to whole groups if groups are multiplied together."""
     channels = weight.shape[1]
     whole = -(-channels // BYTES) * BYTES
     return whole if int(op.attr("group", 1)) == 1 and (imported_opset(op, "") or 0) >= PAD_OPSET else channels
 
 
 def with_channels(image: SSAValue, zero: SSAValue | None, dims: Dims, more: int, rw: Rewriter) -> SSAValue:
-    """An image with channels at its zero point behind its own: one for all convolutions that want it."""
+    """Returns an image with added channels at its zero point, shared by all convolutions that need it."""
     import numpy as np
 
     key = ("channels", image, zero, more)

@@ -1,17 +1,17 @@
-"""What stands between codes: DequantizeLinear, an op, QuantizeLinear.
+"""Rules for ops between codes: DequantizeLinear, an op, QuantizeLinear.
 
-A code is an integer that stands for a number in steps of a scale from a zero point. Four rules for a QuantizeLinear
-leave less arithmetic between codes than the nodes say:
+A code is an integer that encodes a number, in steps of a scale from a zero point. Four rules for a QuantizeLinear
+reduce the arithmetic between codes:
 
-* `of_codes`: what only moves or compares numbers that are quantised as they were before does so with the codes.
-* `saturated`: a Relu or a Clip is left out where the limits of the codes do as much.
-* `as_it_was`: what is quantised as it was before it was dequantised is the code.
-* `in_steps`: what products of integers are scaled to is computed in steps of the result, which the scales have been
-  divided by. The product so has one factor, the quotient that ONNX Runtime rounds once (MlasRequantizeOutput).
+* `of_codes`: an op that only moves or compares numbers, with the same quantisation before and after, runs on the codes.
+* `saturated`: a Relu or a Clip is removed if the range of the codes implies it.
+* `as_it_was`: a number that is dequantised and quantised with the same parameters is its code.
+* `in_steps`: the scaling of integer products is computed in steps of the result, with the scales divided by the step.
+  The product then has one factor, the quotient, which ONNX Runtime rounds once (MlasRequantizeOutput).
 
-What is dequantised has its scale applied first, and the step of the result last, as ONNX says: a quotient of the two
-that is rounded once gives another code where a number lies between two steps, which it often does where one scale is
-a small multiple of the other.
+For other dequantised operands, the scale is applied first and the step of the result last, as ONNX specifies: a
+quotient of the two that is rounded once gives another code if a number lies between two steps, which is common if one
+scale is a small multiple of the other.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOVES = frozenset(("Concat", "Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
-"""Ops that give some of the numbers that they are given, whatever these stand for."""
+"""Ops that select from their input numbers, whatever these encode."""
 
 POOL_OPSET = 12
-"""The opset from which a MaxPool is of bytes."""
+"""The first opset in which a MaxPool takes bytes."""
 
 HOMOGENEOUS = frozenset(("GlobalAveragePool", "GlobalMaxPool", "LeakyRelu", "Relu", *(MOVES - {"Concat"})))
-"""Ops that a positive factor of their first operand passes through."""
+"""Ops that commute with a positive factor of their first operand."""
 
 SUMS = frozenset(("Add", "Concat", "Sub"))
-"""And those that factors of all operands pass through."""
+"""Ops that commute with a factor of all operands."""
 
 
 # -- what a node says -------------------------------------------------------------------------------------------------
 
 
 def step_of(op: OnnxOp) -> Array | None:
-    """The one step of a QuantizeLinear or DequantizeLinear of f32, where it is a constant."""
+    """Returns the scalar step of a QuantizeLinear or DequantizeLinear of f32, if it is a constant."""
     scale = constant_value(op.operands[1])
     if scale is None or scale.dtype.name != "float32" or scale.size != 1 or op.attr("block_size", 0):
         return None
@@ -59,14 +59,14 @@ def step_of(op: OnnxOp) -> Array | None:
 
 
 def zero_of(op: OnnxOp) -> int | None:
-    """Its one zero point, where that is a constant."""
+    """Returns its scalar zero point, if it is a constant."""
     given = operand(op, 2)
     found = 0 if given is None else splat(given)
     return None if found is None else int(found)
 
 
 def same_codes(a: OnnxOp, value: SSAValue, b: OnnxOp, other: SSAValue) -> bool:
-    """Whether codes of `value` and of `other` stand for the same numbers by two nodes."""
+    """True if two nodes encode the same numbers by the same codes of `value` and `other`."""
     steps = step_of(a), step_of(b)
     return (
         element(value) == element(other)
@@ -81,7 +81,7 @@ def same_codes(a: OnnxOp, value: SSAValue, b: OnnxOp, other: SSAValue) -> bool:
 
 
 def as_it_was(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """code that is quantised again"""
+    """Replaces a requantised code by the code."""
     before = defining(op.operands[0], "DequantizeLinear")
     if before is None or not same_codes(op, op.results[0], before, before.operands[0]):
         return None
@@ -89,7 +89,7 @@ def as_it_was(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def of_codes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """codes in the place of what they stand for"""
+    """Runs an op on the codes instead of the numbers."""
     inner = defining(op.operands[0], *MOVES)
     if inner is None or not inner.results[0].has_one_use() or len(inner.results) != 1:
         return None
@@ -107,7 +107,7 @@ def of_codes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def again(op: OnnxOp, inputs: Sequence[SSAValue | None], result: Attribute, rw: Rewriter) -> OnnxOp:
-    """A node like another, of other operands, of whose integers as much is known."""
+    """Returns a node like another with other operands and the same recorded integers."""
     attrs = {k: op.attr(k) for k in op.attributes if not k.startswith("igniter.")}
     made = rw.op(op.qualified_name, inputs, [result], attrs)
     if VALUES_ATTRIBUTE in op.attributes:
@@ -116,7 +116,7 @@ def again(op: OnnxOp, inputs: Sequence[SSAValue | None], result: Attribute, rw: 
 
 
 def saturated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """activation that the limits of codes are"""
+    """Drops an activation that the range of the codes implies."""
     inner = defining(op.operands[0], "Clip", "Relu")
     step, zero, kind = step_of(op), zero_of(op), element(op.results[0])
     if inner is None or step is None or zero is None:
@@ -128,7 +128,7 @@ def saturated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
         return None
     least, greatest = int_limits(kind)
     low, high = (None if n is None else _in_whole_steps(n, step) for n in limits)
-    # A limit may be an infinity, and one that is no number limits nothing for sure.
+    # A limit may be an infinity, and NaN is no safe limit.
     if (low is not None and not low <= least - zero) or (high is not None and not high >= greatest - zero):
         return None
     attrs = {k: op.attr(k) for k in op.attributes}
@@ -136,7 +136,7 @@ def saturated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def _in_whole_steps(limit: float, step: Array) -> float:
-    """A limit in steps, divided and rounded to even in f32 as the numbers that it limits are."""
+    """Returns a limit in steps, divided and rounded to even in f32 like the numbers it limits."""
     import numpy as np
 
     with np.errstate(all="ignore"):
@@ -144,7 +144,7 @@ def _in_whole_steps(limit: float, step: Array) -> float:
 
 
 def _limits(op: OnnxOp) -> tuple[float | None, float | None] | None:
-    """The least and the greatest number that a Clip or a Relu gives; None where they are computed."""
+    """Returns the least and the greatest result of a Clip or a Relu; None if they are computed."""
     if op.op_type == "Relu":
         return 0.0, None
     given: list[float | None] = []
@@ -158,7 +158,7 @@ def _limits(op: OnnxOp) -> tuple[float | None, float | None] | None:
 
 
 def in_steps(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """scales of numbers and of the codes that they become in one"""
+    """Merges the scales of numbers with the step of their codes."""
     import numpy as np
 
     step = step_of(op)
@@ -171,8 +171,8 @@ def in_steps(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def _has_factors(value: SSAValue, step: Array) -> bool:
-    """Whether all that a number is computed from are constants and products of integers with constant scales, which are
-    finite in steps."""
+    """True if a number is computed only from constants and integer products with constant scales, which stay finite
+    when divided by the step."""
     op = value.owner
     if not isinstance(op, OnnxOp):
         return False
@@ -190,7 +190,7 @@ def _has_factors(value: SSAValue, step: Array) -> bool:
 
 
 def _is_finite(known: Array | None, step: Array) -> bool:
-    """Whether a constant stays as finite as it is when it is divided by a step, which may be tiny."""
+    """True if division by a step, which may be tiny, keeps the finite elements of a constant finite."""
     import numpy as np
 
     if known is None:
@@ -200,14 +200,14 @@ def _is_finite(known: Array | None, step: Array) -> bool:
 
 
 def _is_scaled(op: OnnxOp) -> bool:
-    """Whether a node scales integers by constants."""
+    """True if a node scales integers by constants."""
     wide = defining(op.operands[0], "Cast")
     scale = constant_value(op.operands[1])
     return wide is not None and element(wide.operands[0]) == i32 and scale is not None and scale.dtype.name == "float32"
 
 
 def _divided(value: SSAValue, step: Array, rw: Rewriter) -> SSAValue:
-    """A number that has factors, in steps."""
+    """Returns a number with factors, divided by the step."""
     import numpy as np
 
     op = value.owner
@@ -228,4 +228,4 @@ def _divided(value: SSAValue, step: Array, rw: Rewriter) -> SSAValue:
 
 
 RULES: Sequence[Rule] = (as_it_was, of_codes, saturated, in_steps)
-"""What is asked of a QuantizeLinear, in this order."""
+"""The rules for a QuantizeLinear, in this order."""

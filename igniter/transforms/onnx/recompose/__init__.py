@@ -1,17 +1,17 @@
-"""`recompose`: finds what exporters took apart, and makes one op of it again.
+"""`recompose`: merges ops that exporters decomposed back into one op.
 
     %e = onnx.Erf(%x / 1.41421354)
     %y = %x * 0.5 * (%e + 1.0)              ->    %y = onnx.Gelu(%x)
 
-One op computes with less rounding, ORT has a kernel for it where a region is not compiled, and the later levels see
-what is meant. The patterns are a table, a group a file, each with the conditions under which it holds; all ask that
-nothing else uses a value in between, and none changes a result beyond rounding. Tables of installed packages (entry
-point group `igniter.patterns`) come first.
+One op rounds less, ONNX Runtime has a kernel for it if a region is not compiled, and later levels see the intent. The
+patterns are a table, one file per group, each with its conditions; all require that the values in between have no other
+users, and none changes a result beyond rounding. Tables of installed packages (entry point group `igniter.patterns`)
+come first.
 
-An op that the model's opset lacks comes from com.microsoft, where ORT has it there; otherwise the opset is raised, if
-every node of the model means the same in the new one (`raise-opset=false` forbids that), and else nothing is made.
+An op that the model's opset lacks comes from com.microsoft, if ONNX Runtime has it there. Otherwise the opset is
+raised, if every node keeps its meaning (`raise-opset=false` forbids that); else nothing is merged.
 
-It asks for dims, and for the normal forms of `canonicalize-onnx` and `eliminate-common-nodes`.
+The pass needs dims, and the normal forms of `canonicalize-onnx` and `eliminate-common-nodes`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from igniter.transforms.onnx.onnx_rewriting import Rewriter, Rule, Rules
 
 
 def all_patterns() -> Rules:
-    """The table of all groups: for the last op of a pattern, the functions that look for it."""
+    """Returns the table of all groups: for the last op of a pattern, the matching functions."""
     from igniter.registry import load_external
     from igniter.transforms.onnx.recompose import activations, convolutions, linear, normalizations, softmax
 
@@ -44,12 +44,12 @@ def all_patterns() -> Rules:
 
 @dataclass(frozen=True)
 class Recompose(ModulePass):
-    """Make one op of what exporters took apart."""
+    """Merges ops that exporters decomposed."""
 
     name = "recompose"
     one_rewrite = "a rule applied to a node"
     raise_opset: bool = True
-    """Whether to raise the model's opset where a pattern needs it and every node means the same in the new one."""
+    """Allows raising the model's opset if a pattern needs it and every node keeps its meaning."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from igniter.frontend.opsets import import_domains, raise_opset

@@ -1,12 +1,12 @@
-"""Convolutions and what scales their channels.
+"""Convolutions followed by a scaling of their channels.
 
     %c = Conv(%x, %w, %b)                                          // f = scale / sqrt(var + epsilon)
     %y = BatchNormalization(%c, %scale, %bias, %mean, %var)   ->   %y = Conv(%x, %w * f, (%b - %mean) * f + %bias)
 
-So does a ConvTranspose, whose weight has the channels of its result second, for each of its groups.
+A ConvTranspose is treated alike; its weight has the channels of its result as second dim, for each of its groups.
 
-Asked for: all but the image are constants, of one type, and the factors are finite. They are computed in f64, and each
-weight is rounded once. ONNX Runtime does the same (ConvBNFusion).
+Conditions: all operands but the image are constants of one type, and the factors are finite. They are computed in f64,
+and each weight is rounded once. ONNX Runtime does the same (ConvBNFusion).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 EPSILON = 1e-5
-"""What a node without the attribute adds to the variance."""
+"""The default epsilon of a node without the attribute."""
 
 
 @dataclass(frozen=True)
 class ScaledChannels:
-    """A weight whose channels are multiplied by one number each: `[channels, depth, window..]`, or of `transposed`
+    """A weight whose channels are multiplied by one number each: `[channels, depth, window..]`, or for `transposed`
     groups `[groups * depth, channels of a group, window..]`."""
 
     source: Weight
@@ -51,7 +51,7 @@ class ScaledChannels:
 
 
 def fold_normalization(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """convolution and batch normalisation"""
+    """Folds a batch normalisation into a convolution."""
     import numpy as np
 
     conv, kind = defining(op.operands[0], "Conv", "ConvTranspose"), element(op.results[0])

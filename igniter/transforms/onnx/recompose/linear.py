@@ -1,20 +1,20 @@
-"""Linear layers: those that exporters squeeze into two dims for Gemm, and those of a part of a constant.
+"""Linear layers that exporters flatten to two dims for Gemm, and products of a part of a constant.
 
     %a = Reshape(%x)          // batch*seq x 768                %a = MatMul(%x, %w)
     %b = Gemm(%a, %w, %c)                              ->       %y = Add(%a, %c)
     %y = Reshape(%b)          // batch x seq x 3072
 
-MatMul works on the dims as they are: no view, and no computed target for it. The bias is one addition after the sum
-either way. Asked for: alpha and beta are 1, A is not transposed, B is a constant (which is transposed at compile time
-where Gemm does it), the bias is a row, and one view with a constant target gives x the dims of the result but the last.
+MatMul takes the dims directly: no view, and no computed target for it. The bias is one addition after the sum in both
+forms. Conditions: alpha and beta are 1, A is not transposed, B is a constant (transposed at compile time if Gemm
+transposes it), the bias is a row, and one view with a constant target gives x the dims of the result except the last.
 
-Rows of a constant that depend on a dim, as the relative positions of DeBERTa do, are taken out after the product, which
-is a constant then:
+Rows of a constant that depend on a dim, such as the relative positions of DeBERTa, are taken after the product, which
+is then constant:
 
     %e = Slice(%table, ..)      // rows         %t = MatMul(%table, %w)    // computed at compile time
     %y = MatMul(%e, %w)                   ->    %y = Slice(%t, ..)
 
-The table has no more rows than LARGEST_TABLE, and a view that adds a dim in front may stand between the two.
+The table has at most LARGEST_TABLE rows, and a view that adds a leading dim may come between the two.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from igniter.transforms.onnx.recompose.matching import is_closed
 
 
 def form_linear(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Gemm between two views"""
+    """Rewrites a Gemm between two views."""
     gemm = defining(op.operands[0], "Gemm")
     view = defining(gemm.operands[0], "Reshape") if gemm is not None else None
     if gemm is None or view is None or not is_closed(op, [gemm]) or op.opset < 13:
@@ -73,7 +73,7 @@ LARGEST_TABLE = 4096
 
 
 def multiply_table(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """product of rows of a constant"""
+    """Rewrites a product of rows of a constant."""
     view = defining(op.operands[0], "Unsqueeze")
     rows = defining(view.operands[0] if view is not None else op.operands[0], "Slice")
     if rows is None or op.opset < 13:
@@ -99,7 +99,7 @@ def multiply_table(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def noted(old: OnnxOp, new: OnnxOp) -> None:
-    """What `infer-shapes` noted of the operands of a node holds for one with the same."""
+    """Copies the values recorded by `infer-shapes` to a node with the same operands."""
     found = old.attributes.get(VALUES_ATTRIBUTE)
     if found is not None:
         new.attributes[VALUES_ATTRIBUTE] = found

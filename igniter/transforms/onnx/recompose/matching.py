@@ -1,4 +1,4 @@
-"""What the patterns of `recompose` are written with: constants to the precision of their type, polynomials, closure."""
+"""Helpers of the patterns of `recompose`: constants to the precision of their type, polynomials, closure."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ EPSILON: dict[Attribute, float] = {bf16: 2.0**-7, f16: 2.0**-10, f32: 2.0**-23, 
 """The distance from 1 to the next number of a type."""
 
 DEPTH = 8
-"""How deep a pattern is looked for below its root."""
+"""The depth of a pattern below its root, at most."""
 
 
 def number(value: SSAValue | None) -> float | None:
-    """The value of a constant that is one float, or one integer, over and over."""
+    """Returns the value of a constant that repeats one float or integer; else None."""
     found = splat(value)
     return None if found is None or isinstance(found, bool) else float(found)
 
 
 def is_close(found: float | None, wanted: float, kind: Attribute | None) -> bool:
-    """Whether a constant is `wanted` to the precision of the type: within 4 units in the last place, for constants are
-    often products that were rounded twice."""
+    """True if a constant is `wanted` to the precision of the type: within 4 units in the last place, because constants
+    are often products rounded twice."""
     epsilon = EPSILON.get(kind) if kind is not None else None
     return found is not None and epsilon is not None and abs(found - wanted) <= 4 * epsilon * abs(wanted)
 
 
 def is_number(value: SSAValue | None, wanted: float) -> bool:
-    """Whether a value is the constant `wanted`, to the precision of its type."""
+    """True if a value is the constant `wanted`, to the precision of its type."""
     return is_close(number(value), wanted, element(value))
 
 
 def either_way(op: OnnxOp) -> Iterator[tuple[SSAValue, SSAValue]]:
-    """The operands of a commutative node in both orders."""
+    """Yields the operands of a commutative node in both orders."""
     a, b = op.operands
     yield a, b
     yield b, a
 
 
 def is_closed(root: OnnxOp, inner: Iterable[Operation]) -> bool:
-    """Whether nothing but the pattern uses what its inner nodes compute."""
+    """True if only the pattern uses the results of its inner nodes."""
     nodes = {*inner, root}
     return all(use.operation in nodes for op in nodes if op is not root for r in op.results for use in r.uses)
 
@@ -53,8 +53,8 @@ def is_closed(root: OnnxOp, inner: Iterable[Operation]) -> bool:
 
 
 def reduced_axes(op: OnnxOp) -> list[int] | None:
-    """The axes that a reduction takes away, counted from the front and sorted; `None` where they are not known, or its
-    result does not keep them as 1."""
+    """Returns the reduced axes, counted from the front and sorted; `None` if they are unknown, or if the result does
+    not keep them as 1."""
     dims = known_dims(op.operands[0])
     if dims is None or not op.attr("keepdims", 1):
         return None
@@ -69,7 +69,7 @@ def reduced_axes(op: OnnxOp) -> list[int] | None:
 
 
 def trailing(op: OnnxOp) -> int | None:
-    """How many trailing axes a reduction takes away; `None` if others, or none."""
+    """Returns the number of reduced trailing axes; `None` for other axes, or none."""
     axes, dims = reduced_axes(op), known_dims(op.operands[0])
     if axes is None or dims is None or not axes:
         return None
@@ -90,13 +90,13 @@ class Polynomial:
     nodes: dict[OnnxOp, None] = field(default_factory=dict[OnnxOp, None])
 
     def matches(self, wanted: Mapping[Monomial, float], kind: Attribute | None) -> bool:
-        """Whether the terms are the wanted ones, to the precision of the type."""
+        """True if the terms are the wanted ones, to the precision of the type."""
         return self.terms.keys() == wanted.keys() and all(is_close(self.terms[m], c, kind) for m, c in wanted.items())
 
 
 def polynomial(value: SSAValue, leaves: tuple[SSAValue, ...], depth: int = DEPTH) -> Polynomial | None:
-    """`value` as a polynomial over `leaves`, through Add, Sub, Mul, Neg, Div by a constant and Pow by a small integer.
-    Other constants have to be scalars, so that nothing broadcasts. `None` where it is none."""
+    """Returns `value` as a polynomial over `leaves`, through Add, Sub, Mul, Neg, Div by a constant and Pow by a small
+    integer; `None` if it is none. Other constants must be scalars, so that nothing broadcasts."""
     nodes: dict[OnnxOp, None] = {}
     terms = _terms(value, leaves, depth, nodes)
     return None if terms is None else Polynomial({m: c for m, c in terms.items() if c != 0}, nodes)
@@ -157,7 +157,7 @@ def _times(a: Coefficients, b: Coefficients) -> Coefficients:
 
 
 def find_below(value: SSAValue, names: tuple[str, ...], depth: int = 4) -> OnnxOp | None:
-    """The nearest node of one of the named ops among what arithmetic computes `value` from."""
+    """Returns the nearest node of one of the named ops in the arithmetic that computes `value`."""
     level = [value]
     for _ in range(depth + 1):
         following: list[SSAValue] = []
@@ -173,7 +173,7 @@ def find_below(value: SSAValue, names: tuple[str, ...], depth: int = 4) -> OnnxO
 
 
 def sources(value: SSAValue, limit: int = 16) -> list[SSAValue]:
-    """What a value may be a polynomial of: itself, and what arithmetic computes it from, the nearest first."""
+    """Returns candidates of which a value may be a polynomial: itself, and its arithmetic operands, nearest first."""
     found: dict[SSAValue, None] = {value: None}
     queue = [value]
     while queue and len(found) < limit:

@@ -1,13 +1,13 @@
-"""LayerNormalization and RMSNormalization that exporters write out.
+"""LayerNormalization and RMSNormalization that exporters decompose.
 
     d = x - mean(x)                                     n = LayerNormalization(x, ones)
     n = d / sqrt(mean(d*d) + epsilon)            ->
     y = n * scale + bias                                y = LayerNormalization(x, scale, bias)
 
-and without the mean, RMSNormalization. The mean is over the last axes, kept as 1; epsilon is one number; the root may
-be a Sqrt, a Pow by 0.5 or -0.5, under a Div or over one, or a Reciprocal. Scale and bias have the dims of the
-normalised axes. A variance computed as mean(x*x) - mean(x)^2 is something else, numerically, and stays.
-Three rules, which join up: the middle makes the op with a scale of ones, the others give it its scale and its bias.
+and without the mean, RMSNormalization. The mean is over the last axes, kept as 1; epsilon is one number. The root may
+be a Sqrt, a Pow by 0.5 or -0.5, as a divisor or under 1, or a Reciprocal. Scale and bias have the dims of the
+normalised axes. A variance computed as mean(x*x) - mean(x)^2 is numerically different, and stays. Three rules combine:
+the first makes the op with a scale of ones, the others add its scale and its bias.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FLOATS = ("float16", "bfloat16", "float", "double")
 
 @dataclass(frozen=True)
 class _Root:
-    """`1 / sqrt(mean(squared) + epsilon)` or its inverse."""
+    """The operands of `1 / sqrt(mean(squared) + epsilon)` or of its inverse."""
 
     mean: OnnxOp
     epsilon: float
@@ -44,7 +44,7 @@ class _Root:
 
 
 def _square_root(value: SSAValue, power: float) -> _Root | None:
-    """`value` as `(mean(..) + epsilon) ** power`, for 0.5 and -0.5."""
+    """Matches `value` as `(mean(..) + epsilon) ** power`, for 0.5 and -0.5."""
     if power < 0:
         inverse = defining(value, "Reciprocal", "Div")
         if inverse is not None:
@@ -67,7 +67,7 @@ def _square_root(value: SSAValue, power: float) -> _Root | None:
 
 
 def _squared(value: SSAValue) -> tuple[SSAValue, OnnxOp] | None:
-    """`d` for `d*d` or `d ** 2`."""
+    """Returns `d` for `d*d` or `d ** 2`."""
     op = defining(value, "Mul", "Pow")
     if op is None:
         return None
@@ -76,7 +76,7 @@ def _squared(value: SSAValue) -> tuple[SSAValue, OnnxOp] | None:
 
 
 def _divided(op: OnnxOp) -> list[tuple[SSAValue, _Root]]:
-    """The ways to read a node as `d / sqrt(mean + epsilon)`."""
+    """Returns the ways to read a node as `d / sqrt(mean + epsilon)`."""
     if op.op_type == "Div":
         root = _square_root(op.operands[1], 0.5)
         return [(op.operands[0], root)] if root is not None else []
@@ -84,7 +84,7 @@ def _divided(op: OnnxOp) -> list[tuple[SSAValue, _Root]]:
 
 
 def form_normalization(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Division by the root of a mean of squares"""
+    """Rewrites a division by the root of a mean of squares."""
     for d, root in _divided(op):
         square = _squared(root.mean.operands[0])
         count = trailing(root.mean)
@@ -103,7 +103,7 @@ def form_normalization(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def _centred(d: SSAValue, count: int) -> tuple[SSAValue, list[OnnxOp]] | None:
-    """`x` for `d = x - mean(x)` over the last `count` axes."""
+    """Returns `x` for `d = x - mean(x)` over the last `count` axes."""
     sub = defining(d, "Sub")
     mean = defining(sub.operands[1], "ReduceMean") if sub is not None else None
     if sub is None or mean is None or mean.operands[0] is not sub.operands[0] or trailing(mean) != count:
@@ -131,7 +131,7 @@ def _form(
 
 
 def take_scale(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """A product with the scale"""
+    """Merges a product with the scale."""
     for value, scale in either_way(op):
         norm = defining(value, *SINCE)
         if norm is None or operand(norm, 2) is not None or not is_closed(op, [norm]):
@@ -146,7 +146,7 @@ def take_scale(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def take_bias(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """A sum with the bias"""
+    """Merges a sum with the bias."""
     for value, bias in either_way(op):
         norm = defining(value, "LayerNormalization")
         if norm is None or operand(norm, 2) is not None or not is_closed(op, [norm]):

@@ -1,11 +1,11 @@
-"""Softmax and LogSoftmax that exporters write out.
+"""Softmax and LogSoftmax that exporters decompose.
 
     e = exp(x - max(x, axis))
     y = e / sum(e, axis)                   ->    y = Softmax(x) {axis}
     y = d - log(sum(exp(d), axis))         ->    y = LogSoftmax(x) {axis}     // d = x - max(x, axis)
 
-One axis, kept as 1 by both reductions; opset 13 or later, where Softmax works along one axis. Without the subtraction
-of the maximum the exponentials overflow earlier than Softmax does, so that stays as it is.
+Conditions: one axis, kept as 1 by both reductions; opset 13 or later, in which Softmax works along one axis. Without
+the subtraction of the maximum, the exponentials overflow earlier than Softmax does, so that form stays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from igniter.transforms.onnx.recompose.matching import is_closed, reduced_axes
 
 
 def _shifted(value: SSAValue, axes: list[int]) -> tuple[SSAValue, list[OnnxOp]] | None:
-    """`x` for `x - max(x)`."""
+    """Returns `x` for `x - max(x)`."""
     sub = defining(value, "Sub")
     greatest = defining(sub.operands[1], "ReduceMax") if sub is not None else None
     if sub is None or greatest is None or greatest.operands[0] is not sub.operands[0]:
@@ -27,7 +27,7 @@ def _shifted(value: SSAValue, axes: list[int]) -> tuple[SSAValue, list[OnnxOp]] 
 
 
 def form_softmax(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """exp(x - max) over its sum"""
+    """Rewrites exp(x - max) over its sum."""
     exp, total = defining(op.operands[0], "Exp"), defining(op.operands[1], "ReduceSum")
     if exp is None or total is None or total.operands[0] is not exp.results[0]:
         return None
@@ -35,7 +35,7 @@ def form_softmax(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def form_log_softmax(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """x - max, less the logarithm of the sum of its exponentials"""
+    """Rewrites x - max, minus the logarithm of the sum of its exponentials."""
     log = defining(op.operands[1], "Log")
     total = defining(log.operands[0], "ReduceSum") if log is not None else None
     exp = defining(total.operands[0], "Exp") if total is not None else None
