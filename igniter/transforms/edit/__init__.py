@@ -1,1 +1,1 @@
-"""Passes that change a model because its user asks for it: `onnx` to `onnx`, one a file (`docs/toolbox.md`)."""
+"""Passes that change a model at the user's request: `onnx` to `onnx`, one per file (`docs/toolbox.md`)."""

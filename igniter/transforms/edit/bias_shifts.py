@@ -1,4 +1,4 @@
-"""Mean errors of channels taken from biases: of a convolution or Gemm its own, of a MatMul the Add behind it."""
+"""Subtracts mean errors of channels from biases: the bias of a convolution or Gemm, or the Add after a MatMul."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def takes_shift(node: Candidate) -> bool:
-    """Whether a node has a bias that a mean error can be taken from, or can be given one."""
+    """True if a node has a bias to subtract a mean error from, or can be given one."""
     op = node.op
     if 1 in node.computed:
         return False
@@ -31,7 +31,7 @@ def takes_shift(node: Candidate) -> bool:
 
 
 def take_shift(node: Candidate, shift: Array, name: str) -> None:
-    """Takes a number for each channel from the bias of a node."""
+    """Subtracts a number per channel from the bias of a node."""
     import numpy as np
 
     op = node.op
@@ -62,7 +62,7 @@ def _made(before: OnnxOp, values: Array, name: str) -> SSAValue:
 
 
 def _addition(op: OnnxOp) -> tuple[OnnxOp, int] | None:
-    """The Add of a row that alone reads a product, and where it has the row."""
+    """Returns the Add of a row that is the only reader of a product, and the operand index of the row; else None."""
     use = op.results[0].get_unique_use()
     adder, weight = use.operation if use is not None else None, constant_weight(op.operands[1])
     if use is None or weight is None or not isinstance(adder, OnnxOp) or adder.op_type != "Add" or adder.domain:

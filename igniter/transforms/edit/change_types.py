@@ -1,4 +1,4 @@
-"""`change-types`: gives inputs and outputs another element type, with a Cast to or from the one that nodes have.
+"""`change-types`: gives inputs and outputs another element type, with a Cast to or from the type of the nodes.
 
     graph(%ids: tensor<?x8xi64>)            graph(%ids: tensor<?x8xi32>)
       %y = Gather(%w, %ids)          ->       %c = onnx.Cast(%ids) {to = 7}
@@ -6,8 +6,8 @@
 
     change-types{values="ids" types="int32"}
 
-Types are spelled as ONNX does: float, double, float16, bfloat16, int32, int64, uint8, bool, ... What an input is by
-default is converted too.
+Types have their ONNX names: float, double, float16, bfloat16, int32, int64, uint8, bool, ... The default value of an
+input is converted too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ALIASES = {
 
 
 def element_called(text: str) -> ElementType:
-    """The element type that a text names, `int32` or `i32`; `IgniterError` for another text."""
+    """Returns the element type of a name, such as `int32` or `i32`. Raises `IgniterError` for unknown names."""
     row = BY_NAME.get(_ALIASES.get(text, text))
     if row is None:
         raise UnknownName("type", text, {**BY_NAME, **_ALIASES})
@@ -48,11 +48,11 @@ def element_called(text: str) -> ElementType:
 
 @dataclass(frozen=True)
 class ChangeTypes(Edit):
-    """Give inputs and outputs another element type, with Casts."""
+    """Gives inputs and outputs another element type, with Casts."""
 
     name = "change-types"
     values: tuple[str, ...] = ()
-    """Inputs and outputs."""
+    """Names of inputs and outputs."""
     types: tuple[str, ...] = ()
     """The element type of each, in the same order."""
 
@@ -67,7 +67,7 @@ class ChangeTypes(Edit):
         import_domains(op)
 
     def track(self, interface: Interface) -> None:
-        """Nothing: who compares looks at the types of both."""
+        """Changes nothing: a comparison reads the types of both models."""
 
 
 def _element(value: SSAValue, name: str, row: ElementType) -> ElementType:
@@ -118,7 +118,7 @@ def _change_input(names: Names, name: str, row: ElementType) -> ElementType:
 
 
 def is_constant(op: object) -> bool:
-    """Whether an op is a constant or stands for an omitted input: these come first."""
+    """True if an op is a constant or marks an omitted input; these come first."""
     return isinstance(op, Operation) and op.name in ("onnx.Constant", "onnx.NoValue")
 
 
@@ -131,7 +131,7 @@ def _change_output(names: Names, position: int, name: str, row: ElementType) -> 
     graph.body.insert_op_before(made, last)
     others = [i for i, v in enumerate(last.operands) if v is value and i != position]
     if isinstance(value, OpResult) and not others:
-        # The output keeps its name, so what it is computed from needs another.
+        # The output keeps its name, so its source needs another one.
         set_result_name(value, names.fresh(f"{name}_{before.onnx_name}"))
     set_result_name(made.results[0], name)
     last.operands[position] = made.results[0]

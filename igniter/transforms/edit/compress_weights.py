@@ -1,11 +1,11 @@
-"""`compress-weights`: stores weights in fewer bits, as models that ONNX Runtime runs as they are.
+"""`compress-weights`: stores weights in fewer bits, in models that ONNX Runtime can run directly.
 
-`weights=int8 granularity=channel`: codes and scales, dequantised in front of what reads them.
+`weights=int8 granularity=channel`: codes and scales, dequantised before their readers.
 
     %y = onnx.Conv(%x, %w)       ->    %d = onnx.DequantizeLinear(%codes, %scales, %zeros) {axis = 0}
                                        %y = onnx.Conv(%x, %d)
 
-`weights=int4`: products have the op of ONNX Runtime that reads codes, unless `standard` is set.
+`weights=int4`: products use ONNX Runtime's op that reads codes, unless `standard` is set.
 
     %y = onnx.MatMul(%x, %w)     ->    %y = onnx.com.microsoft.MatMulNBits(%x, %codes, %scales) {K, N, bits, block_size}
 
@@ -14,10 +14,10 @@
     %y = onnx.MatMul(%x, %w)     ->    %d = onnx.Cast(%rounded)
                                        %y = onnx.MatMul(%x, %d)
 
-Rows of an embedding are dequantised behind the Gather, which is exact and reads what it needs. A weight that several
-nodes read is stored once. The opset is raised where an op needs that (`DequantizeLinear` per axis 13, in blocks and of
-4 bits 21) and the nodes mean the same there. A weight that stays as it is, and why, is a remark; so is each that does
-not, with its bytes before and after and, unless `measure=false`, its error.
+Rows of an embedding are dequantised after the Gather, which is exact and reads only the needed rows. A weight with
+several readers is stored once. The opset is raised if an op needs that (`DequantizeLinear` per axis 13, in blocks and
+of 4 bits 21) and the nodes keep their meaning. Each weight gets a remark: the reason if it is not changed, otherwise
+its bytes before and after and, unless `measure=false`, its error.
 
 Weights are read when the model is written, one at a time (`igniter/analysis/onnx/weight_codes.py`).
 """
@@ -51,21 +51,21 @@ class CompressWeights(ModulePass):
     weights: str = "int8"
     """f16, bf16, int8 or int4."""
     granularity: str = "channel"
-    """What has a scale of its own: tensor, channel, or block:N for blocks of N."""
+    """The part of a weight with its own scale: tensor, channel, or block:N for blocks of N."""
     symmetric: bool = False
-    """No zero points: 0 is coded by 0."""
+    """Uses no zero points: 0 has the code 0."""
     only: tuple[str, ...] = ()
-    """Patterns of names of weights, of names and of ops of the nodes that read them: of these alone."""
+    """Patterns of names of weights, or of names or ops of their readers; only these weights are compressed."""
     leave: tuple[str, ...] = ()
-    """The same of those that stay as they are."""
+    """The same patterns, for weights that are not changed."""
     min_elements: int = 4096
-    """Smaller weights stay as they are."""
+    """Smaller weights are not changed."""
     standard: bool = False
-    """No ops of com.microsoft."""
+    """Uses no ops of com.microsoft."""
     accuracy_level: int = 0
-    """That of MatMulNBits: 4 lets the other factor be rounded to eight bits."""
+    """The accuracy level of MatMulNBits: 4 allows rounding the other factor to eight bits."""
     measure: bool = True
-    """Have the remarks say how far each weight is from the original."""
+    """Reports each weight's difference from the original in the remarks."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from igniter.analysis.model.weight_plan import Wanted, plan_weights
@@ -110,7 +110,7 @@ def _said(op: OnnxOp) -> str:
 
 
 def _raise_opset(module: ModuleOp, needed: Sequence[int]) -> str | None:
-    """The opset that all need, or the highest that is legal; why it could not be raised to the former."""
+    """Raises the opset to the highest needed and legal version. Returns the reason if a needed one was refused."""
     from igniter.frontend.opsets import raise_opset
 
     refused: str | None = None

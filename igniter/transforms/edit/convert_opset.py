@@ -1,4 +1,4 @@
-"""`convert-opset`: the model in another version of ai.onnx, older or newer.
+"""`convert-opset`: converts the model to another version of ai.onnx, older or newer.
 
     opset_import = {"" = 12}                            opset_import = {"" = 13}
     %y = onnx.ReduceSum(%x) {axes = [1]}      ->        %a = onnx.Constant() {value = [1]}
@@ -6,9 +6,10 @@
 
     convert-opset{version=13}
 
-Nodes that mean the same in both versions stay as they are. Each other is handed to ONNX's own `onnx.version_converter`,
-alone, so that names, metadata, weights, local functions and graphs inside nodes lose nothing, and a weight of any size
-stays in its file. Where ONNX has no conversion the error names the node. Local functions are converted with the model.
+Nodes with the same meaning in both versions stay. Every other node is converted separately by ONNX's own
+`onnx.version_converter`, so that names, metadata, weights, local functions and nested graphs are preserved, and a
+weight of any size stays in its file. If ONNX has no conversion, the error names the node. Local functions are converted
+with the model.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ from igniter.transforms.edit.graph_edits import is_omitted, reads, restore_order
 from igniter.transforms.edit.names import node_text
 
 SMALL_BYTES = 4096
-"""Constants of at most so many bytes are shown to the conversion, which makes attributes of them."""
+"""The largest constant, in bytes, that the converter sees; it makes attributes of them."""
 
 
 @dataclass(frozen=True)
 class ConvertOpset(Edit):
-    """Write the model in another version of ai.onnx."""
+    """Converts the model to another version of ai.onnx."""
 
     name = "convert-opset"
     version: int = 0
-    """The version of ai.onnx."""
+    """The target version of ai.onnx."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         newest = latest_opset("")
@@ -84,7 +85,7 @@ def _imported(module: ModuleOp, owner: Operation) -> int:
 
 
 def keeps(node: OnnxOp, old: int, new: int) -> bool:
-    """Whether a node is valid in the other version too, and means the same."""
+    """True if a node is also valid in the other version, with the same meaning."""
     from igniter.frontend.opsets import means_the_same
 
     before, after = find_schema("", node.op_type, old), find_schema("", node.op_type, new)
@@ -128,7 +129,7 @@ def _import(module: ModuleOp, version: int) -> None:
 
 
 def _convert(module: ModuleOp, node: OnnxOp, old: int, new: int, types: dict[SSAValue, Attribute]) -> None:
-    """Puts what ONNX's converter makes of a node in its place."""
+    """Replaces a node by the result of ONNX's converter."""
     if node.regions:
         raise IgniterError(f"{node_text(node)} is another op in opset {new}, and a node with graphs is not converted")
     values = [v for v in dict.fromkeys(reads(node)) if not is_omitted(v)]
@@ -153,7 +154,7 @@ def _splice(node: OnnxOp, graph: GraphOp, mapping: dict[SSAValue, SSAValue]) -> 
         if isinstance(op, ReturnOp):
             break
         copy = op.clone(mapping)
-        # Names in the one-node model are its own; the values that are read keep theirs.
+        # The one-node model has its own names; the values that it reads keep theirs.
         copy.properties.pop("output_names", None)
         if "initializer_name" in copy.properties:
             del copy.properties["initializer_name"]
@@ -218,7 +219,7 @@ def _converted(module: ModuleOp, node: OnnxOp, new: int) -> ModuleOp:
 
     try:
         made: Any = onnx.version_converter.convert_version(export_model(module), new)
-    except Exception as error:  # of C++, without a base of its own
+    except Exception as error:  # of C++, without a common base class
         said = " ".join(str(error).split())
         raise IgniterError(f"ONNX cannot convert {node_text(node)} to opset {new}: {said[:300]}") from error
     return import_model(made)

@@ -1,7 +1,7 @@
-"""The dims of a model by name, and putting others in their place.
+"""Finds the dims of a model by name, and substitutes them.
 
-A dim is named as the model does (`batch`), or by where it is: `x:0` is the first of the input `x`, which also names
-those that the model gives no name. Dims inside of local functions are the functions' own.
+A dim is named by its name in the model (`batch`) or by its place: `x:0` is the first dim of the input `x`, which also
+works for unnamed dims. Dims inside local functions belong to the functions.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class ModelDims:
         self.of_inputs = {s: None for d in known for s in sorted(d.symbols)}
 
     def shown(self, symbol: str) -> str:
-        """What the model calls a symbol."""
+        """Returns the model's name for a symbol."""
         return self.aliases.get(symbol, symbol)
 
     def symbol(self, text: str) -> str:
-        """The symbol that a dim of an input is; `IgniterError` where the text names none, or a number."""
+        """Returns the symbol of an input's dim. Raises `IgniterError` for unknown names and for constants."""
         found = self._by_name(text) or self._by_place(text)
         if isinstance(found, Expr):
             if found.constant is not None:
@@ -60,13 +60,13 @@ class ModelDims:
         raise self.unknown(text)
 
     def any_symbol(self, text: str) -> str:
-        """Also one that only outputs or inner values have."""
+        """Like `symbol`, but also accepts symbols of outputs or inner values."""
         if self._by_name(text) is None and text in self.everywhere():
             return text
         return self.symbol(text)
 
     def place(self, text: str) -> tuple[SSAValue, int, Expr | None] | None:
-        """The input, the axis and the dim that `x:0` names; `None` where it names none."""
+        """Returns the input, the axis and the dim named like `x:0`; `None` for other names."""
         name, colon, axis = text.rpartition(":")
         if not colon or name not in self.inputs or not axis.lstrip("-").isdigit():
             return None
@@ -79,7 +79,7 @@ class ModelDims:
         return self.graph.body.args[list(self.inputs).index(name)], position, dims[position]
 
     def unknown(self, text: str) -> UnknownName:
-        """The error for a text that names no dim."""
+        """Returns the error for a text that names no dim."""
         places = [f"{name}:{i}" for name, dims in self.inputs.items() for i in range(len(dims or ()))]
         known = [self.shown(s) for s in self.of_inputs if self.shown(s) == s or self.shown(s).strip()]
         return UnknownName("dim", text, dict.fromkeys([*known, *places]), listed=len(known) + len(places) < 24)
@@ -103,7 +103,7 @@ class ModelDims:
         return place[2]
 
     def everywhere(self) -> set[str]:
-        """The symbols of all values of the model, inner ones too."""
+        """Returns the symbols of all values of the model, including inner ones."""
         return {
             s for type_ in _types(self.graph) for d in declared_dims(type_) or () if d is not None for s in d.symbols
         }
@@ -119,14 +119,14 @@ def _types(graph: GraphOp) -> Iterator[Attribute]:
 
 
 class Substitution:
-    """Other expressions in the place of symbols, in types and in what is noted of them."""
+    """Replaces symbols by expressions, in types and in attributes about them."""
 
     def __init__(self, values: Mapping[str, Expr]):
         self.values = dict(values)
         self._made: dict[Attribute, Attribute] = {}
 
     def module(self, module: ModuleOp) -> None:
-        """Changes a module in place, local functions left out."""
+        """Changes a module in place, except local functions."""
         for op in module.ops:
             if not isinstance(op, FunctionOp):
                 for inner in op.walk():
@@ -144,9 +144,9 @@ class Substitution:
                 table[key] = self.attribute(attr)
 
     def attribute(self, attr: Attribute) -> Attribute:
-        """The attribute with the symbols replaced; the same object where it has none of them."""
+        """Returns the attribute with the symbols replaced; the same object if it contains none of them."""
         if isinstance(attr, TensorAttr):
-            # To look it up is to compare it with others like it: gigabytes of equal weights, say.
+            # A lookup would compare it with equal ones, which may be gigabytes of weights.
             return attr
         if attr not in self._made:
             self._made[attr] = self._replace(attr)
@@ -179,8 +179,8 @@ class Substitution:
 
 
 def name_by_place(module: ModuleOp) -> dict[str, str]:
-    """Gives the symbols that were made up for dims of inputs the names of their places (`x.0`), in a module that is
-    looked at and not written; these names by symbol."""
+    """Renames the symbols made up for dims of inputs to the names of their places (`x.0`), in a module that is analysed
+    but not written. Returns these names by symbol."""
     places = place_names(module)
     Substitution({symbol: Expr.of(place) for symbol, place in places.items()}).module(module)
     return places

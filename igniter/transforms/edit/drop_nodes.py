@@ -1,10 +1,10 @@
-"""`drop-nodes`: takes nodes away; what read their result reads an input of theirs, or another value.
+"""`drop-nodes`: removes nodes; readers of their results read one of their inputs, or another value.
 
     %h = onnx.Relu(%x)                    drop-nodes{nodes="relu"}
     %y = onnx.Exp(%h)             ->      %y = onnx.Exp(%x)
 
-Without `by`, the input takes the place that alone has the type of the result and is no constant; where there are
-several, or none, the error says which there are. Nodes that only the dropped one read go too.
+Without `by`, the replacement is the only input that is not constant and has the type of the result. If there are
+several or none, the error lists them. Nodes read only by the dropped one are removed too.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from igniter.transforms.edit.names import Names, block_of, node_text, result_nam
 
 @dataclass(frozen=True)
 class DropNodes(Edit):
-    """Take nodes away, what reads them reading one of their inputs."""
+    """Removes nodes; their readers read one of their inputs."""
 
     name = "drop-nodes"
     nodes: tuple[str, ...] = ()
     """Names of nodes, or of values that they compute."""
     by: tuple[str, ...] = ()
-    """The value in the place of each one's result; "", or nothing at all, where it is to be found."""
+    """The replacement for the result of each; "", or an empty list, to find it automatically."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not self.nodes:
@@ -88,7 +88,7 @@ def _is_constant(value: SSAValue) -> bool:
 
 
 def differs(old: SSAValue, new: SSAValue, types: Mapping[SSAValue, Attribute]) -> str:
-    """What of the type of `new` is not as in `old`; "" where it is, as far as that is known."""
+    """Returns the difference between the types of `new` and `old`; "" if they are equal as far as known."""
     mine, theirs = types.get(old, old.type), types.get(new, new.type)
     a, b = tensor_element(mine), tensor_element(theirs)
     if UNKNOWN in (mine, theirs) or mine == theirs:
@@ -107,14 +107,14 @@ def differs(old: SSAValue, new: SSAValue, types: Mapping[SSAValue, Attribute]) -
 
 
 def require_same_type(old: SSAValue, new: SSAValue, types: Mapping[SSAValue, Attribute], what: str) -> None:
-    """`IgniterError` where a value of another type would take a place."""
+    """Raises `IgniterError` if a replacement has another type."""
     why = differs(old, new, types)
     if why:
         raise IgniterError(f"{what}: of what takes its place, {why}")
 
 
 def replace_value(names: Names, old: SSAValue, new: SSAValue, only: set[OnnxOp] | None = None) -> None:
-    """Lets what reads `old` read `new`; outputs keep their names."""
+    """Makes the readers of `old` read `new`; outputs keep their names."""
     for use in list(old.uses):
         if only is None or use.operation in only:
             use.operation.operands[use.index] = new

@@ -1,4 +1,4 @@
-"""`drop-shape-nodes`: gives nodes constants in place of shapes that other nodes compute, and drops those that do.
+"""`drop-shape-nodes`: replaces computed shapes by constants, and removes the nodes that computed them.
 
     %s = onnx.Shape(%x)  ...  %t = onnx.Concat(%b, %n, ...)
     %y = onnx.Reshape(%x, %t) {igniter.values = {"1" = #sym.dims<batch, seq, 12, 64>}}
@@ -6,7 +6,7 @@
     ->  %t = onnx.Constant() {value = #onnx.tensor<i64, [0, 0, 12, 64]>}
         %y = onnx.Reshape(%x, %t)
 
-What is left is the *compute graph*: the nodes that handle data. What an operand says is written as ONNX can:
+The result is the *compute graph*: the nodes that process data. ONNX expresses the value of an operand as follows:
 
     Reshape   0 for a dim that stays at its place, -1 for one that is neither that nor an integer
     Expand    1 for a dim that is the operand's own
@@ -14,12 +14,11 @@ What is left is the *compute graph*: the nodes that handle data. What an operand
     Resize    scales in place of sizes that are multiples of the operand's
     Constant  where all elements are integers
 
-A shape that none of these says (an Expand to `[batch, seq]` of a single element, a Range up to `seq`) stays computed,
-each symbol once and from the inputs (`shape_arithmetic`), and a remark tells of it. -1 stands for a dim of a tensor
-that has elements: where another dim of such a target is 0, ONNX Runtime refuses it. Constants become initializers.
+A shape that none of these expresses (an Expand of a single element to `[batch, seq]`, a Range up to `seq`) stays
+computed, each symbol once and from the inputs (`shape_arithmetic`), with a remark. -1 is correct only for a tensor with
+elements: if another dim of such a target is 0, ONNX Runtime refuses it. Constants become initializers.
 
-It stands after `infer-shapes` and `fold-constants`: the former notes the shapes, the latter puts in those without
-symbols.
+The pass runs after `infer-shapes`, which records the shapes, and `fold-constants`, which inserts those without symbols.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 END = (1 << 63) - 1
-"""The end of an axis, whatever its size."""
+"""The end of an axis of any size."""
 
 
 @dataclass(frozen=True)
 class DropShapeNodes(ModulePass):
-    """Replace shapes that nodes compute by constants, where ONNX can say them so."""
+    """Replaces computed shapes by constants, if ONNX can express them."""
 
     name = "drop-shape-nodes"
     one_rewrite = "an operand replaced by a constant, or by what the inputs' shapes say"
@@ -79,12 +78,12 @@ class _Dropper:
     arithmetic: ShapeArithmetic
 
     def block(self, block: Block) -> None:
-        """Goes over the nodes of a block and of the graphs in it."""
+        """Processes the nodes of a block and of the graphs in it."""
         for op in list(block.ops):
             for region in op.regions:
                 for inner in region.blocks:
                     self.block(inner)
-            # A node that is erased with what it was for is in no block any more.
+            # A node erased together with its readers is in no block.
             if isinstance(op, OnnxOp) and op.parent is not None:
                 self._node(op)
         for op in block.ops:
@@ -117,7 +116,7 @@ class _Dropper:
             _replace(op, index, said)
 
     def _compute(self, op: OnnxOp, index: int, elements: Dims) -> None:
-        """Has an operand computed from the inputs' shapes, by no more nodes than that takes."""
+        """Computes an operand from the inputs' shapes, with the fewest nodes."""
         old = op.operands[index]
         kind, dims = element(old), known_dims(old)
         if kind is None or dims is None or len(dims) > 1 or self.rewrites.is_spent:
@@ -180,7 +179,7 @@ def _forget_noted(op: OnnxOp, index: int) -> None:
 
 
 def _name_constant(op: object) -> None:
-    """Has a constant written as an initializer: of a compute graph, it is no node."""
+    """Stores a constant as an initializer: it is no node of a compute graph."""
     if not isinstance(op, OnnxOp) or op.name != "onnx.Constant" or "initializer_name" in op.properties:
         return
     if not isinstance(op.attributes.get("value"), TensorAttr):
@@ -189,7 +188,7 @@ def _name_constant(op: object) -> None:
     op.properties["initializer_name"] = text_attr((names[0] if names else "") or op.node_name or "constant")
 
 
-# -- what an operand says, as ONNX can --------------------------------------------------------------------------------
+# -- the values of operands in ONNX ------------------------------------------------------------------------------------
 
 
 def _reshape_target(op: OnnxOp, elements: Dims) -> list[int] | None:
@@ -233,7 +232,7 @@ def _slice_bounds(op: OnnxOp, elements: Dims) -> list[int] | None:
         elif before == 1 or is_nonneg(e):
             said.append(-before)
         else:
-            # What would come out negative counts from the end, and -k of it would not be the same.
+            # A negative value counts from the end, and its -k would have another meaning.
             return None
     return said
 
@@ -244,7 +243,7 @@ def _axes_of(op: OnnxOp, count: int) -> list[int] | None:
 
 
 def _scales(op: OnnxOp) -> list[float] | None:
-    """The scales that say the same as the sizes of a Resize: whole ones, which are exact."""
+    """Returns scales equivalent to the sizes of a Resize: integers, which are exact; None if there are none."""
     dims, elements = known_dims(operand(op, 0)), known_values(op, 3)
     plain = op.opset >= 13 and op.attr("keep_aspect_ratio_policy") in (None, "stretch")
     plain = plain and op.attr("coordinate_transformation_mode") != "tf_crop_and_resize"
@@ -261,7 +260,7 @@ def _scales(op: OnnxOp) -> list[float] | None:
 
 
 def _factor(e: Expr, dim: Expr) -> int | None:
-    """The positive integer k of `e == k*dim`."""
+    """Returns the positive integer k with `e == k*dim`; None if there is none."""
     if not e.terms or not dim.terms or e.terms[0][1] % dim.terms[0][1]:
         return None
     k = e.terms[0][1] // dim.terms[0][1]

@@ -1,4 +1,4 @@
-"""The edits by their classes, for those who make several."""
+"""All edit classes, for modules that use several."""
 
 from igniter.transforms.edit.change_types import ChangeTypes
 from igniter.transforms.edit.convert_opset import ConvertOpset

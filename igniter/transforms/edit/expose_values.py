@@ -3,9 +3,9 @@
     %h = onnx.Exp(%x)                   expose-values{values="h"}      %h = onnx.Exp(%x)
     onnx.return %y                           ->                        onnx.return %y, %h
 
-By name (`values`), by a regular expression that is found in the name (`pattern`), or `all`. Weights and inputs are left
-out unless they are named. A value inside of a branch or a loop exists once an iteration, or not at all, and cannot be
-an output.
+The values are chosen by name (`values`), by a regular expression that matches in the name (`pattern`), or `all`.
+Weights and inputs are excluded unless they are named. A value inside a branch or a loop exists once per iteration, or
+not at all, and cannot be an output.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from igniter.transforms.edit.value_types import is_unknown, value_types
 
 @dataclass(frozen=True)
 class ExposeValues(Edit):
-    """Make inner values outputs too."""
+    """Makes inner values outputs too."""
 
     name = "expose-values"
     values: tuple[str, ...] = ()
     """Names of values."""
     pattern: str = ""
-    """A regular expression; values in whose names it is found."""
+    """A regular expression; values with a match in their names."""
     all: bool = False
-    """Every value that a node of the main graph computes."""
+    """Selects every value that a node of the main graph computes."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = Names(op)

@@ -1,14 +1,14 @@
-"""`extract-part`: of a model, what lies between some values and others, or before, or behind.
+"""`extract-part`: extracts the part of a model between given values, or the part before or after it.
 
     x -> a -> b -> c -> y      extract-part{start="a" end="c"}      a -> b -> c
                                extract-part{... part="before"}      x -> a
                                extract-part{... part="after"}       c -> y
 
-The *inside* are the nodes that depend on a value of `start` and that a value of `end` depends on; *after* is what
-depends on the inside, and *before* all other nodes. One after the other, the three compute what the model does. What
-the inside reads besides `start` is an input of it too, and what is read behind it besides `end` an output; `exact`
-leaves those out, for a part that is to stand alone. Without `start` the inside begins at the inputs, without `end` it
-ends at the outputs. Types and symbols of dims are kept; weights are in each part that reads them.
+The *inside* are the nodes that depend on a value of `start` and on which a value of `end` depends. *After* are the
+nodes that depend on the inside, and *before* are all other nodes. In sequence, the three compute the model. Other
+values that the inside reads are its inputs too, and other results read after it are its outputs; `exact` excludes the
+latter, for a part used alone. Without `start` the inside begins at the inputs; without `end` it ends at the outputs.
+Types and symbols of dims are kept; every part has the weights that it reads.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ PARTS = ("before", "inside", "after")
 
 @dataclass(frozen=True)
 class ExtractPart(Edit):
-    """Keep what lies between values of the model, or before, or behind."""
+    """Keeps the part between values of the model, before them, or after them."""
 
     name = "extract-part"
     start: tuple[str, ...] = ()
-    """Values that the inside begins with; its inputs."""
+    """The values at which the inside begins; its inputs."""
     end: tuple[str, ...] = ()
-    """Values that the inside ends with; its outputs."""
+    """The values at which the inside ends; its outputs."""
     part: str = "inside"
     """before, inside or after."""
     exact: bool = False
-    """No outputs but `end`; of the inside alone."""
+    """Keeps only `end` as outputs; for the inside only."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.part not in PARTS:
@@ -63,7 +63,7 @@ class ExtractPart(Edit):
 
 
 def extract_parts(module: ModuleOp, start: tuple[str, ...], end: tuple[str, ...], *, exact: bool = False) -> list[Part]:
-    """The parts that have nodes, in order. `IgniterError` where no way leads from `start` to `end`."""
+    """Returns the parts with nodes, in order. Raises `IgniterError` if no path leads from `start` to `end`."""
     partition = Partition(module)
     names = Names(module)
     first = [names.main_value(n, "and a model is cut in its main graph") for n in start]
@@ -94,7 +94,7 @@ def extract_parts(module: ModuleOp, start: tuple[str, ...], end: tuple[str, ...]
         "after": [op for op in partition.nodes if op in behind and op not in set(inside)],
     }
     if exact:
-        # An output that is not behind `start` is none of the inside: what it needs is not there.
+        # An output that does not depend on `start` is not part of the inside: its producers are not there.
         behind_start = [(n, v) for n, v in partition.outputs if v.owner in set(inside)]
         outputs = [(n, v) for n, v in zip(end, last, strict=True)] if end else behind_start
         return [partition.part("inside", inside, partition.needed(inside), outputs)]
@@ -103,7 +103,7 @@ def extract_parts(module: ModuleOp, start: tuple[str, ...], end: tuple[str, ...]
 
 
 def _closed(partition: Partition, inside: list[OnnxOp]) -> list[OnnxOp]:
-    """With what lies between two of the nodes: one value to begin with may depend on another."""
+    """Adds the nodes between two of the nodes: one start value may depend on another."""
     own = set(inside)
     behind = _below(partition, [r for op in inside for r in op.results])
     ahead = _above(partition, [v for op in inside for v in partition.reads[op]], set())
@@ -111,7 +111,7 @@ def _closed(partition: Partition, inside: list[OnnxOp]) -> list[OnnxOp]:
 
 
 def _below(partition: Partition, values: list[SSAValue]) -> set[Operation]:
-    """The nodes that depend on any of the values."""
+    """Returns the nodes that depend on any of the values."""
     reached = set(values)
     found: set[Operation] = set()
     for op in partition.nodes:
@@ -122,7 +122,7 @@ def _below(partition: Partition, values: list[SSAValue]) -> set[Operation]:
 
 
 def _above(partition: Partition, values: list[SSAValue], stop: set[SSAValue]) -> set[Operation]:
-    """The nodes that any of the values depends on, not looking behind `stop`."""
+    """Returns the nodes on which any of the values depends, without passing `stop`."""
     found: set[Operation] = set()
     pending = [v.owner for v in values if isinstance(v, OpResult)]
     while pending:

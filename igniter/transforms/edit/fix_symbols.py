@@ -1,12 +1,12 @@
-"""`fix-symbols`: gives every symbol of the inputs' dims a size, so that all shapes that it tells become integers.
+"""`fix-symbols`: gives every symbol of the inputs' dims a size, so that all dependent shapes become integers.
 
     onnx.graph @main(%x: tensor<?x4xf32, #sym.dims<n, 4>>)     fix-symbols{sizes="n=8"}
     ->
     onnx.graph @main(%x: tensor<8x4xf32>)
 
-The types of all values follow, those that the model declares for its outputs too. Sizes at which the model does not
-run are refused, as `ShapeEngine` says. It stands after `infer-shapes`, which is run again to sharpen what follows from
-the sizes: which branch of an If runs, say.
+The types of all values change accordingly, including declared types of outputs. Sizes at which the model cannot run are
+refused by `ShapeEngine`. The pass runs after `infer-shapes`, which runs again to use the sizes: for example to find the
+branch of an If that runs.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from igniter.transforms.onnx.infer_shapes import set_type
 
 @dataclass(frozen=True)
 class FixSymbols(ModulePass):
-    """Give the symbols of the inputs' dims sizes."""
+    """Gives the symbols of the inputs' dims sizes."""
 
     name = "fix-symbols"
     one_rewrite = "all symbols fixed"
     sizes: str = ""
-    """`batch=1,seq=128`: a size for each symbol of the inputs."""
+    """A size for each symbol of the inputs, as in `batch=1,seq=128`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         sizes = _parsed(self.sizes)
@@ -75,7 +75,7 @@ def _fix(value: SSAValue, known: Mapping[str, Expr]) -> None:
 
 
 def _forget_declared(op: Operation) -> None:
-    """Drops what a model declares of its outputs beside what the IR knows of them."""
+    """Drops the declared types of a model's outputs; the IR has them."""
     noted = op.attributes.get("output_info")
     if not isinstance(noted, ArrayAttr):
         return

@@ -1,10 +1,10 @@
-"""`free-dims`: makes numbers among the dims of inputs symbols, where the model runs with other sizes too.
+"""`free-dims`: turns constant dims of inputs into symbols, if the model can run with other sizes.
 
     %x: tensor<1x128xf32>   free-dims{dims="x:0" symbols="batch"}   ->   %x: tensor<?x128xf32, #sym.dims<batch, 128>>
 
-The types behind are inferred anew. It is refused where a node would not run with another size, or would compute
-something else than was meant: a Reshape to `[1, 128, 768]` takes a batch of 1 alone, and one to `[1, -1, 768]` would
-put a batch of two one behind the other. The error names the node.
+The types of dependent values are inferred again. The pass refuses if a node would not run with another size, or would
+compute something unintended: a Reshape to `[1, 128, 768]` accepts only a batch of 1, and one to `[1, -1, 768]` would
+concatenate a batch of two. The error names the node.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from igniter.transforms.edit.shape_conflicts import requirements, side_by_side, 
 
 @dataclass(frozen=True)
 class FreeDims(Edit):
-    """Make numbers among the dims of inputs symbols, where that is legal."""
+    """Turns constant dims of inputs into symbols, if legal."""
 
     name = "free-dims"
     dims: tuple[str, ...] = ()
-    """Which: INPUT:AXIS."""
+    """The dims, as INPUT:AXIS."""
     symbols: tuple[str, ...] = ()
-    """What each is to be called; the same name for dims that are equal."""
+    """The new name of each; equal dims have the same name."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         known = ModelDims(op)
@@ -83,7 +83,7 @@ def _tensor_of(element: Attribute | None, dims: list[Expr | None], text: str) ->
 
 
 def _forget_types(graph: GraphOp) -> list[SSAValue]:
-    """Makes the dims of all that depends on inputs unknown; those values."""
+    """Makes the dims of all values that depend on inputs unknown. Returns these values."""
     depends: set[SSAValue] = set(graph.body.args)
     changed: list[SSAValue] = []
     for op in graph.walk():
@@ -108,7 +108,7 @@ def _forget_types(graph: GraphOp) -> list[SSAValue]:
 
 
 def _require_free(graph: GraphOp, facts: ShapeFacts, sizes: dict[str, int]) -> None:
-    """`IgniterError` where inference finds that a freed dim is a number, or depends on another dim."""
+    """Raises `IgniterError` if inference finds that a freed dim is constant or depends on another dim."""
     resolve = facts.equalities[graph].resolve
     for symbol, size in sizes.items():
         found = resolve(Expr.of(symbol))
@@ -126,7 +126,7 @@ def _require_free(graph: GraphOp, facts: ShapeFacts, sizes: dict[str, int]) -> N
 
 
 def _first_fixed(graph: GraphOp, facts: ShapeFacts, symbol: str) -> Operation | None:
-    """The first node of which the rule alone says what the symbol is: found by leaving out nodes from the end."""
+    """Returns the first node whose shape rule fixes the symbol, by a binary search over prefixes of the graph."""
     nodes = [op for op in graph.body.ops if isinstance(op, OnnxOp) and op.name != "onnx.Constant"]
     low, high = 0, len(nodes)
     while low < high:
@@ -146,8 +146,8 @@ def _is_fixed_by(graph: GraphOp, nodes: list[OnnxOp], symbol: str) -> bool:
 
 
 def _require_nodes(graph: GraphOp, facts: ShapeFacts, sizes: dict[str, int]) -> None:
-    """`IgniterError` where a node takes a freed dim for granted. It sees the inferred types, which the model keeps only
-    where it has some."""
+    """Raises `IgniterError` if a node assumes the size of a freed dim. It sees the inferred types, of which the model
+    keeps only some."""
     with typed_by(facts):
         for node in graph.walk():
             if isinstance(node, OnnxOp):
@@ -155,7 +155,7 @@ def _require_nodes(graph: GraphOp, facts: ShapeFacts, sizes: dict[str, int]) -> 
 
 
 def _require_node(node: OnnxOp, sizes: dict[str, int]) -> None:
-    """`IgniterError` where a node takes a freed dim for granted."""
+    """Raises `IgniterError` if a node assumes the size of a freed dim."""
     for r in unproven(requirements(node)):
         names = sorted(r.symbols & sizes.keys())
         if names:
@@ -171,7 +171,7 @@ def _require_node(node: OnnxOp, sizes: dict[str, int]) -> None:
 
 
 def _require_reshape(node: OnnxOp, sizes: dict[str, int]) -> None:
-    """A number written where the freed dim was says that the dim was meant."""
+    """Raises `IgniterError` if the target has the dim's old size at its place: it meant the dim."""
     before, after = known_dims_of(node.operands[0].type), known_dims_of(node.results[0].type)
     target = constant_value(node.operands[1])
     if before is None or after is None or target is None:

@@ -1,16 +1,16 @@
-"""`fuse-pattern`: puts one call in the place of the nodes that are an instance of a pattern.
+"""`fuse-pattern`: replaces the instances of a pattern by one call each.
 
     %h = onnx.Mul(%x, %half)                   %y = onnx.custom(%x) <{domain = "fused", op_type = "Gelu"}>
     %e = onnx.Erf(%d)   ...            ->
     %y = onnx.Mul(%h, %t)                      onnx.function @Gelu ... { the nodes that were there }
 
-The call is of a function of the model whose body are the matched nodes, so it computes the same bits, in whatever runs
-the model. Instances whose nodes are the same share one. With `into` it is an op instead, `com.microsoft.Gelu` say, with
-the attributes that the pattern takes from the model; then whoever runs the model has to know it.
+The call is of a function of the model whose body is the matched nodes, so it computes the same bits in any runtime.
+Equal instances share one function. With `into` the call is an op instead, such as `com.microsoft.Gelu`, with the
+attributes that the pattern takes from the model; then the runtime must know that op.
 
-Patterns are files, or come with Igniter (`graph_pattern`). A file may have alternatives, of which the first that
-matches is taken. What did not match is in remarks: the attempts that came furthest, and where they stopped. It stands
-after `infer-shapes`: conditions ask for dims, and axes are counted from the front by rank.
+Patterns are files, or come with Igniter (`graph_pattern`). A file may have alternatives; the first match wins. Remarks
+report failed matches: the attempts that came furthest, and the point of failure. The pass runs after `infer-shapes`,
+because conditions need dims, and the rank is needed to count axes from the front.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from igniter.transforms.edit.pattern_matching import Attempt, Failure, Match
 from igniter.transforms.onnx.fold_constants import erase_dead
 
 NEAREST = 5
-"""How many of the attempts that failed are told."""
+"""The number of failed attempts to report."""
 FUNCTION_IR_VERSION = 8
 """The first version of ONNX's IR with functions."""
 
 
 @dataclass(frozen=True)
 class FusePattern(ModulePass):
-    """Replace the instances of a pattern by calls of a function, or by an op."""
+    """Replaces the instances of a pattern by calls of a function, or by an op."""
 
     name = "fuse-pattern"
     one_rewrite = "an instance of the pattern replaced"
@@ -51,7 +51,7 @@ class FusePattern(ModulePass):
     """The file of the pattern, or the name of one that comes with Igniter."""
     into: str = ""
     """The op that replaces an instance, OP or OP<name = @parameter>(inputs) => (outputs); `default` for the one that
-    the pattern names; a function where this is empty."""
+    the pattern names. Empty: a function."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not self.pattern:
@@ -65,8 +65,8 @@ class FusePattern(ModulePass):
 
 
 def keeps_types(module: ModuleOp) -> bool:
-    """Whether the types that a model has say more than inference would: all are there, and some are of calls, of whose
-    results inference knows nothing. So it is behind an earlier fusion."""
+    """True if the types of a model say more than inference could: all are there, including types of calls, which
+    inference does not know. This is the case after an earlier fusion."""
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]
     nodes = [op for graph in graphs for op in graph.body.ops if isinstance(op, OnnxOp)]
     typed = all(r.type == NONE or known_dims_of(r.type) is not None for op in nodes for r in op.results)
@@ -86,7 +86,7 @@ class _Fuser:
     _made: dict[str, FunctionOp] = field(default_factory=dict[str, FunctionOp])
 
     def block(self, block: Block) -> None:
-        """Goes over the nodes of a block in order, and of the graphs in it."""
+        """Processes the nodes of a block in order, and of the graphs in it."""
         roots = {p.root.qualified_name for p in self.patterns}
         for op in list(block.ops):
             for region in op.regions:
@@ -110,17 +110,17 @@ class _Fuser:
                     return
             if reason is not None and (best is None or reason.matched > best.matched):
                 best = reason
-        # That the root is of the right op says little, but of patterns of two nodes.
+        # A matching root op alone means little, except for patterns of two nodes.
         least = 2 if all(len(p.nodes) > 2 for p in self.patterns) else 1
         if best is not None and best.matched >= least:
             self.failures[root] = best
 
     def tell(self) -> None:
-        """Says how much was replaced, and of what was not, what came nearest."""
+        """Reports the number of replacements, and the nearest failed attempts."""
         name = self.patterns[0].name
         done = f"{self.count} instance{'s' * (self.count != 1)} of {name} replaced"
         remark(self.ctx, "fuse-pattern", "", "note", done)
-        # A node that is gone was part of an instance in the end.
+        # An erased node became part of an instance later.
         left = [f for op, f in self.failures.items() if op.parent is not None]
         nearest = sorted(left, key=lambda f: -f.matched)
         for failure in nearest[:NEAREST]:
@@ -240,7 +240,7 @@ class _Fuser:
 
 
 def _body(match: Match, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], nodes: Sequence[OnnxOp]) -> Region:
-    """The matched nodes as the body of a function, without types, which are of one instance."""
+    """Returns the matched nodes as the body of a function, without types, because these belong to one instance."""
     block = Block(arg_types=[UNKNOWN for _ in inputs])
     values: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
     names = {match.values[v]: n for n, v in match.pattern.names.items() if v in match.values}
@@ -272,7 +272,8 @@ def _body(match: Match, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue],
 
 
 def _text(region: Region) -> str:
-    """What tells bodies apart, whatever their values are called; the constants in one are few and small."""
+    """Returns a text that is equal for equal bodies, whatever the names of their values; constants in them are few and
+    small."""
     numbers: dict[SSAValue, int] = {arg: i for i, arg in enumerate(region.block.args)}
     parts: list[str] = []
     for op in region.block.ops:
@@ -287,7 +288,7 @@ def _text(region: Region) -> str:
 
 
 def _custom(match: Match, target: Target, root: OnnxOp) -> tuple[OnnxOp, dict[SSAValue, SSAValue]]:
-    """The op, and which of its results is which value."""
+    """Returns the op, and a map from matched values to its results."""
     pattern = match.pattern
     values = {name: match.values[v] for name, v in pattern.names.items() if v in match.values}
     function = pattern.function
@@ -341,14 +342,14 @@ def _names(values: Sequence[SSAValue]) -> list[str]:
 
 
 def _in_order(nodes: Iterable[OnnxOp]) -> list[OnnxOp]:
-    """Nodes of one block in its order."""
+    """Returns nodes of one block in its order."""
     wanted = set(nodes)
     block = next(iter(wanted)).parent
     return [op for op in (block.ops if block is not None else ()) if isinstance(op, OnnxOp) and op in wanted]
 
 
 def _depends_on(values: Sequence[SSAValue], nodes: set[OnnxOp]) -> bool:
-    """Whether some of the values are computed from what the nodes compute."""
+    """True if some of the values depend on results of the nodes."""
     block = next(iter(nodes)).parent
     pending: list[SSAValue] = list(values)
     seen: set[Operation] = set()
@@ -365,7 +366,7 @@ def _depends_on(values: Sequence[SSAValue], nodes: set[OnnxOp]) -> bool:
 
 
 def _sort(block: Block) -> None:
-    """Puts nodes behind what they read, otherwise as they are."""
+    """Moves nodes after their operands; otherwise the order is kept."""
     done: set[Operation] = set()
     order: list[Operation] = []
 

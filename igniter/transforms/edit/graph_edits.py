@@ -1,4 +1,4 @@
-"""What several edits do to a graph: its lists of inputs and outputs, the order of its nodes, nodes that became dead."""
+"""Shared edits of graphs: lists of inputs and outputs, the order of nodes, and dead nodes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from igniter.errors import IgniterError
 from igniter.transforms.edit.names import Names, Scope, node_text
 
 SIGNATURE = "igniter.signature"
-"""What `infer-shapes` keeps of the types that the model gives its inputs; an edit that changes these drops it."""
+"""The types that the model gives its inputs, as kept by `infer-shapes`; an edit that changes these drops them."""
 DERIVED = (SIGNATURE, "igniter.assumptions")
 
 
 def info_entries(attr: Attribute | None, count: int) -> list[Attribute | None]:
-    """The entries of an `info_list`, `None` for an empty one, of so many values."""
+    """Returns the `count` entries of an `info_list`, `None` for empty ones."""
     found: list[Attribute | None] = []
     if isinstance(attr, ArrayAttr):
         entries = cast("ArrayAttr[Attribute]", attr).data
@@ -30,7 +30,7 @@ def info_entries(attr: Attribute | None, count: int) -> list[Attribute | None]:
 
 
 def set_info(holder: Operation, key: str, entries: Sequence[Attribute | None]) -> None:
-    """The inverse of `info_entries`."""
+    """Writes an `info_list`: the inverse of `info_entries`."""
     made = info_list(list(entries))
     if made is None:
         holder.attributes.pop(key, None)
@@ -50,7 +50,7 @@ def add_outputs(scope: Scope, outputs: Iterable[tuple[str, SSAValue]]) -> None:
 
 
 def remove_outputs(scope: Scope, positions: set[int]) -> None:
-    """Takes outputs away from the main graph."""
+    """Removes outputs from the main graph."""
     kept = [i for i in range(len(scope.result.operands)) if i not in positions]
     names = scope.output_names
     infos = info_entries(scope.info.get("output_info"), len(names))
@@ -68,7 +68,7 @@ def _replace_return(scope: Scope, values: Sequence[SSAValue]) -> None:
 
 
 def remove_input(graph: GraphOp, position: int) -> None:
-    """Takes an input that nothing reads away from the main graph."""
+    """Removes an unused input from the main graph."""
     names = graph.input_names
     infos = info_entries(graph.attributes.get("input_info"), len(names))
     defaults = dict(entries_of(graph.attributes.get("input_defaults")))
@@ -81,7 +81,7 @@ def remove_input(graph: GraphOp, position: int) -> None:
 
 
 def set_defaults(graph: GraphOp, defaults: dict[str, Attribute]) -> None:
-    """The initializers that a caller may override, by the input's name."""
+    """Sets the initializers that a caller may override, by the input's name."""
     if defaults:
         graph.attributes["input_defaults"] = DictionaryAttr(defaults)
     else:
@@ -89,7 +89,7 @@ def set_defaults(graph: GraphOp, defaults: dict[str, Attribute]) -> None:
 
 
 def forget_derived(graph: GraphOp) -> None:
-    """Drops what an earlier `infer-shapes` noted on a graph whose inputs have become others."""
+    """Drops the results of an earlier `infer-shapes` on a graph with changed inputs."""
     for key in DERIVED:
         graph.attributes.pop(key, None)
 
@@ -98,7 +98,7 @@ def forget_derived(graph: GraphOp) -> None:
 
 
 def reads(op: Operation) -> Iterator[SSAValue]:
-    """The values that a node reads: its operands, and what the graphs inside it take from the graphs around."""
+    """Yields the values that a node reads: its operands, and outer values read by the graphs inside it."""
     inner: set[SSAValue] = set()
     for sub in op.walk():
         inner.update(sub.results)
@@ -110,7 +110,7 @@ def reads(op: Operation) -> Iterator[SSAValue]:
 
 
 def restore_order(block: Block) -> None:
-    """Puts nodes behind what they read, with as few moves as that needs; `IgniterError` where they form a cycle."""
+    """Moves nodes after their operands, with as few moves as possible. Raises `IgniterError` if they form a cycle."""
     ops = list(block.ops)
     index = {op: i for i, op in enumerate(ops)}
     before: dict[Operation, set[Operation]] = {}
@@ -145,7 +145,7 @@ def restore_order(block: Block) -> None:
 
 
 def sweep(candidates: Iterable[SSAValue]) -> list[str]:
-    """Erases the nodes of these values that nothing reads any more, and those that only they read; their names."""
+    """Erases the nodes of these values that are unused, and nodes that only they read. Returns their names."""
     gone: list[str] = []
     pending = [v.owner for v in candidates if isinstance(v, OpResult)]
     erased: set[Operation] = set()
@@ -162,12 +162,12 @@ def sweep(candidates: Iterable[SSAValue]) -> list[str]:
 
 
 def is_omitted(value: SSAValue) -> bool:
-    """Whether a value stands for an omitted input."""
+    """True if a value marks an omitted input."""
     return isinstance(value.type, NoneType) or isinstance(value.owner, NoValueOp)
 
 
 def rename_annotations(names: Names, renamed: dict[str, str]) -> None:
-    """Quantization annotations name tensors: gives these their new names."""
+    """Renames tensors in quantization annotations, which refer to them by name."""
     for scope in names.scopes:
         attr = scope.info.get("quantization_annotations")
         if isinstance(attr, ArrayAttr):

@@ -1,8 +1,8 @@
-"""A pattern as `fuse-pattern` has it: a small graph, and what else has to hold.
+"""A pattern of `fuse-pattern`: a small graph with conditions.
 
-The graph is a function of ONNX. Its inputs stand for any values; a Constant for one of that value; an attribute for the
-same; one that refers to a parameter of the function (`axis: int = @axis`) for any, which the fused node gets under
-that name. So does a Constant whose value is a reference. Conditions are lines:
+The graph is a function of ONNX. Its inputs match any values. A Constant matches a constant of the same value, and an
+attribute an equal attribute. An attribute that refers to a parameter of the function (`axis: int = @axis`) matches any
+value, which the fused node gets under that name; so does a Constant whose value is a reference. Conditions are lines:
 
     tolerance 1e-3               how far constants may be off, relative (a few units in the last place by default)
     any NODE ...                 the nodes that make these values may have any attributes
@@ -32,12 +32,12 @@ from igniter.errors import IgniterError
 from igniter.registry import UnknownName
 
 FOLDER = Path(__file__).parent / "patterns"
-"""Where the patterns that come with Igniter are."""
+"""The folder of the patterns that come with Igniter."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """An op in the place of what was matched. Attributes are values, or names of parameters behind `@`."""
+    """An op that replaces the matched nodes. Attributes are values, or names of parameters after `@`."""
 
     op: str
     attributes: tuple[tuple[str, Any], ...] = ()
@@ -65,7 +65,7 @@ class Pattern:
 
     @property
     def domain(self) -> str:
-        """The domain that calls get."""
+        """The domain of the calls."""
         return self.function.key[0] or "fused"
 
     @cached_property
@@ -83,19 +83,19 @@ class Pattern:
 
     @cached_property
     def nodes(self) -> list[OnnxOp]:
-        """The nodes but constants, in order."""
+        """The nodes except constants, in order."""
         return [op for op in self.function.body.ops if isinstance(op, OnnxOp) and op.name != "onnx.Constant"]
 
     @property
     def root(self) -> OnnxOp:
-        """The node that makes the first output, from which matching starts."""
+        """The node that computes the first output; matching starts there."""
         owner = self.function.terminator.operands[0].owner
         assert isinstance(owner, OnnxOp)
         return owner
 
 
 def load_patterns(name: str) -> list[Pattern]:
-    """The patterns of a file, or those that come with Igniter under a name."""
+    """Loads the patterns of a file, or the named ones that come with Igniter."""
     from igniter.frontend.pattern_files import read_pattern_file
 
     shipped = shipped_patterns()
@@ -110,7 +110,7 @@ def load_patterns(name: str) -> list[Pattern]:
 
 
 def shipped_patterns() -> dict[str, Path]:
-    """The patterns that come with Igniter, by name."""
+    """Returns the patterns that come with Igniter, by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.pattern"))}
 
 
@@ -218,7 +218,7 @@ _TARGET = re.compile(
 
 
 def parse_target(text: str) -> Target:
-    """`com.microsoft.Gelu`, or `OP<axis = -1, epsilon = @epsilon>(x, scale) => (y, _, sum)`."""
+    """Parses `com.microsoft.Gelu`, or `OP<axis = -1, epsilon = @epsilon>(x, scale) => (y, _, sum)`."""
     found = _TARGET.fullmatch(text)
     if found is None:
         raise IgniterError(f"'{text}' is no op to fuse to: write OP, or OP<name = value>(inputs) => (outputs)")

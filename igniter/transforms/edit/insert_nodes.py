@@ -1,14 +1,13 @@
-"""`insert-nodes`: puts nodes into the graph, written as ONNX does (`onnx.parser`).
+"""`insert-nodes`: inserts nodes into the graph, written in ONNX's text form (`onnx.parser`).
 
     %h = onnx.Exp(%x)          insert-nodes{nodes="h = Clip <...> (h, low, high)"}     %h_1 = onnx.Exp(%x)
     %y = onnx.Neg(%h)                                  ->                              %h = onnx.Clip(%h_1, ...)
                                                                                        %y = onnx.Neg(%h)
 
-A node that computes a name which the model has takes the value's place: all that read it read the new one, which keeps
-the name, and what was there gets another. That is a node behind a value; put before a node, it is one that only some
-read: `readers` names them, node by node, and `*` means all. A node that computes new names is added and read by nothing
-yet: by nodes that are inserted after it, or as an output (`expose-values`). A domain that the model does not import is
-imported at version 1.
+A node whose output has the name of an existing value replaces that value: all its readers read the new one, which keeps
+the name; the old value gets another name. This inserts a node after a value. To insert it before certain nodes,
+`readers` names them for each node; `*` means all. A node with new output names is only added; nodes inserted later may
+read it, or it may become an output (`expose-values`). A domain that the model does not import is imported at version 1.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ ALL_READERS = "*"
 
 @dataclass(frozen=True)
 class InsertNodes(Edit):
-    """Put nodes that the user writes into the graph."""
+    """Inserts nodes that the user writes into the graph."""
 
     name = "insert-nodes"
     nodes: tuple[str, ...] = ()
     """The nodes, in ONNX's text form."""
     readers: tuple[str, ...] = ()
-    """For each, the nodes that read its result in the place of the value of that name, with commas between; `*`, or
-    nothing at all, where all do."""
+    """For each, the nodes that read its result instead of the value of that name, separated by commas; `*`, or an empty
+    list, for all."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not self.nodes:
@@ -95,7 +94,7 @@ def _take_place(names: Names, made: OnnxOp, result: OpResult, target: SSAValue, 
     if all_of_them and owned:
         set_result_name(target, fresh)
     else:
-        # An input keeps its name, and so does a value that others still read.
+        # An input keeps its name, and so does a value with other readers.
         set_result_name(result, fresh)
     if result.type == UNKNOWN:
         result._type = target.type
@@ -103,7 +102,7 @@ def _take_place(names: Names, made: OnnxOp, result: OpResult, target: SSAValue, 
 
 
 def _block_for(names: Names, written: WrittenNode, operands: list[SSAValue | None], target: SSAValue | None) -> Block:
-    """The graph that the node goes into: that of the value whose place it takes, else the innermost that it reads."""
+    """Returns the graph for the node: that of the value it replaces, else the innermost graph of its operands."""
     blocks = [b for v in (target, *operands) if v is not None and (b := block_of(v)) is not None]
     if target is not None:
         chosen = blocks[0]
@@ -131,7 +130,7 @@ def _sees(inner: Block, outer: Block | None) -> bool:
 
 
 def place(module: ModuleOp, written: WrittenNode, operands: list[SSAValue | None], block: Block) -> OnnxOp:
-    """Makes a node and puts it behind the last of its operands."""
+    """Makes a node and inserts it after the last of its operands."""
     some = next((v for v in operands if v is not None), None)
     omitted = None
     if any(v is None for v in operands):

@@ -1,7 +1,8 @@
-"""The values and nodes of a model by the names that it gives them.
+"""Finds the values and nodes of a model by name.
 
-A value is found in the main graph first, then in the graphs inside its nodes; a node by its own name, or by that of a
-value that it computes, since many models give nodes no names. What is inside of local functions has no name here.
+A value is searched in the main graph first, then in the graphs inside its nodes. A node is found by its own name, or by
+that of a value that it computes, because many models have unnamed nodes. Values and nodes inside local functions are
+not found.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from igniter.registry import UnknownName
 
 @dataclass(frozen=True)
 class Scope:
-    """A graph: its block, and the op whose attributes describe it, the main graph's own or its `onnx.return`."""
+    """A graph: its block, and the op whose attributes describe it, the main graph or its `onnx.return`."""
 
     block: Block
     holder: Operation
@@ -33,7 +34,7 @@ class Scope:
 
     @property
     def info(self) -> dict[str, Attribute]:
-        """What is said of the graph."""
+        """The attributes that describe the graph."""
         return self.holder.attributes
 
     @property
@@ -50,7 +51,7 @@ class Scope:
 
 
 def scopes(graph: GraphOp) -> Iterator[Scope]:
-    """The main graph, and then those inside its nodes."""
+    """Yields the main graph, and then those inside its nodes."""
     yield Scope(graph.body, graph)
     for op in graph.body.walk():
         for region in op.regions:
@@ -60,7 +61,7 @@ def scopes(graph: GraphOp) -> Iterator[Scope]:
 
 
 class Names:
-    """The names of one model. Built once and not updated: an edit looks first and changes then."""
+    """The names of one model. Built once and not updated: an edit looks up all names before it changes anything."""
 
     def __init__(self, module: ModuleOp):
         try:
@@ -99,14 +100,14 @@ class Names:
     # -- finding -----------------------------------------------------------------------------------------------------
 
     def value(self, name: str) -> SSAValue:
-        """The value called so; `IgniterError` if there is none."""
+        """Returns the value of a name. Raises `IgniterError` if there is none."""
         found = self.values.get(name)
         if found is None:
             raise UnknownName("value", name, self.values)
         return found
 
     def main_value(self, name: str, why: str) -> SSAValue:
-        """A value of the main graph; `why` ends the sentence that refuses another one."""
+        """Returns a value of the main graph; `why` ends the error message for another one."""
         value = self.value(name)
         if block_of(value) is not self.graph.body:
             inside = owner_text(value)
@@ -114,7 +115,8 @@ class Names:
         return value
 
     def node(self, name: str) -> OnnxOp:
-        """The node called so, or that computes the value called so; `IgniterError` if there is none, or several."""
+        """Returns the node of a name, or the one that computes the value of that name. Raises `IgniterError` if there
+        is none, or several."""
         found = self.nodes.get(name, [])
         if len(found) > 1:
             raise IgniterError(f"{len(found)} nodes are called '{name}': name one by a value that it computes")
@@ -127,21 +129,21 @@ class Names:
         raise UnknownName("node", name, {**self.nodes, **self.by_output})
 
     def input(self, name: str) -> int:
-        """The position of an input; `IgniterError` if there is none of the name."""
+        """Returns the position of an input. Raises `IgniterError` for other names."""
         return _position("input", name, self.graph.input_names, self.values)
 
     def output(self, name: str) -> int:
-        """The position of an output; `IgniterError` if there is none of the name."""
+        """Returns the position of an output. Raises `IgniterError` for other names."""
         return _position("output", name, self.graph.output_names, self.values)
 
     def name_of(self, value: SSAValue) -> str:
-        """What the model calls a value; what its IR does where it has no name."""
+        """Returns the model's name for a value, or the name in the IR if it has none."""
         return next((n for n, v in self.values.items() if v is value), "") or (
             value.name_hint or "a value without name"
         )
 
     def kind(self, value: SSAValue) -> str:
-        """`an input`, `a weight` or `a value`."""
+        """Returns `an input`, `a weight` or `a value`."""
         if isinstance(value, BlockArgument):
             return "an input" if block_of(value) is self.graph.body else f"an input of {owner_text(value)}"
         owner = value.owner
@@ -150,14 +152,14 @@ class Names:
     # -- new names ---------------------------------------------------------------------------------------------------
 
     def require_free(self, name: str) -> None:
-        """`IgniterError` where a new name is empty or taken."""
+        """Raises `IgniterError` if a new name is empty or taken."""
         if not name:
             raise IgniterError("a name must not be empty")
         if name in self.taken:
             raise IgniterError(f"there is {self.kind(self.values[name])} called '{name}' already")
 
     def fresh(self, base: str) -> str:
-        """A name that is not taken; taken from then on."""
+        """Returns an unused name, and marks it as taken."""
         name, count = base, 0
         while name in self.taken:
             count += 1
@@ -179,7 +181,7 @@ def _padded(names: list[str], count: int) -> list[str]:
 
 
 def result_names(op: OnnxOp) -> list[str]:
-    """The names of a node's results, "" where one has none."""
+    """Returns the names of a node's results, "" for unnamed ones."""
     if "initializer_name" in op.properties:
         return [text_of(op.properties["initializer_name"])]
     return _padded(op.output_names, len(op.results))[: len(op.results)]
@@ -199,19 +201,19 @@ def set_result_name(value: SSAValue, name: str) -> None:
 
 
 def block_of(value: SSAValue) -> Block | None:
-    """The block that a value is defined in."""
+    """Returns the block that defines a value."""
     return value.owner if isinstance(value.owner, Block) else value.owner.parent
 
 
 def owner_text(value: SSAValue) -> str:
-    """The node around the graph that a value is in, for messages."""
+    """Returns the text of the node around a value's graph, for messages."""
     block = block_of(value)
     parent = block.parent_op() if block is not None else None
     return node_text(parent) if isinstance(parent, OnnxOp) else "another graph"
 
 
 def node_text(op: Operation) -> str:
-    """`Add 'add_1'`, or by what it computes where it has no name."""
+    """Returns `Add 'add_1'`, with the name of a result if the node has no name."""
     if not isinstance(op, OnnxOp):
         return op.name
     named = op.node_name or next((n for n in result_names(op) if n), "")
@@ -219,5 +221,5 @@ def node_text(op: Operation) -> str:
 
 
 def readers(value: SSAValue) -> list[Operation]:
-    """The ops that read a value, each once."""
+    """Returns the ops that read a value, each once."""
     return list(dict.fromkeys(use.operation for use in value.uses))

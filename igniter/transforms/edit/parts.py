@@ -1,9 +1,10 @@
-"""Models made of some nodes of another: what crosses their borders becomes inputs and outputs.
+"""Models made of some nodes of another one: values that cross their borders become inputs and outputs.
 
-The nodes of the main graph are dealt out to parts that run one after the other. A value that is computed in one part
-and read in a later one is an output of the first and an input of the other, with its type and its symbols. Weights are
-not passed on: every part that reads one has it, by the same handle. So it is with what only weights and constants go
-into (a weight that is dequantised), unless a random node is in it: it is computed where it is read.
+The nodes of the main graph are distributed over parts that run in sequence. A value computed in one part and read in a
+later one is an output of the first and an input of the other, with its type and its symbols. Weights are not passed on:
+every part has the weights that it reads, by the same handle. The same holds for values computed from weights and
+constants alone (such as a dequantised weight), unless a random node computes them: they are computed in each part that
+reads them.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ from igniter.transforms.edit.value_types import is_unknown, value_types
 
 @dataclass(frozen=True)
 class Part:
-    """One part, and the names of what goes in and comes out."""
+    """One part, and the names of its inputs and outputs."""
 
     name: str
     module: ModuleOp
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: int
-    """How many nodes of the model are in it, those not counted that it shares with others."""
+    """The number of the model's nodes in it, without shared ones."""
 
 
 class Partition:
-    """A model whose nodes are to be dealt out. Names every value of the main graph that has none."""
+    """A model to be split into parts. Names every unnamed value of the main graph."""
 
     def __init__(self, module: ModuleOp):
         self.module = module
         self.graph: GraphOp = main_graph(module)
         self.shared = _shared(self.graph.body)
-        """Constants, and what is computed from them alone: in every part that reads it."""
+        """Constants and values computed from them alone; every part has those that it reads."""
         self.reads: dict[Operation, list[SSAValue]] = {
             op: [v for v in dict.fromkeys(reads(op)) if not is_omitted(v)] for op in self.graph.body.ops
         }
@@ -82,8 +83,8 @@ class Partition:
         return names
 
     def parts(self, stages: Sequence[Sequence[OnnxOp]], titles: Sequence[str]) -> list[Part]:
-        """The models of stages that run one after the other; together they have all nodes that outputs need. An
-        output of the model that is an input, or shared, comes out of the last part."""
+        """Returns the models of stages that run in sequence; together they have all nodes that outputs need. An output
+        of the model that is an input, or shared, belongs to the last part."""
         place: dict[Operation, int] = {op: i for i, stage in enumerate(stages) for op in stage}
         inputs: list[list[SSAValue]] = [self.needed(stage) for stage in stages]
         passed: list[list[tuple[str, SSAValue]]] = [[] for _ in stages]
@@ -105,8 +106,8 @@ class Partition:
         ]
 
     def needed(self, nodes: Iterable[OnnxOp]) -> list[SSAValue]:
-        """The values that nodes read and do not compute, in the order in which the model has them; constants, and what
-        they are shared with, left out."""
+        """Returns the values that nodes read and do not compute, in the order of the model, without constants and
+        shared values."""
         own = set(nodes)
         found: dict[SSAValue, None] = {}
         for op in self.nodes:
@@ -121,7 +122,7 @@ class Partition:
     def part(
         self, title: str, nodes: Sequence[OnnxOp], inputs: Sequence[SSAValue], outputs: Sequence[tuple[str, SSAValue]]
     ) -> Part:
-        """The model of some nodes. What an output needs of inputs is passed through."""
+        """Returns the model of some nodes. Inputs that are also outputs are passed through."""
         arguments = list(inputs)
         arguments += [v for _, v in outputs if isinstance(v, BlockArgument) and v not in arguments]
         module = part_module(self.graph, nodes, arguments, outputs, self.type_of, self.names, title)
@@ -132,14 +133,14 @@ class Partition:
         return Part(title, module, tuple(part.input_names), tuple(part.output_names), len(nodes))
 
     def best_type(self, value: SSAValue) -> Attribute:
-        """What is known of the type of a value; `!onnx.unknown` where that is nothing."""
+        """Returns the most precise known type of a value; `!onnx.unknown` if nothing is known."""
         if isinstance(value, BlockArgument):
             return value.type
         inferred = self.types.get(value, value.type)
         return value.type if ranked(value.type) is not None and ranked(inferred) is None else inferred
 
     def type_of(self, value: SSAValue) -> Attribute:
-        """The type that a value has as an input: what the model says, and where that is less, what inference does."""
+        """Returns the type of a value as an input: the model's, or inference's if that is more precise."""
         found = self.best_type(value)
         if is_unknown(found):
             by = node_text(value.owner) if isinstance(value.owner, Operation) else "nothing"
@@ -176,7 +177,7 @@ def part_module(
     names: Mapping[SSAValue, str],
     title: str = "",
 ) -> ModuleOp:
-    """A module of `nodes`, in the order of the graph, and of the constants that they read."""
+    """Returns a module of `nodes`, in the order of the graph, with the constants that they read."""
     wanted = _with_shared(graph, nodes, [v for _, v in outputs], set(inputs))
     block = Block(arg_types=[type_of(v) for v in inputs])
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
@@ -197,7 +198,7 @@ def part_module(
 def _with_shared(
     graph: GraphOp, nodes: Iterable[OnnxOp], outputs: Sequence[SSAValue], inputs: set[SSAValue]
 ) -> set[Operation]:
-    """The nodes, and those that what they read comes from and that no input brings."""
+    """Returns the nodes, and the producers of their operands that are not inputs."""
     wanted: set[Operation] = set(nodes)
     pending = [v for op in wanted for v in reads(op)] + list(outputs)
     while pending:
@@ -212,7 +213,7 @@ def _with_shared(
 def _attributes(
     graph: GraphOp, inputs: Sequence[SSAValue], outputs: list[str], names: Mapping[SSAValue, str], title: str
 ) -> dict[str, Attribute]:
-    """What is said of a part: of the inputs and outputs that it has of the model's, what the model says."""
+    """Returns the attributes of a part; inputs and outputs that belong to the model keep their info."""
     old = graph.attributes
     given = graph.input_names
     infos = dict(zip(given, info_entries(old.get("input_info"), len(given)), strict=True))
@@ -235,7 +236,7 @@ def _attributes(
 
 
 def _called(module: ModuleOp, graph: GraphOp) -> list[FunctionOp]:
-    """Copies of the functions that the nodes of a graph call, and those that these call."""
+    """Returns copies of the functions that a graph calls, directly or through others."""
     functions = {op.key: op for op in module.ops if isinstance(op, FunctionOp)}
     called: set[tuple[str, str, str]] = set()
     pending: list[Operation] = [graph]
@@ -250,7 +251,7 @@ def _called(module: ModuleOp, graph: GraphOp) -> list[FunctionOp]:
 
 
 def prefix_module(graph: GraphOp, nodes: Sequence[OnnxOp]) -> ModuleOp:
-    """A module of the first nodes of a graph; its outputs are their results. For asking inference of them alone."""
+    """Returns a module of the first nodes of a graph, with their results as outputs, for inference on them alone."""
     names: dict[SSAValue, str] = dict(zip(graph.body.args, graph.input_names, strict=True))
     outputs = [(f"{i}", v) for i, v in enumerate(v for op in nodes for v in op.results if not is_omitted(v))]
     return part_module(graph, nodes, list(graph.body.args), outputs, lambda v: v.type, names)

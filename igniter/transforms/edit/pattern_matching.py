@@ -1,10 +1,9 @@
-"""Whether nodes are an instance of a pattern, and if not, which node of it failed and why.
+"""Matches nodes against a pattern; for a failure, gives the node of the pattern and the reason.
 
-Matching goes from the first output of the pattern backwards, operands that commute in both orders, and comes back to a
-choice that leads nowhere. Constants are compared to the precision of their type (`recompose.matching`), axes counted
-from the front, attributes with their defaults. Nodes of the model that hand on what they read (an Identity, a Cast to
-the type that is there, a Dropout) may stand between the nodes of an instance, and become part of it. Nothing but the
-outputs of an instance may be used outside of it.
+Matching runs backwards from the first output of the pattern, tries commutative operands in all orders, and backtracks.
+Constants are compared to the precision of their type (`recompose.matching`), axes are counted from the front, and
+attributes have their defaults. Nodes that pass on their input (an Identity, a Cast to the same type, a Dropout) may be
+between the nodes of an instance, and become part of it. Only the outputs of an instance may have other users.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from igniter.transforms.onnx.onnx_rewriting import element, ints_of, known_dims,
 from igniter.transforms.onnx.recompose.matching import EPSILON, is_closed
 
 MOST_STEPS = 20_000
-"""Comparisons for one root; patterns of a few dozen nodes need a few hundred."""
+"""The largest number of comparisons per root; patterns of a few dozen nodes need a few hundred."""
 
 AXES = frozenset(("Squeeze", "Unsqueeze"))
 """Ops, besides reductions, whose axes are an operand in later opsets."""
@@ -37,7 +36,7 @@ AXES = frozenset(("Squeeze", "Unsqueeze"))
 
 @dataclass(frozen=True)
 class Failure:
-    """How far an attempt came: `matched` nodes, until `node` of the pattern did not fit `found` of the model."""
+    """A failed attempt: `matched` nodes matched before `node` of the pattern did not; `root` is the model's node."""
 
     matched: int
     root: str
@@ -47,7 +46,7 @@ class Failure:
 
 @dataclass
 class Match:
-    """An instance: the model's nodes and values by the pattern's, and what its parameters are."""
+    """An instance: the model's nodes and values by the pattern's, and the values of its parameters."""
 
     pattern: Pattern
     nodes: dict[OnnxOp, OnnxOp] = field(default_factory=dict[OnnxOp, OnnxOp])
@@ -55,7 +54,7 @@ class Match:
     parameters: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
     dims: dict[str, Expr] = field(default_factory=dict[str, Expr])
     passed: tuple[OnnxOp, ...] = ()
-    """Nodes between those of the instance that hand on what they read."""
+    """Nodes between those of the instance that pass on their input."""
 
     @property
     def inside(self) -> list[OnnxOp]:
@@ -63,7 +62,7 @@ class Match:
         return [*self.nodes.values(), *self.passed]
 
     def copy(self) -> Match:
-        """To go on with, so that this one can be come back to."""
+        """Copies the state, so that matching can return to this one."""
         return replace(
             self,
             nodes=dict(self.nodes),
@@ -77,7 +76,7 @@ Goal = tuple[SSAValue, SSAValue]
 
 
 class Attempt:
-    """Looks for one pattern at one node."""
+    """Searches for one pattern at one node."""
 
     def __init__(self, pattern: Pattern, root: OnnxOp):
         self.pattern = pattern
@@ -87,7 +86,7 @@ class Attempt:
         self._names = {value: name for name, value in pattern.names.items()}
 
     def run(self) -> Match | None:
-        """The instance whose first output the root makes; `failure` has the best of the attempts that failed."""
+        """Returns the instance whose first output the root computes. `failure` has the best failed attempt."""
         output = self.pattern.function.terminator.operands[0]
         assert isinstance(output, OpResult)
         if output.index >= len(self.root.results):
@@ -97,7 +96,7 @@ class Attempt:
     # -- goals -------------------------------------------------------------------------------------------------------
 
     def _solve(self, goals: list[Goal], state: Match) -> Match | None:
-        """Reaches all goals, or comes back with nothing."""
+        """Returns a match that satisfies all goals, or None."""
         while goals:
             self._steps += 1
             if self._steps > MOST_STEPS:
@@ -123,7 +122,7 @@ class Attempt:
             state.nodes[owner] = node
             orders = list(_orders(owner, node))
             if len(orders) > 1:
-                # Later goals are reached from each order of the operands.
+                # Each order of the operands is tried with the remaining goals.
                 for order in orders:
                     found_all = self._solve([*goals, *order], state.copy())
                     if found_all is not None:
@@ -137,7 +136,7 @@ class Attempt:
         return state
 
     def _past_identities(self, wanted: SSAValue, found: SSAValue, state: Match) -> SSAValue:
-        """What a node of the pattern has to make, behind the nodes that hand it on."""
+        """Returns the value behind nodes that pass it on, if the op that the pattern requires computes it."""
         owner = wanted.owner
         if not isinstance(owner, OnnxOp) or owner.name == "onnx.Constant":
             return found
@@ -150,11 +149,11 @@ class Attempt:
         if isinstance(node, OnnxOp) and node.qualified_name == owner.qualified_name:
             state.passed += tuple(op for op in passed if op not in state.passed)
             return found
-        # Not what is wanted: the reason names the node that is there.
+        # No match: the reason names the existing node.
         return passed[0].results[0] if passed else found
 
     def _bind(self, wanted: SSAValue, found: SSAValue, state: Match) -> str | None:
-        """Notes what a value of the pattern is; why it cannot be that."""
+        """Records the value for a value of the pattern. Returns the reason if it does not match."""
         if wanted in state.values:
             same = state.values[wanted]
             if same is found or _equal_constants(same, found):
@@ -266,7 +265,7 @@ class Attempt:
     # -- the whole ---------------------------------------------------------------------------------------------------
 
     def _whole(self, state: Match) -> tuple[str, str] | None:
-        """What is wrong with an instance as a whole, and where."""
+        """Returns an error of an instance as a whole, and its place; None if there is none."""
         outputs = {state.values[v] for v in self.pattern.function.terminator.operands}
         nodes = list(state.nodes.values())
         if len(set(nodes)) < len(nodes):
@@ -300,7 +299,7 @@ class Attempt:
 
 
 def _hands_on(op: OnnxOp, value: SSAValue) -> bool:
-    """Whether a value is the same as the first operand of the node that makes it."""
+    """True if a value equals the first operand of its node."""
     if op.domain or value is not op.results[0]:
         return False
     if op.op_type == "Cast":
@@ -326,12 +325,12 @@ def _parameter(op: OnnxOp, name: str) -> str | None:
 
 
 def _orders(wanted: OnnxOp, found: OnnxOp) -> Iterator[list[Goal]]:
-    """The operands side by side: those that commute in each order; axes among the attributes are left out."""
+    """Yields the paired operands, commutative ones in each order; axes that are attributes are omitted."""
     mine, theirs = _operands(wanted), _operands(found)
     if not commutes(wanted) or len(mine) > 4:
         yield list(zip(mine, theirs, strict=True))
         return
-    # Constants and nodes first: they say more than inputs of the pattern, which can be anything.
+    # Constants and nodes first: they are more specific than inputs of the pattern, which match anything.
     for order in permutations(theirs):
         yield sorted(zip(mine, order, strict=True), key=lambda goal: isinstance(goal[0].owner, OnnxOp))
 
@@ -348,7 +347,7 @@ def _has_axes(op: OnnxOp) -> bool:
 
 
 def _attributes(op: OnnxOp) -> dict[str, Attribute]:
-    """The attributes of a node, axes that are an operand among them."""
+    """Returns the attributes of a node, including axes given as an operand."""
     found = said_attributes(op)
     if _has_axes(op) and "axes" not in found:
         axes = ints_of(operand(op, 1))
@@ -358,7 +357,7 @@ def _attributes(op: OnnxOp) -> dict[str, Attribute]:
 
 
 def _or_default(given: Attribute | None, op: OnnxOp, name: str) -> Attribute | None:
-    """An attribute as it is said, or else what its op's definition says."""
+    """Returns a given attribute, or the default of the op's definition."""
     default = op.attr(name) if given is None else None
     return given if default is None else to_attr(default)
 

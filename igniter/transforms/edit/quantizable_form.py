@@ -1,11 +1,11 @@
-"""The form in which a model is quantised: functions inlined, and one node a convolution.
+"""The form in which a model is quantised: functions inlined, and one node per convolution.
 
     %c = onnx.Conv(%x, %w)
     %y = onnx.BatchNormalization(%c, ...)    ->    %y = onnx.Conv(%x, %w * f, %b)
     %y = onnx.Add(%c, %constant)             ->    %y = onnx.Conv(%x, %w, %constant)
 
-A convolution between codes has one range for its result and one rounding, and one more for each op that is apart from
-it; folded, the ops of a normalisation are not there to have any. A node keeps the name that it had as a convolution.
+A convolution between codes has one range for its result and one rounding; every separate op after it adds another.
+Folded normalisations need none. A node keeps the name of its convolution.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _normalization(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def _addition(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """convolution and a number for each channel"""
+    """Folds the addition of a number per channel into a convolution."""
     import numpy as np
 
     conv, added = defining(op.operands[0], *CONVOLUTIONS), constant_value(op.operands[1])

@@ -1,4 +1,4 @@
-"""`quantize-model`: products and convolutions on quantised tensors, by the ranges that calibration found.
+"""`quantize-model`: quantises products and convolutions, with the ranges found by calibration.
 
     %y = onnx.Conv(%x, %w, %b)     ->    %q = onnx.QuantizeLinear(%x, %s, %z)
                                          %d = onnx.DequantizeLinear(%q, %s, %z)
@@ -7,13 +7,13 @@
                                          %e = onnx.Conv(%d, %v, %c)
                                          %y = a pair of both again, behind a Relu or a Clip if that reads %e
 
-A value that several nodes read is quantised once. The bias is i32 in steps of the product of both scales. The result
-of a convolution, behind a Relu or a Clip that alone reads it, is quantised for all that reads it, since kernels of
-integers give integers; that of a product is not: what reads it quantises what it needs. A graph's outputs stay as they
-are.
+A value with several readers is quantised once. The bias is i32 in steps of the product of both scales. The result of a
+convolution, after a Relu or a Clip that is its only reader, is quantised for all its readers, because integer kernels
+return integers. The result of a product is not: its readers quantise it if needed. The outputs of the graph stay in
+float.
 
-Before that the model is brought to the form of `quantizable_form`. What calibration found is in a JSON file, as
-`igniter quantize --parameters` writes it; all but `values` may be left out:
+First the model is brought to the form of `quantizable_form`. The results of calibration are in a JSON file, as written
+by `igniter quantize --parameters`; all keys except `values` are optional:
 
     {"values": {"name of a value": [least, greatest], ...},
      "scales": {"name of a value": [what each channel is divided by], ...},
@@ -57,27 +57,27 @@ LEAST_OPSET, OF_CHANNELS = 10, 13
 I8, UI8 = IntegerType(8), IntegerType(8, Signedness.UNSIGNED)
 LARGEST_I32 = 2.0**31 - 1
 NOTHING_SEEN = 1.0 / 256.0
-"""The scale of a value that was 0 in all samples: biases of what reads it are in steps of it."""
+"""The scale of a value that was 0 in all samples; the biases of its readers are in steps of it."""
 WITH_RESULTS = ("Conv", "ConvTranspose")
-"""The ops whose kernels of integers give integers."""
+"""The ops whose integer kernels return integers."""
 BOUNDING = ("Relu", "Clip")
 
 
 @dataclass(frozen=True)
 class Style:
-    """How tensors are quantised."""
+    """The options of quantisation."""
 
     activations: str = "u8"
-    """u8 or i8."""
+    """The type of activations: u8 or i8."""
     symmetric: bool = False
-    """Whether the zero points of activations are the middle."""
+    """Fixes the zero points of activations to the middle."""
     granularity: str = "channel"
-    """Of weights: channel or tensor."""
+    """The granularity of weights: channel or tensor."""
     asymmetric_weights: bool = False
-    """Whether weights have zero points."""
+    """Gives weights zero points."""
 
     def checked(self) -> Style:
-        """`IgniterError` for what there is not."""
+        """Returns itself. Raises `IgniterError` for unknown options."""
         if self.activations not in ("u8", "i8"):
             raise IgniterError(f"activations are u8 or i8, not '{self.activations}'")
         if self.granularity not in ("channel", "tensor"):
@@ -85,7 +85,7 @@ class Style:
         return self
 
     def parameters(self, low: float, high: float) -> tuple[float, int]:
-        """The scale and the zero point of a range."""
+        """Returns the scale and the zero point of a range."""
         import numpy as np
 
         low, high, least = min(low, 0.0), max(high, 0.0), -128 if self.activations == "i8" else 0
@@ -100,7 +100,7 @@ class Style:
 
 @dataclass(frozen=True)
 class QuantizeModel(ModulePass):
-    """Has products and convolutions compute on quantised tensors"""
+    """Computes products and convolutions on quantised tensors"""
 
     name = "quantize-model"
     one_rewrite = "a node quantised"
@@ -108,17 +108,17 @@ class QuantizeModel(ModulePass):
     ranges: str = ""
     """The JSON file with the ranges of values."""
     activations: str = "u8"
-    """What activations are stored as: u8 or i8."""
+    """The stored type of activations: u8 or i8."""
     symmetric: bool = False
-    """Zero points of activations are the middle."""
+    """Fixes the zero points of activations to the middle."""
     granularity: str = "channel"
-    """What of a weight has a scale of its own: channel or tensor."""
+    """The part of a weight with its own scale: channel or tensor."""
     asymmetric_weights: bool = False
-    """Weights have zero points."""
+    """Gives weights zero points."""
     only: tuple[str, ...] = ()
-    """Patterns of names and ops of nodes: these alone."""
+    """Patterns of names and ops of nodes; only these are quantised."""
     leave: tuple[str, ...] = ()
-    """The same of nodes that stay in float."""
+    """The same patterns, for nodes that stay in float."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         style = Style(self.activations, self.symmetric, self.granularity, self.asymmetric_weights).checked()
@@ -136,16 +136,16 @@ class QuantizeModel(ModulePass):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What calibration found: ranges of values, scales of their channels, and mean errors of nodes."""
+    """The results of calibration: ranges of values, scales of their channels, and mean errors of nodes."""
 
     ranges: Ranges
     scales: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
-    """What the channels of values are divided by (`scale_channels`)."""
+    """The divisors of the channels of values (`scale_channels`)."""
     shifts: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
-    """By node, what each channel of its result is too large by in the mean."""
+    """By node, the mean error of each channel of its result."""
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON's types, as `read_parameters` takes them."""
+        """Returns the parameters in JSON's types, as `read_parameters` accepts them."""
         return {
             "values": {name: list(pair) for name, pair in self.ranges.items()},
             "scales": {name: scale.tolist() for name, scale in self.scales.items()},
@@ -154,7 +154,7 @@ class Parameters:
 
 
 def read_parameters(path: str) -> Parameters:
-    """What is in a file; `IgniterError` where that is no ranges."""
+    """Reads a file of parameters. Raises `IgniterError` if it contains no ranges."""
     import numpy as np
 
     try:
@@ -177,8 +177,8 @@ def quantize(
     style: Style,
     shifts: Mapping[str, Array] | None = None,
 ) -> None:
-    """Has nodes compute on quantised tensors, in place. `shifts` are, by node, what each channel of its result is too
-    large by in the mean; that is taken from its bias."""
+    """Quantises nodes, in place. `shifts` are, by node, the mean errors of the channels of its result; they are
+    subtracted from its bias."""
     made = node_quantizer(module, ranges, style)
     made.shifts = shifts or {}
     for candidate in nodes:
@@ -189,7 +189,8 @@ def quantize(
 
 
 def require_opset(module: ModuleOp, style: Style) -> bool:
-    """Raises the opset to what a style needs; whether nodes were rewritten for it. `IgniterError` where that fails."""
+    """Raises the opset to the version that a style needs. True if nodes were rewritten for it. Raises `IgniterError` if
+    that fails."""
     from igniter.frontend.opsets import convert_opset, raise_opset
 
     least = OF_CHANNELS if style.granularity == "channel" else LEAST_OPSET
@@ -203,12 +204,13 @@ def require_opset(module: ModuleOp, style: Style) -> bool:
 
 
 def node_quantizer(module: ModuleOp, ranges: Ranges, style: Style) -> NodeQuantizer:
-    """What gives single nodes of a module, whose opset is new enough, quantised factors."""
+    """Returns the quantiser for single nodes of a module whose opset is new enough."""
     return NodeQuantizer(main_graph(module), ranges, style)
 
 
 def coded_result(op: OnnxOp) -> SSAValue:
-    """What of a convolution kernels of integers give: its result or, where that alone is read, its bounded result."""
+    """Returns the value that integer kernels of a convolution return: its result, or the bounded result if that is its
+    only reader."""
     use = op.results[0].get_unique_use()
     reader = use.operation if use is not None else None
     bounded = isinstance(reader, OnnxOp) and reader.op_type in BOUNDING and not reader.domain and use is not None
@@ -223,7 +225,7 @@ class NodeQuantizer:
     ranges: Ranges
     style: Style
     pairs: dict[SSAValue, tuple[SSAValue, float]] = field(default_factory=dict[SSAValue, "tuple[SSAValue, float]"])
-    """Of a value the dequantised one, and its scale."""
+    """Maps a value to its dequantised form and its scale."""
     weights: dict[tuple[SSAValue, int], tuple[SSAValue, Array]] = field(
         default_factory=dict["tuple[SSAValue, int]", "tuple[SSAValue, Array]"]
     )
@@ -231,7 +233,7 @@ class NodeQuantizer:
     shifts: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
 
     def node(self, candidate: Candidate) -> None:
-        """Gives a node quantised factors, and the bias that goes with them."""
+        """Gives a node quantised factors and the corresponding bias."""
         op, scales, computed = candidate.op, list[Any](), candidate.computed
         shift = self.shifts.get(candidate.name)
         if shift is not None:
@@ -248,7 +250,7 @@ class NodeQuantizer:
             self._bias(op, scales[0], scales[1])
 
     def result(self, candidate: Candidate) -> None:
-        """Quantises what a convolution gives, where its range is known, for all that reads it."""
+        """Quantises the result of a convolution for all its readers, if its range is known."""
         if candidate.op.op_type not in WITH_RESULTS:
             return
         value = coded_result(candidate.op)
@@ -289,7 +291,7 @@ class NodeQuantizer:
         return found
 
     def _behind(self, value: SSAValue) -> Operation:
-        """What new nodes stand in front of: right behind the value."""
+        """Returns the op before which new nodes are inserted: directly after the value."""
         first = self.graph.body.first_op
         owner = value.owner
         place = owner.next_op if isinstance(owner, Operation) else first
@@ -311,7 +313,7 @@ class NodeQuantizer:
             Weight(weight.shape, coding.element, derivation=Codes(weight, coding)),
             Weight(shape, f32, derivation=Scales(weight, coding)),
         ]
-        # Also where they are 0: without them, some of ONNX Runtime's own rewrites fail.
+        # Even if they are 0: without them, some of ONNX Runtime's own rewrites fail.
         parts.append(Weight(shape, coding.element, derivation=Zeros(weight, coding)))
         made = [
             self._insert(make_constant(part, f"{name}.{what}"), behind)
@@ -324,13 +326,13 @@ class NodeQuantizer:
         return found
 
     def erase_unread(self) -> None:
-        """Erases the constants that nothing reads any more."""
+        """Erases unused constants."""
         for op in list(self.graph.body.ops):
             if isinstance(op, OnnxOp) and op.op_type == "Constant" and op.results[0].first_use is None:
                 self.graph.body.erase_op(op)
 
     def _bias(self, op: OnnxOp, left: float, right: Array) -> None:
-        """The bias as i32 in steps of both scales, where it is a constant that i32 holds."""
+        """Quantises the bias to i32 in steps of both scales, if it is a constant that fits."""
         import numpy as np
 
         value = op.operands[2]

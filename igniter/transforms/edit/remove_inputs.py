@@ -1,8 +1,8 @@
-"""`remove-inputs`: takes inputs away that nothing reads, or that have a default, which they then are for good.
+"""`remove-inputs`: removes unused inputs, and inputs with a default, which becomes their constant value.
 
     graph(%x, %unused)                  remove-inputs{inputs="unused"}     ->     graph(%x)
 
-An input that nodes read and that has no default is refused: the error says who reads it.
+An input with readers and without a default is refused; the error names the readers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from igniter.transforms.edit.names import Names, node_text, readers
 
 @dataclass(frozen=True)
 class RemoveInputs(Edit):
-    """Take inputs away that nothing needs from the caller."""
+    """Removes inputs that the caller need not give."""
 
     name = "remove-inputs"
     inputs: tuple[str, ...] = ()

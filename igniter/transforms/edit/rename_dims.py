@@ -3,8 +3,7 @@
     %x: tensor<?x?xf32, #sym.dims<N, seq + 1>>    rename-dims{old="N","seq" new="batch","past"}
                                              ->   %x: tensor<?x?xf32, #sym.dims<batch, past + 1>>
 
-A dim that the model gives no name is named by where it is, `x:0`. A name that another dim has would make the two equal,
-which is what `set-dims` is for.
+An unnamed dim is named by its place, `x:0`. The name of another dim would make the two equal; use `set-dims` for that.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from igniter.transforms.edit.edit import Edit, Interface, paired
 
 
 def require_name(text: str) -> str:
-    """A name that can stand in an expression; `IgniterError` for another text."""
+    """Returns a name that is valid in expressions. Raises `IgniterError` for other texts."""
     if not text.isascii() or not text.replace(".", "_").isidentifier():
         raise IgniterError(f"'{text}' is no name for a dim: use letters, digits, '_' and '.'")
     return text
@@ -30,13 +29,13 @@ def require_name(text: str) -> str:
 
 @dataclass(frozen=True)
 class RenameDims(Edit):
-    """Give symbolic dims other names."""
+    """Gives symbolic dims other names."""
 
     name = "rename-dims"
     old: tuple[str, ...] = ()
-    """What the model calls them, or INPUT:AXIS."""
+    """Their names in the model, or INPUT:AXIS."""
     new: tuple[str, ...] = ()
-    """What they are to be called, in the same order."""
+    """Their new names, in the same order."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         dims = ModelDims(op)

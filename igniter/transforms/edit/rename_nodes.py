@@ -2,7 +2,7 @@
 
     %y = onnx.Relu(%x) <{node_name = "n0"}>    rename-nodes{old="n0" new="act"}    ->    <{node_name = "act"}>
 
-A node without a name is found by that of a value that it computes.
+An unnamed node is found by the name of a value that it computes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from igniter.transforms.edit.names import Names
 
 @dataclass(frozen=True)
 class RenameNodes(Edit):
-    """Give nodes other names."""
+    """Gives nodes other names."""
 
     name = "rename-nodes"
     old: tuple[str, ...] = ()
-    """What the model calls them, or a value that they compute."""
+    """Their names in the model, or values that they compute."""
     new: tuple[str, ...] = ()
-    """What they are to be called, in the same order."""
+    """Their new names, in the same order."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = Names(op)

@@ -4,8 +4,8 @@
 
     rename-values{old="x","y" new="image","scores"}  ->  {input_names = ["image"], output_names = ["scores"]}
 
-A value that is inside of a branch or a loop is found too. The new name must be free in the whole model: ONNX forbids a
-graph inside another to use a name again. Quantization annotations follow.
+Values inside a branch or a loop are found too. The new name must be unused in the whole model: ONNX forbids nested
+graphs to reuse a name. Quantization annotations are updated.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from igniter.transforms.edit.names import Names, set_result_name
 
 @dataclass(frozen=True)
 class RenameValues(Edit):
-    """Give values other names."""
+    """Gives values other names."""
 
     name = "rename-values"
     old: tuple[str, ...] = ()
-    """What the model calls them."""
+    """Their names in the model."""
     new: tuple[str, ...] = ()
-    """What they are to be called, in the same order."""
+    """Their new names, in the same order."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = Names(op)
@@ -58,7 +58,7 @@ class RenameValues(Edit):
         self._lists(names)
 
     def _lists(self, names: Names) -> None:
-        """The lists of names that graphs hold."""
+        """Updates the lists of names that graphs hold."""
         renamed = dict(zip(self.old, self.new, strict=True))
         for scope in names.scopes:
             for key, given in (("input_names", scope.input_names), ("output_names", scope.output_names)):

@@ -1,10 +1,10 @@
-"""`replace-nodes`: another node, written as ONNX does, in the place of one.
+"""`replace-nodes`: replaces a node by another one, written in ONNX's text form.
 
     %y = onnx.Gelu(%x) <{node_name = "act"}>     replace-nodes{nodes="act" by="y = com.microsoft.FastGelu (x)"}
                                             ->   %y = onnx.com.microsoft.FastGelu(%x) <{node_name = "act"}>
 
-The new node computes the values of the old one, under their names, and keeps its name unless it is written with one.
-Nodes that only the old one read go.
+The new node computes the values of the old one, under their names, and keeps its name unless the text gives one. Nodes
+read only by the old one are removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from igniter.transforms.edit.names import Names, node_text, result_names
 
 @dataclass(frozen=True)
 class ReplaceNodes(Edit):
-    """Put nodes that the user writes in the place of others."""
+    """Replaces nodes by nodes that the user writes."""
 
     name = "replace-nodes"
     nodes: tuple[str, ...] = ()

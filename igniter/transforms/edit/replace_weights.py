@@ -1,12 +1,12 @@
-"""`replace-weights`: other values for weights, from files of numpy.
+"""`replace-weights`: replaces the values of weights by those of NumPy files.
 
     %w = onnx.Constant() {value = #onnx.tensor<768x768xf32, file("model.onnx", ...)>}
  -> %w = onnx.Constant() {value = #onnx.tensor<768x768xf32, file("w.npy", 128, ...)>}
 
     replace-weights{weights="w" files="w.npy"}        replace-weights{files="all.npz"}
 
-A weight keeps its type, and its shape too. Without names, all weights that a `.npz` file or a folder of `.npy` files
-holds are replaced. A `.npy` file is not read: the IR refers to its bytes.
+A weight keeps its type and shape. Without names, all weights in a `.npz` file or a folder of `.npy` files are replaced.
+A `.npy` file is not read: the IR refers to its bytes.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from igniter.transforms.edit.weight_files import (
 
 @dataclass(frozen=True)
 class ReplaceWeights(Edit):
-    """Take the values of weights from files."""
+    """Takes the values of weights from files."""
 
     name = "replace-weights"
     weights: tuple[str, ...] = ()
-    """Names of weights; none for all that the files hold."""
+    """Names of weights; empty for all in the files."""
     files: tuple[str, ...] = ()
     """A file for each weight; without names, `.npz` files and folders of `.npy` files."""
 
@@ -87,7 +87,7 @@ def _set(node: OnnxOp, end: str, made: Weight) -> None:
 
 
 def with_arrays(module: ModuleOp, arrays: Mapping[str, Any]) -> ModuleOp:
-    """A copy of a module with arrays in the place of weights; type and shape have to be those of the weight."""
+    """Returns a copy of a module with arrays instead of weights; their types and shapes must equal the weights'."""
     import numpy as np
 
     copy = module.clone()

@@ -1,11 +1,11 @@
-"""Scales of channels put into a model.
+"""Inserts scales of channels into a model.
 
     %y = onnx.Conv(%x, %w)    ->    %s = onnx.Mul(%x, %inverse)              // 1 / s, a number for each channel
                                     %y = onnx.Conv(%s, %scaled)              // w * s
 
-What the model computes stays, up to rounding. Where %x is of a convolution or product alone, through ops that keep
-factors, the weight and the bias of that are divided instead; where it is of an op with constant factors for the
-channels, and nothing else reads it, those are.
+The model's results stay the same, up to rounding. If %x comes only from a convolution or product, through ops that
+commute with factors, the weight and bias of that node are divided instead. If %x comes from an op with constant factors
+per channel, and has no other readers, these factors are divided.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MARK = ".scaled"
-"""Behind the name of a value in that of the divided one."""
+"""The suffix of the name of a divided value."""
 
 
 @dataclass(frozen=True)
 class ScaledAxis:
-    """A weight that is multiplied by one number for each index along an axis; of `groups`, each group has its own part
-    of the numbers, and is one of as many parts of the first axis."""
+    """A weight multiplied by one number for each index along an axis. With `groups`, each group has its own part of the
+    numbers and is one of as many parts of the first axis."""
 
     source: Weight
     factors: tuple[float, ...]
@@ -54,7 +54,7 @@ class ScaledAxis:
 
 
 def scale_channels(graph: GraphOp, nodes: Sequence[Candidate], scales: Mapping[str, Array]) -> list[str]:
-    """Divides the channels of values by `scales`, in place; the names of those for which that was done."""
+    """Divides the channels of values by `scales`, in place. Returns the names of the divided values."""
     done: list[str] = []
     for site in sites(graph, nodes):
         if site.name in scales and _fits(site, scales[site.name]):
@@ -88,7 +88,7 @@ def _scale(site: Site, scale: Array) -> None:
     else:
         rank = site.rank
         inverse = (1.0 / exact).astype(np.float32)
-        # What the weight is multiplied by is the inverse of the rounded number.
+        # The weight is multiplied by the inverse of the rounded number.
         exact = 1.0 / inverse.astype(np.float64)
         shaped = inverse.reshape(1, -1, *(1 for _ in range(rank - 2))) if site.axis == 1 else inverse
         constant = make_constant(shaped, f"{site.name}.inverse")
@@ -106,7 +106,7 @@ def _scale(site: Site, scale: Array) -> None:
 
 
 def _take_over(site: Site, op: OnnxOp, places: Sequence[int], scale: Array) -> None:
-    """Divides what an op gives by a number for each channel in its constants."""
+    """Divides the result of an op by a number per channel, in its constants."""
     import numpy as np
 
     shaped = scale.reshape(1, -1, *(1 for _ in range(site.rank - 2))) if site.axis == 1 else scale
@@ -131,7 +131,7 @@ def _place(op: Operation) -> int:
 
 
 def _divide(node: Candidate, scale: Array) -> None:
-    """Divides a node's results by a number for each channel."""
+    """Divides a node's results by a number per channel."""
     axis = row_axis(node)
     assert axis is not None
     _multiply(node.op, 1, 1.0 / scale, axis, 1)

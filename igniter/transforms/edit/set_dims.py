@@ -3,9 +3,9 @@
     %x: tensor<?x?xf32, #sym.dims<batch, seq>>      set-dims{dims="batch","seq" to=1,128}   ->   %x: tensor<1x128xf32>
     %y: tensor<?x?xf32, #sym.dims<rows, seq>>       set-dims{dims="rows" to="seq"}          ->   #sym.dims<seq, seq>
 
-All types of the model follow, those of inner values too. What a dim is set to is a number, the name of a dim of an
-input, or an expression over such (`past + seq`). A dim that no input has follows from what the model computes, and
-cannot be set; nor can one to what a node refuses (a position table of 512 rows and a sequence of 1024).
+All types of the model change accordingly, including those of inner values. A dim is set to a number, to the name of an
+input's dim, or to an expression over such dims (`past + seq`). A dim that no input has is computed by the model and
+cannot be set. A value that a node refuses is an error (a position table of 512 rows and a sequence of 1024).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from igniter.transforms.edit.shape_conflicts import requirements, side_by_side, 
 
 @dataclass(frozen=True)
 class SetDims(Edit):
-    """Fix dims at a number, or make them equal to others."""
+    """Fixes dims at a number, or makes them equal to others."""
 
     name = "set-dims"
     dims: tuple[str, ...] = ()
     """The dims: names, or INPUT:AXIS."""
     to: tuple[str | int, ...] = ()
-    """What each is: a number, another dim or an expression over dims."""
+    """The value of each: a number, another dim or an expression over dims."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         known = ModelDims(op)
@@ -55,7 +55,7 @@ class SetDims(Edit):
             remark(ctx, self.name, known.shown(symbol), "applied", f"is {target}")
 
     def _require_possible(self, module: ModuleOp) -> None:
-        """`IgniterError` where a node can no longer run: two numbers that have to be equal are not."""
+        """Raises `IgniterError` if a node can no longer run, because two numbers that must be equal are not."""
         copy = module.clone()
         facts = infer_shapes(copy)
         asked = ", ".join(f"{d}={t}" for d, t in zip(self.dims, self.to, strict=True))
@@ -98,7 +98,7 @@ def _target(known: ModelDims, text: str, to: str) -> Expr:
 
 
 def _closed(values: dict[str, Expr]) -> dict[str, Expr]:
-    """What is set to something that is set itself, in one step; `IgniterError` for a circle."""
+    """Resolves values that refer to other set dims. Raises `IgniterError` for a cycle."""
     for _ in values:
         values = {k: v.substitute(values) for k, v in values.items()}
     circle = next((k for k, v in values.items() if v.symbols & values.keys()), None)

@@ -5,8 +5,8 @@
                                %d = onnx.Mul(%s, 2)
                                %t = onnx.Concat(%b, 1, %d)
 
-Each symbol, each part of an expression and each list is computed once, in front of all other nodes of the main graph,
-so that every nested graph sees it.
+Each symbol, each part of an expression and each list is computed once, before all other nodes of the main graph, so
+that every nested graph can read it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of
 
 CALLS = {"floordiv": ("Div", 7), "mod": ("Mod", 10), "min": ("Min", 12), "max": ("Max", 12)}
-"""The op of a call, and the opset from which it takes i64."""
+"""The op of a call, and the first opset in which it takes i64."""
 
 
 class ShapeArithmetic:
-    """Makes nodes at the head of one graph."""
+    """Inserts nodes at the head of one graph."""
 
     def __init__(self, graph: GraphOp):
         first = graph.body.first_op
@@ -47,8 +47,8 @@ class ShapeArithmetic:
         self._made: dict[Any, SSAValue] = {}
 
     def of(self, elements: Dims, rank: int, element: Attribute) -> SSAValue | None:
-        """A tensor of `element` (i32 or i64) with these elements and one axis, or none; `None` where a symbol is no dim
-        of an input, or the opset lacks an op."""
+        """Returns a tensor of `element` (i32 or i64) with these elements and one axis, or none; `None` if a symbol is
+        no dim of an input, or if the opset lacks an op."""
         if element not in (i32, i64) or not all(self._can(e) for e in elements) or (rank == 0 and len(elements) != 1):
             return None
         key = (elements, rank, element)
@@ -63,7 +63,7 @@ class ShapeArithmetic:
         return known
 
     def _known(self, key: object) -> SSAValue | None:
-        """What was made already, unless it is erased since, with the last node that read it."""
+        """Returns an earlier result, unless it was erased with its last reader."""
         value = self._made.get(key)
         erased = value is None or (isinstance(value.owner, Operation) and value.owner.parent is None)
         return None if erased else value
@@ -76,7 +76,7 @@ class ShapeArithmetic:
     def _can_atom(self, atom: Atom) -> bool:
         if isinstance(atom, Sym):
             return atom.name in self._places
-        # ONNX's Div rounds towards zero, and floordiv downwards: the same where nothing is negative.
+        # ONNX's Div rounds towards zero, floordiv downwards: they are equal for nonnegative numbers.
         divides = atom.fn in ("floordiv", "mod")
         if divides and not (is_nonneg(atom.args[0]) and is_nonneg(atom.args[1])):
             return False
@@ -96,8 +96,8 @@ class ShapeArithmetic:
         return parts[0] if len(parts) == 1 else self._op("Concat", parts, tensor_of(i64, (len(elements),)), axis=0)
 
     def _dims_that_begin(self, elements: Dims) -> tuple[SSAValue | None, int, int]:
-        """The input whose dims the first of `elements` are, from which axis on, and how many of them: no input, and 1,
-        where there are no two."""
+        """Returns the input with the longest run of dims at the start of `elements`, the first axis and the length of
+        the run; no input, and 1, if there is no run of two."""
         found: tuple[SSAValue | None, int, int] = (None, 0, 1)
         for arg, dims in self._inputs:
             for start in range(len(dims)):
@@ -108,7 +108,7 @@ class ShapeArithmetic:
         return found
 
     def _expr(self, e: Expr) -> SSAValue:
-        """A tensor of one element and one axis."""
+        """Returns a tensor of one element and one axis."""
         known = self._known(e)
         if known is not None:
             return known

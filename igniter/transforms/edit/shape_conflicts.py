@@ -1,4 +1,4 @@
-"""What nodes ask of the dims of their operands, for edits that change these."""
+"""The requirements of nodes on the dims of their operands, for edits that change these."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ BROADCASTS = frozenset((
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
     "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor",
 ))
-"""Ops of ai.onnx whose operands are laid beside each other from the last dim on, since opset 7."""
+"""Ops of ai.onnx whose operands broadcast, aligned at the last dim, since opset 7."""
 POINTWISE = BROADCASTS | frozenset((
     "Abs", "Cast", "Ceil", "Celu", "Clip", "Cos", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid",
     "HardSwish", "Identity", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink",
     "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
 ))
-"""Ops that compute each element from those at the same place."""
+"""Ops that compute each element from the elements at the same place."""
 POINTWISE_OF_ORT = frozenset(("BiasGelu", "FastGelu", "Gelu", "QuickGelu"))
 # fmt: on
 
 
 def is_pointwise(node: OnnxOp) -> bool:
-    """Whether a node computes each element from those at the same place, operands laid beside each other from the last
-    dim on."""
+    """True if a node computes each element from the elements at the same place, with operands aligned at the last
+    dim."""
     if node.domain == "com.microsoft":
         return node.op_type in POINTWISE_OF_ORT
     return node.domain == "" and node.op_type in POINTWISE and (node.op_type not in BROADCASTS or node.opset >= 7)
@@ -41,7 +41,7 @@ def is_pointwise(node: OnnxOp) -> bool:
 
 @contextmanager
 def typed_by(facts: ShapeFacts) -> Generator[None]:
-    """Gives values the types that inference found, for as long as the context lasts."""
+    """Gives values their inferred types while the context lasts."""
     before: dict[SSAValue, Attribute] = {value: value.type for value in facts.types}
     for value, type_ in facts.types.items():
         value._type = type_
@@ -53,8 +53,8 @@ def typed_by(facts: ShapeFacts) -> Generator[None]:
 
 
 def side_by_side(node: OnnxOp) -> Iterator[tuple[Expr, Expr]]:
-    """Pairs of different dims, neither of them 1, that lie beside each other where a node broadcasts: a run in which
-    they differ is refused, unless one of them is 1 then."""
+    """Yields pairs of different dims, neither 1, that are aligned where a node broadcasts: a run in which they differ
+    is refused, unless one of them is then 1."""
     if not is_pointwise(node) and (node.domain, node.op_type) != ("", "MatMul"):
         return
     shapes = [d for v in node.operands if (d := known_dims_of(v.type)) is not None]
@@ -72,7 +72,7 @@ def side_by_side(node: OnnxOp) -> Iterator[tuple[Expr, Expr]]:
 
 
 def requirements(node: OnnxOp) -> list[Requirement]:
-    """What a node takes for granted besides; none where dims are not known."""
+    """Returns the other requirements of a node; none if dims are unknown."""
     spec = spec_of(node)
     if spec is None or spec.requires is None or any(known_dims_of(v.type) is None for v in node.operands):
         return []

@@ -1,4 +1,4 @@
-"""`shard-products`: the model of one rank of several that share the products with weights among them.
+"""`shard-products`: makes the model of one of several ranks that share the products with weights.
 
     %h = MatMul(%x, %w1)                   %h = MatMul(%x, %w1[:, mine])            // columns
     %a = Relu(%h)                 ->       %a = Relu(%h)
@@ -7,14 +7,13 @@
 
     shard-products{ranks=2 rank=0}
 
-Weights are cut by columns where what follows keeps the columns apart until a product that can be cut by rows:
-elementwise nodes, Transpose, Softmax over another axis, a Reshape that takes columns apart into heads or joins them
-again, products of two such values head by head. This is how a transformer's feed-forward and attention are shared
-(Shoeybi et al., Megatron-LM, 2019). A product with no such way is cut by rows alone, each rank taking its part of the
-input (`alone`), and one whose weight cannot be cut evenly stays whole. What rows leave are partial sums, which
-`AllReduce` of the domain `igniter.collective` adds up over all ranks; it has no kernel, and whoever runs the ranks
-computes it. A bias that is added after rows is added by rank 0. Inputs and outputs are those of the whole model, on
-every rank.
+Weights are cut by columns if the following nodes keep the columns apart until a product that can be cut by rows. Such
+nodes are elementwise ones, Transpose, Softmax over another axis, a Reshape that splits columns into heads or joins
+them, and products of two such values per head. A transformer's feed-forward and attention are shared in this way
+(Shoeybi et al., Megatron-LM, 2019). Any other product is cut by rows alone, with each rank taking its part of the input
+(`alone`); one whose weight cannot be cut evenly stays whole. Products cut by rows give partial sums, which `AllReduce`
+of the domain `igniter.collective` adds over all ranks. It has no kernel; the runner of the ranks computes it. Rank 0
+adds a bias that follows rows. Every rank has the inputs and outputs of the whole model.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ ALL_REDUCE = "AllReduce"
 
 @dataclass(frozen=True)
 class ShardProducts(Edit):
-    """Keep one rank's share of the products with weights."""
+    """Keeps one rank's share of the products with weights."""
 
     name = "shard-products"
     ranks: int = 2
-    """How many ranks share the products."""
+    """The number of ranks that share the products."""
     rank: int = 0
-    """Which of them this model is for."""
+    """The rank of this model."""
     alone: bool = True
-    """Cut products by rows too that no product by columns leads to."""
+    """Also cuts products by rows that follow no product cut by columns."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.ranks < 2 or not 0 <= self.rank < self.ranks:
@@ -108,7 +107,7 @@ def _part(weight: Weight, axis: int, ranks: int, rank: int) -> Weight:
 
 
 def _replace_constant(node: OnnxOp, index: int, made: Weight, ending: str) -> None:
-    """Gives a node another constant, with a name of its own: others may read the old one."""
+    """Gives a node another constant, with its own name: the old one may have other readers."""
 
     old = node.operands[index]
     assert isinstance(old, OpResult) and isinstance(old.owner, OnnxOp)
@@ -153,7 +152,7 @@ def _shard_group(group: Group, ranks: int, rank: int, types: Types) -> None:
 
 
 def _cut_target(node: OnnxOp, place: Place, ranks: int) -> None:
-    """Writes a smaller number into the target of a Reshape or Expand, which other nodes may read as it is."""
+    """Writes a smaller number into the target of a Reshape or Expand; other readers of the target keep the old one."""
     concat, index, position = place
     at, holder = (1, node) if concat is None else (index, concat.clone())
     if concat is not None:
@@ -179,14 +178,14 @@ def _reshaped(target: np.ndarray[Any, Any], axis: int, ranks: int) -> np.ndarray
 
 
 def _cut_bias(node: OnnxOp, ranks: int, rank: int) -> None:
-    """The bias of a Gemm that is cut by columns."""
+    """Cuts the bias of a Gemm that is cut by columns."""
     bias = constant_weight(node.operands[2]) if node.op_type == "Gemm" and len(node.operands) > 2 else None
     if bias is not None and bias.shape and bias.shape[-1] > 1:
         _replace_constant(node, 2, _part(bias, len(bias.shape) - 1, ranks, rank), "columns")
 
 
 def _cut_rows(found: Product, ranks: int, rank: int, types: Types) -> None:
-    """Cuts a weight by rows, and adds up what all ranks make of their rows."""
+    """Cuts a weight by rows, and adds the results of all ranks."""
     node = found.node
     _replace_constant(node, 1, _part(found.weight, found.depth, ranks, rank), "rows")
     if node.op_type == "Gemm" and len(node.operands) > 2 and rank > 0:
@@ -194,7 +193,7 @@ def _cut_rows(found: Product, ranks: int, rank: int, types: Types) -> None:
     result = node.results[0]
     uses = list(result.uses)
     names = node.output_names or [""]
-    # It has no shape rule, so that the type is written into the model.
+    # It has no shape rule, so the type is written into the model.
     reduced = make_op(
         ALL_REDUCE,
         [result],
@@ -213,7 +212,7 @@ def _cut_rows(found: Product, ranks: int, rank: int, types: Types) -> None:
 
 
 def _drop_bias(node: OnnxOp) -> None:
-    """A Gemm without its bias: rank 0 adds it."""
+    """Removes the bias of a Gemm: rank 0 adds it."""
     import numpy as np
 
     bias = node.operands[2]
@@ -229,7 +228,7 @@ def _drop_bias(node: OnnxOp) -> None:
 
 
 def _shard_alone(found: Product, ranks: int, rank: int, types: Types) -> bool:
-    """Cuts a product by rows whose input is whole: the rank takes its columns of it."""
+    """Cuts a product by rows whose input is whole: the rank takes its columns of the input."""
     import numpy as np
 
     node = found.node

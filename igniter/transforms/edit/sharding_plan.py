@@ -1,8 +1,8 @@
-"""Which products with weights go together when ranks share them: by columns, and behind these by rows.
+"""Groups the products with weights that ranks share: products cut by columns, followed by products cut by rows.
 
-`Plan(ranks, products).groups()` grows a group from each product that can be cut by columns: what reads its result has
-to keep the columns apart until products that can be cut by rows, and what is read beside it has to be shared out in the
-same way. The types of the values have to be inferred.
+`Plan(ranks, products).groups()` grows a group from each product that can be cut by columns. The readers of its result
+must keep the columns apart until products that can be cut by rows, and their other operands must be cut in the same
+way. The types of the values must be inferred.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOVES = frozenset(("Concat", "Expand", "Reshape", "Slice", "Unsqueeze"))
 
 
 Place = tuple[OnnxOp | None, int, int]
-"""Where a number of a shape is written: in which operand of which Concat, or `None` for a constant, and where in it."""
+"""The place of a number in a shape: the Concat, or `None` for a constant, its operand, and the index in that."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def product_of(node: object, ranks: int) -> Product | None:
 
 @dataclass
 class Group:
-    """Products cut by columns, those by rows that they lead to, and what lies between: the axis of each value that is
-    shared out, and the shapes and constants that have to be made smaller."""
+    """Products cut by columns, the following ones cut by rows, and the values between them: the cut axis of each value,
+    and the shapes and constants to make smaller."""
 
     columns: list[OnnxOp] = field(default_factory=list[OnnxOp])
     rows: list[OnnxOp] = field(default_factory=list[OnnxOp])
@@ -89,7 +89,7 @@ class Plan:
         return found
 
     def _grow(self, first: OnnxOp) -> Group | None:
-        """All that has to be shared out when one product is cut by columns; `None` where that leads to no rows."""
+        """Returns the group of one product cut by columns; `None` if it leads to no rows."""
         group = Group()
         pending: list[SSAValue] = []
         if not self._begin(group, first, pending):
@@ -116,7 +116,7 @@ class Plan:
         return self._mark(group, node.results[0], len(dims) - 1, pending)
 
     def _mark(self, group: Group, value: SSAValue, axis: int, pending: list[SSAValue]) -> bool:
-        """Shares a value out along an axis; whether that is no contradiction."""
+        """Cuts a value along an axis. False if that contradicts an earlier cut."""
         if value in group.axes:
             return group.axes[value] == axis
         group.axes[value] = axis
@@ -124,7 +124,7 @@ class Plan:
         return True
 
     def _through(self, group: Group, node: OnnxOp, index: int, pending: list[SSAValue]) -> bool:
-        """What a node makes of an operand that is shared out; whether it can be."""
+        """Propagates the cut of an operand through a node. False if it cannot."""
         axis = group.axes[node.operands[index]]
         dims = known_dims_of(node.operands[index].type)
         if dims is None or node.regions:
@@ -146,7 +146,7 @@ class Plan:
         return False
 
     def _move(self, group: Group, node: OnnxOp, axis: int, pending: list[SSAValue]) -> bool:
-        """What moves elements along other axes than the one that is shared out."""
+        """Propagates a cut through a node that moves elements along other axes."""
         before, after = known_dims_of(node.operands[0].type), known_dims_of(node.results[0].type)
         if before is None or after is None:
             return False
@@ -175,7 +175,8 @@ class Plan:
         return True
 
     def _elementwise(self, group: Group, node: OnnxOp, axis: int, pending: list[SSAValue]) -> bool:
-        """`axis` is counted from the end. All operands that are long there are shared out too."""
+        """Propagates a cut through an elementwise node. `axis` is counted from the end; all operands with that dim are
+        cut too."""
         for i, value in enumerate(node.operands):
             dims = known_dims_of(value.type)
             if node.inputs[i] is None:
@@ -194,7 +195,7 @@ class Plan:
         return len(used) <= 1 and found is not None and self._mark(group, node.results[0], len(found) + axis, pending)
 
     def _wanted(self, group: Group, value: SSAValue, axis: int, pending: list[SSAValue]) -> bool:
-        """Whether an operand is shared out, or can be: by another product cut by columns."""
+        """True if an operand is cut, or can be by cutting another product by columns."""
         if value in group.axes:
             return group.axes[value] == axis
         owner = value.owner
@@ -206,7 +207,7 @@ class Plan:
         return self._backwards(group, owner, value, axis, pending)
 
     def _backwards(self, group: Group, node: OnnxOp, value: SSAValue, axis: int, pending: list[SSAValue]) -> bool:
-        """Shares out what a value is made from, so that it is shared out itself."""
+        """Cuts the operands of a value, so that the value is cut itself."""
         dims = known_dims_of(value.type)
         if dims is None or node.regions or not node.operands:
             return False
@@ -232,7 +233,7 @@ class Plan:
             if not is_pointwise(node):
                 return False
             return self._elementwise(group, node, axis - len(dims), pending)
-        # What was reached backwards is found again forwards, which notes what has to be changed.
+        # Nodes reached backwards are reached again forwards; that records the changes.
         return ok
 
     def _reshape(self, group: Group, node: OnnxOp, axis: int, pending: list[SSAValue]) -> bool:
@@ -250,7 +251,7 @@ class Plan:
         return self._mark(group, node.results[0], target, pending)
 
     def _by_heads(self, group: Group, node: OnnxOp, axis: int, pending: list[SSAValue]) -> bool:
-        """A product of two values, both shared out along the same axis of the batch."""
+        """Propagates a cut through a product of two values, both cut along the same axis of the batch."""
         shapes = [known_dims_of(v.type) for v in node.operands]
         if shapes[0] is None or shapes[1] is None or len(shapes[0]) != len(shapes[1]) or axis >= len(shapes[0]) - 2:
             return False
@@ -260,7 +261,7 @@ class Plan:
 
 
 def _new_axes(node: OnnxOp, rank: int) -> list[int] | None:
-    """Where an Unsqueeze puts dims of 1; `None` where only a run knows."""
+    """Returns the axes at which an Unsqueeze adds dims of 1; `None` if they are known only at run time."""
     given = node.attr("axes") if node.opset < 13 else None
     found = constant_value(node.operands[1]) if given is None and len(node.operands) > 1 else None
     axes = given if given is not None else found.reshape(-1).tolist() if found is not None else None
@@ -268,7 +269,7 @@ def _new_axes(node: OnnxOp, rank: int) -> list[int] | None:
 
 
 def _written_at(target: SSAValue, axis: int) -> Place | None:
-    """Where the target of a Reshape or Expand has its number for an axis; `None` where that is not a constant."""
+    """Returns the place of an axis's number in the target of a Reshape or Expand; `None` if it is not constant."""
     if constant_value(target) is not None:
         return None, 0, axis
     owner = target.owner
@@ -287,8 +288,8 @@ def _written_at(target: SSAValue, axis: int) -> Place | None:
 
 
 def _origin(before: tuple[Expr, ...], after: tuple[Expr, ...], axis: int, ranks: int) -> int | None:
-    """The axis in front of a Reshape of which `axis` behind it is the outermost part, or which is the outermost part of
-    it; `None` where there is none. The axis has to be a multiple of `ranks` on both sides."""
+    """Returns the axis before a Reshape of which `axis` after it is the outermost part, or that is the outermost part
+    of `axis`; `None` if there is none. The axis must be a multiple of `ranks` on both sides."""
     outer = product(after[:axis])
     for i in range(len(before)):
         sizes = (before[i].constant, after[axis].constant)

@@ -1,4 +1,4 @@
-"""A model as stages of a pipeline: costs of its nodes, two orders to cut, and the parts."""
+"""Splits a model into pipeline stages: costs of its nodes, two orders to cut, and the parts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BALANCES = ("flops", "bytes", "time")
 
 @dataclass(frozen=True)
 class Stages:
-    """The stages of a model, in order. `costs` has for each its flops and bytes, and seconds where they were measured;
-    `crossing` the bytes that flow from one to the next, those that only pass through included."""
+    """The stages of a model, in order. `costs` has for each its flops and bytes, and seconds if measured. `crossing`
+    has the bytes that flow from one to the next, including those that only pass through."""
 
     parts: tuple[Part, ...]
     costs: tuple[dict[str, float], ...]
@@ -34,7 +34,7 @@ class Stages:
 
     @property
     def dearest(self) -> dict[str, float]:
-        """For each kind of cost the share that the dearest stage has, 1 / stages where they are even."""
+        """For each kind of cost, the share of the most expensive stage; 1 / stages if they are even."""
         found: dict[str, float] = {}
         for kind in self.costs[0]:
             whole = sum(c[kind] for c in self.costs)
@@ -50,9 +50,9 @@ def split_stages(
     slack: float = 0.0,
     seconds: Callable[[Partition], Mapping[Operation, float]] | None = None,
 ) -> Stages:
-    """Cuts a model into `stages` of even cost: operations, bytes of weights and results, or time, which `seconds`
-    measures. Sizes of symbols that are not given are 64. The dearest stage is as cheap as it can be, or up to `slack`
-    (0.05 for 5 %) dearer where fewer bytes cross then."""
+    """Cuts a model into `stages` of even cost: operations, bytes of weights and results, or time measured by `seconds`.
+    The default size of a symbol is 64. The most expensive stage is as cheap as possible, or up to `slack` (0.05 for 5
+    %) more expensive if fewer bytes cross then."""
     if balance not in BALANCES:
         raise IgniterError(f"there is no balance '{balance}': it is one of {', '.join(BALANCES)}")
     if stages < 1:
@@ -92,8 +92,8 @@ def _rounded(cuts: Cuts) -> float:
 
 
 def _node_costs(module: ModuleOp, partition: Partition, sizes: Sizes) -> dict[str, dict[Operation, float]]:
-    """Flops and bytes of every node, and under `size` the bytes of its results one by one, as a sum of which only the
-    values that cross are used."""
+    """Returns flops and bytes of every node, and under `size` the total bytes of its results; only crossing values use
+    it."""
     weights = _first_readers(partition)
     flops: dict[Operation, float] = {}
     moved: dict[Operation, float] = {}
@@ -107,7 +107,8 @@ def _node_costs(module: ModuleOp, partition: Partition, sizes: Sizes) -> dict[st
 
 
 def _first_readers(partition: Partition) -> dict[Operation, int]:
-    """The bytes of weights that each node is the first to read, also by way of what is computed from weights alone."""
+    """Returns the bytes of weights of which each node is the first reader, also through values computed from weights
+    alone."""
     seen: set[Operation] = set()
     found: dict[Operation, int] = {}
     for op in partition.nodes:
@@ -124,7 +125,7 @@ def _first_readers(partition: Partition) -> dict[Operation, int]:
 
 
 def _crossing(partition: Partition, order: Sequence[OnnxOp], size: Mapping[Operation, float]) -> list[float]:
-    """The bytes that are computed in front of each position and read there or behind."""
+    """Returns the bytes that are computed before each position and read at or after it."""
     position: dict[Operation, int] = {op: i for i, op in enumerate(order)}
     last: dict[SSAValue, int] = {}
     for op in order:
@@ -135,7 +136,7 @@ def _crossing(partition: Partition, order: Sequence[OnnxOp], size: Mapping[Opera
     for value, end in last.items():
         assert isinstance(value, OpResult)
         owner = value.owner
-        # Of a node with several results each is taken for the same share.
+        # The results of a node with several results are assumed to have equal sizes.
         bytes_ = size[owner] / max(1, len(owner.results))
         change[position[owner] + 1] += bytes_
         change[end + 1] -= bytes_
@@ -148,7 +149,8 @@ def _crossing(partition: Partition, order: Sequence[OnnxOp], size: Mapping[Opera
 
 
 def late_order(partition: Partition) -> list[OnnxOp]:
-    """The nodes as late as they are needed, what outputs do not need first: side branches stand where they join."""
+    """Returns the nodes in the latest possible order, those without readers first: side branches come directly before
+    they join."""
     done: set[Operation] = set()
     order: list[OnnxOp] = []
     own: set[Operation] = set(partition.nodes)

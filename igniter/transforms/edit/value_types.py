@@ -1,4 +1,4 @@
-"""The types of a model's values, also of those that calls of local functions compute."""
+"""Infers the types of a model's values, including results of calls of local functions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from igniter.transforms.onnx.inline_functions import InlineFunctions
 
 
 def is_unknown(type_: Attribute) -> bool:
-    """Whether not even the element type is known."""
+    """True if not even the element type is known."""
     return UNKNOWN in (type_, tensor_element(type_))
 
 
 def value_types(module: ModuleOp) -> dict[SSAValue, Attribute]:
-    """What inference finds of every value. Inference does not look into functions, so where they leave something
-    unknown it is asked again of a copy in which their nodes are in the place of the calls."""
+    """Returns the inferred type of every value. Inference does not look into functions, so if types are unknown, it
+    runs again on a copy with the functions inlined."""
     types = dict(infer_shapes(module).types)
     unknown = {
         name: value

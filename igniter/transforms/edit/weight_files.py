@@ -1,9 +1,9 @@
-"""Weights to and from files of numpy: `.npy` for one, `.npz` or a folder of `.npy` files for many.
+"""Reads and writes weights in NumPy files: `.npy` for one, `.npz` or a folder of `.npy` files for many.
 
-A weight is known by the name of its initializer, or of the value that its Constant node computes. Bytes are read when
-they are written, one weight at a time; a `.npy` file is mapped and stays where it is. Types that numpy lacks (bfloat16,
-8-bit floats, 4-bit integers) are written as bytes of the same width, one element to a byte at least, and taken back by
-the type of the weight that they replace. Of a sparse weight there are `NAME.values` and `NAME.indices`.
+The name of a weight is that of its initializer, or of the value that its Constant node computes. Bytes are read when
+they are written, one weight at a time; a `.npy` file is mapped and stays in place. Types that NumPy lacks (bfloat16,
+8-bit floats, 4-bit integers) are written as integers of the same width, at least one byte per element, and converted
+back to the type of the weight that they replace. A sparse weight has `NAME.values` and `NAME.indices`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VALUES, INDICES = ".values", ".indices"
 
 
 def weight_ops(module: ModuleOp) -> dict[str, OnnxOp]:
-    """The constants of a model that hold tensors, by name; those inside of local functions left out."""
+    """Returns the constants of a model that hold tensors, by name, except those inside local functions."""
     found: dict[str, OnnxOp] = {}
     for op in Names(module).graph.walk():
         if isinstance(op, OnnxOp) and op.name == "onnx.Constant" and tensors_of(op):
@@ -45,7 +45,7 @@ def weight_ops(module: ModuleOp) -> dict[str, OnnxOp]:
 
 
 def tensors_of(op: OnnxOp) -> dict[str, Weight]:
-    """The tensors of a constant, by what their names end in."""
+    """Returns the tensors of a constant, by the suffix of their names."""
     value, sparse = op.attributes.get("value"), op.attributes.get("sparse_value")
     if isinstance(value, TensorAttr):
         return {"": value.data}
@@ -58,9 +58,9 @@ def tensors_of(op: OnnxOp) -> dict[str, Weight]:
 
 
 def write_weights(module: ModuleOp, path: str | os.PathLike[str], names: list[str] | None = None) -> dict[str, Weight]:
-    """Writes weights, all or those named, to a `.npz` file, a `.npy` file (one weight), or a folder that is made.
+    """Writes weights, all or the named ones, to a `.npz` file, a `.npy` file (one weight), or a new folder.
 
-    Returns what was written, by the names in the file. `IgniterError` for a name that is no weight's."""
+    Returns the written weights, by their names in the file. Raises `IgniterError` for other names."""
     known = weight_ops(module)
     for name in names or ():
         if name not in known:
@@ -124,7 +124,7 @@ def _write_npz(target: Path, tensors: Mapping[str, Weight]) -> None:
 
 
 def weight_files(path: str | os.PathLike[str]) -> list[str]:
-    """The names in a `.npz` file or in a folder of `.npy` files."""
+    """Returns the names in a `.npz` file or in a folder of `.npy` files."""
     where = Path(path)
     if where.is_dir():
         return sorted(unquote(p.name.removesuffix(".npy")) for p in where.glob("*.npy"))
@@ -136,9 +136,9 @@ def weight_files(path: str | os.PathLike[str]) -> list[str]:
 
 
 def read_weight(path: str | os.PathLike[str], name: str, like: Weight) -> Weight:
-    """A weight of the type and shape of `like` from a `.npy` file, or from `name` of a `.npz` file or a folder.
+    """Returns a weight of the type and shape of `like` from a `.npy` file, or from `name` of a `.npz` file or a folder.
 
-    `IgniterError` where type or shape are others; the values are not looked at."""
+    Raises `IgniterError` if type or shape differ; the values are not checked."""
     where = Path(path)
     if where.is_dir():
         return read_weight(where / f"{quote(name, safe='')}.npy", name, like)
@@ -150,7 +150,7 @@ def read_weight(path: str | os.PathLike[str], name: str, like: Weight) -> Weight
 
 
 def weight_of_array(array: Array, name: str, like: Weight) -> Weight:
-    """A weight of the type and shape of `like` that holds an array; `IgniterError` where the array has others."""
+    """Returns a weight with the values of an array. Raises `IgniterError` if type or shape differ from `like`."""
     found = _from_array(array, like, name, "the array")
     _require_shape(found, like, name, "the array")
     return found
@@ -174,7 +174,7 @@ def _load(where: Path, name: str) -> Array:
 
 
 def _mapped(where: Path, like: Weight, name: str) -> Weight | None:
-    """The weight as a range of the file; `None` where its bytes are not as ONNX has them."""
+    """Returns the weight as a range of the file; `None` if its bytes do not have ONNX's layout."""
     import numpy as np
 
     try:
@@ -217,7 +217,7 @@ def _from_array(array: Array, like: Weight, name: str, where: str) -> Weight:
 
 
 def ends(name: str) -> Iterator[tuple[str, str]]:
-    """The names of weights that an entry of a file may belong to, and what it is of them."""
+    """Yields the weights to which a file entry may belong, with the suffix of the part."""
     yield name, ""
     for end in (VALUES, INDICES):
         if name.endswith(end):

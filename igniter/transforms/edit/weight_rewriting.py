@@ -1,4 +1,4 @@
-"""The nodes that stand for a weight in fewer bits."""
+"""Rewrites a weight to nodes that compute it from fewer bits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UI8 = IntegerType(8, Signedness.UNSIGNED)
 
 
 def rewrite_weight(plan: WeightPlan, accuracy_level: int = 0) -> tuple[int, str]:
-    """Puts the stored weight in the place of a constant; the bytes of what is stored, and the ops that read it."""
+    """Replaces a constant by the stored weight. Returns the stored bytes, and the ops that read them."""
     made = _Made(plan, accuracy_level)
     if plan.half is not None:
         made.cast()
@@ -57,7 +57,7 @@ class _Made:
         code = BY_ATTR[weight.element_type].code
         for use in self.plan.uses:
             if use.kind == "table" and use.through is None:
-                # Rows are gathered as they are stored.
+                # Rows are gathered in their stored form.
                 kind, axis = _retyped(use.op.results[0].type, half), int(use.op.attr("axis", 0) or 0)
                 rows = make_op("Gather", [rounded, use.op.operands[1]], [kind], {"axis": axis})
                 self._instead(
@@ -70,7 +70,7 @@ class _Made:
     # -- ops of ONNX -------------------------------------------------------------------------------------------------
 
     def dequantize(self) -> None:
-        """One DequantizeLinear for all that still reads the weight."""
+        """Inserts one DequantizeLinear for all remaining readers of the weight."""
         plan, coding = self.plan, self.plan.coding
         assert coding is not None
         if plan.constant.results[0].first_use is None:
@@ -82,7 +82,7 @@ class _Made:
         self._whole(make_op("DequantizeLinear", self._plain(), [kind], attrs))
 
     def fits_rows(self, use: WeightUse) -> bool:
-        """Whether codes can be gathered before they are dequantised: Gather takes no numbers of 4 bits."""
+        """True if codes can be gathered before they are dequantised: Gather does not support 4-bit numbers."""
         coding, shape = self.plan.coding, self.plan.weight.shape
         assert coding is not None
         if coding.bits < 8:
@@ -92,7 +92,7 @@ class _Made:
         )
 
     def gather_rows(self, use: WeightUse) -> None:
-        """Gathers codes, scales and zero points, and dequantises those."""
+        """Gathers codes, scales and zero points, and dequantises the rows."""
         coding, op = self.plan.coding, use.op
         assert coding is not None
         index, axis = op.operands[1], int(op.attr("axis", 0) or 0)
@@ -149,8 +149,8 @@ class _Made:
         self._instead(op, make_op(GATHER, [codes, op.operands[1], scales, zeros], [op.results[0].type], attrs))
 
     def _matrices(self, layout: Layout, use: WeightUse, block: int) -> tuple[SSAValue, SSAValue, SSAValue | None]:
-        """Codes, scales and zero points as the ops have them; the codes of a table are those of products where there
-        are any, under other dims."""
+        """Returns codes, scales and zero points in the layout of the ops. A table shares the codes of products, if
+        there are any, with other dims."""
         plan, coding = self.plan, self.plan.coding
         assert coding is not None
         weight, swapped = plan.weight, use.depth == 0
@@ -184,7 +184,7 @@ class _Made:
     # -- placing -----------------------------------------------------------------------------------------------------
 
     def _constant(self, weight: Weight, part: str) -> SSAValue:
-        """A constant beside the weight, made once."""
+        """Returns a constant beside the weight, made once."""
         found = self.constants.get(part)
         if found is None:
             made = make_constant(weight, f"{self.plan.name}.{part}")
@@ -199,7 +199,7 @@ class _Made:
         block.insert_op_before(op, self.plan.constant)
 
     def _whole(self, op: OnnxOp) -> None:
-        """What has the values of the weight, in its place."""
+        """Replaces the weight by the result of an op."""
         self._beside(op)
         self.forms.append(op.op_type)
         self.plan.constant.results[0].replace_all_uses_with(op.results[0])
@@ -210,7 +210,7 @@ class _Made:
         return op.results[0]
 
     def _instead(self, old: OnnxOp, op: OnnxOp) -> None:
-        """`op` in the place of a node, under its name."""
+        """Replaces a node by `op`, under the node's name."""
         for key in ("node_name", "output_names", "output_info", "doc_string", "metadata"):
             if key in old.properties:
                 op.properties[key] = old.properties[key]
@@ -222,7 +222,7 @@ class _Made:
         old.parent.erase_op(old)
 
     def erase(self) -> None:
-        """Erases the constant, and what stood between it and its readers."""
+        """Erases the constant, and the nodes between it and its readers."""
         for use in self.plan.uses:
             through = use.through
             if through is not None and through.parent is not None and through.results[0].first_use is None:
