@@ -1,7 +1,7 @@
-"""Activations that exporters decompose: Gelu (by erf and by tanh), x*sigmoid(a*x), HardSwish and Mish.
+"""Activations that exporters write out: Gelu (by erf and by tanh), x*sigmoid(a*x), HardSwish and Mish.
 
-All are a polynomial in x and one function T of x, so that any order of the factors, and any form of a cube or of a
-division by a constant, is one case:
+All are a polynomial in x and one function T of x, so that every order of the factors, and every spelling of a cube or
+of a division by a constant, is one case:
 
     gelu        0.5*x + 0.5*x*T,   T = erf(0.70710678*x)
     fast gelu   0.5*x + 0.5*x*T,   T = tanh(0.79788456*x + 0.035677408*x^3)
@@ -9,8 +9,7 @@ division by a constant, is one case:
     hard swish  x*T / 6,           T = clip(x + 3, 0, 6);   x*T,  T = HardSigmoid(x) with 1/6 and 0.5
     mish        x*T,               T = tanh(softplus(x))
 
-The coefficients must match to the precision of the type, and the values between x and the result must have no other
-users.
+The coefficients are right to the precision of the type, and nothing else uses what lies between x and the result.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ _PRODUCT = {(1, 1): 1.0}
 
 @dataclass(frozen=True)
 class Activation:
-    """The result of a pattern: `name` from opset `since` of ai.onnx, else `contrib` of com.microsoft if there is
-    one."""
+    """What a pattern makes: `name` from `since` of ai.onnx on, else `contrib` of com.microsoft, where there is one."""
 
     name: str
     since: int
@@ -56,7 +54,7 @@ class Activation:
 
 
 Inner = Callable[[OnnxOp, SSAValue], "tuple[Activation, Mapping[Monomial, float], list[OnnxOp]] | None"]
-"""From T and a candidate for x: the result, the required polynomial of the root, and the nodes inside T."""
+"""Given T and a candidate for x: what to make, the polynomial that the root has to be, and the nodes within T."""
 
 
 def _linear(value: SSAValue, x: SSAValue) -> Polynomial | None:
@@ -119,7 +117,7 @@ INNER: dict[str, tuple[Inner, ...]] = {
 
 
 def recompose_activation(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Replaces the last node of an activation."""
+    """The activation that the node is the last step of"""
     t = find_below(op.results[0], tuple(INNER))
     if t is None:
         return None
