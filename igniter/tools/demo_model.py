@@ -1,8 +1,8 @@
-"""A MobileBERT-shaped model, built by code with seeded weights: what `igniter demo` compiles.
+"""A MobileBERT-shaped model, built by code with seeded weights, for `igniter demo`.
 
-The nodes stand as torch's tracing exporter leaves them: linear layers as MatMul and Add, attention taken apart, the
-shapes of reshapes computed from the input's, the no-norm layers as `x * w + b`, the mask as `(1 - mask) * min`. It is
-one of the two places that import `onnx`; the other is the frontend.
+The nodes are those of torch's tracing exporter: linear layers as MatMul and Add, attention decomposed, the shapes of
+reshapes computed from the input's, the no-norm layers as `x * w + b`, the mask as `(1 - mask) * min`. Only this module
+and the frontend import `onnx`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OPSET = 17
 
 @dataclass(frozen=True)
 class Shape:
-    """The hyper-parameters; the defaults are MobileBERT's, but for the vocabulary."""
+    """The hyper-parameters; the defaults are MobileBERT's, except the vocabulary."""
 
     layers: int = 24
     hidden: int = 512
@@ -38,7 +38,7 @@ class Shape:
 
 @dataclass
 class _Builder:
-    """Collects nodes and initializers under the names that an exporter would give."""
+    """The nodes and initializers so far, under the names of an exporter."""
 
     shape: Shape
     nodes: list[Any] = field(default_factory=list[Any])
@@ -94,7 +94,7 @@ class _Builder:
     def vector(self, size: int, around: float) -> Array:
         import numpy as np
 
-        # Off their usual 0 and 1: dropping `x * w + b` must not go unnoticed.
+        # Different from their usual 0 and 1: dropping `x * w + b` must be detected.
         return (around + 0.1 * self.rng.standard_normal(size)).astype(np.float32)
 
     def linear(self, name: str, x: str, rows: int, columns: int) -> str:
@@ -134,7 +134,7 @@ class _Scope:
 
 
 def _heads(b: _Builder, x: str) -> str:
-    """[batch, sequence, inner] to [batch, sequence, heads, size], the shape computed."""
+    """Reshapes [batch, sequence, inner] to [batch, sequence, heads, size], with a computed shape."""
     target = b.op(
         "Concat",
         b.dim(x, 0),
@@ -193,7 +193,7 @@ def _embeddings(b: _Builder, ids: str, types: str) -> str:
     with b.scope("embeddings"):
         table = b.rng.standard_normal((s.vocabulary, s.embedding)).astype(np.float32)
         words = b.op("Gather", b.weight("word_embeddings.weight", table), ids, axis=0)
-        # The word before and the word after beside each word.
+        # The previous and the next word beside each word.
         after = b.op("Slice", words, b.integers(1), b.integers(2**62), b.integers(1))
         before = b.op("Slice", words, b.integers(0), b.integers(-1), b.integers(1))
         after = b.op("Pad", after, b.integers(0, 0, 0, 0, 1, 0), b.scalar(0.0), mode="constant")
@@ -208,8 +208,8 @@ def _embeddings(b: _Builder, ids: str, types: str) -> str:
 
 
 def build_demo_model(shape: Shape | None = None) -> onnx.ModelProto:
-    """The model: `input_ids`, `attention_mask` and `token_type_ids` of [batch, sequence] to `last_hidden_state` and
-    `pooler_output`."""
+    """Builds the model: `input_ids`, `attention_mask` and `token_type_ids` of [batch, sequence] to `last_hidden_state`
+    and `pooler_output`."""
     import numpy as np
     from onnx import TensorProto, helper
 
@@ -239,7 +239,7 @@ def build_demo_model(shape: Shape | None = None) -> onnx.ModelProto:
 
 
 def save_demo_model(path: str | Path, shape: Shape | None = None) -> Path:
-    """Build the model and write it to `path`."""
+    """Builds the model and writes it to `path`."""
     from igniter.runtime.files import write_whole
 
     target = Path(path)
@@ -248,7 +248,7 @@ def save_demo_model(path: str | Path, shape: Shape | None = None) -> Path:
 
 
 def main() -> None:
-    """`python -m igniter.tools.demo_model --layers 4 model.onnx` writes a model."""
+    """Runs `python -m igniter.tools.demo_model --layers 4 model.onnx`, which writes a model."""
     import argparse
 
     parser = argparse.ArgumentParser("python -m igniter.tools.demo_model", description="Write the model of the demo.")

@@ -1,10 +1,10 @@
-"""`--verify-diagnostics`: the errors that a test file says it expects.
+"""`--verify-diagnostics`: the errors expected by a test file.
 
     // expected-error {{found nothing to tile}}
     // expected-error @+1 {{expected a type}}
 
 The text between the braces must occur in an error of the chunk. A position (`@+1`, `@-2`, `@below`, `@above`) is
-checked for errors that have one: those of the parser.
+checked for errors with a position: those of the parser.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _EXPECTED = re.compile(r"//\s*expected-error\s*(?:@(?P<at>[-+]\d+|above|below))?
 
 
 def has_expectations(data: bytes) -> bool:
-    """Whether a chunk says which errors it expects."""
+    """True if a chunk contains expected errors."""
     return b"expected-error" in data
 
 
 def _messages(error: BaseException | None) -> list[str]:
-    """What an error says, and what its causes and notes say."""
+    """Returns the texts of an error, its causes and notes."""
     found: list[str] = []
     while error is not None:
         found.extend([str(error), *getattr(error, "__notes__", ())])
@@ -38,7 +38,7 @@ def _line_of(error: BaseException | None) -> int | None:
 
 
 def check_expected(data: bytes, failure: BaseException | None, offset: int) -> list[str]:
-    """What is wrong with `failure`, given the expectations in the chunk; nothing when it is as expected."""
+    """Returns the mismatches between `failure` and the expectations in the chunk; empty if it is as expected."""
     problems: list[str] = []
     said = "\n".join(_messages(failure))
     line = _line_of(failure)

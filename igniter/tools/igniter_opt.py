@@ -1,7 +1,7 @@
-"""`igniter-opt`: read IR or an ONNX model, run passes over it, print what comes out.
+"""`igniter-opt`: read IR or an ONNX model, run passes over it, print the result.
 
-This file is the command line alone, and imports neither xDSL nor anything heavier: `--help` answers at once. What the
-options do is in `opt_driver.py`.
+This file is only the command line, and imports neither xDSL nor anything heavier, so `--help` answers at once.
+`opt_driver.py` implements the options.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from igniter.registry import PASSES
 from igniter.tools.completion import REQUEST, respond
 
 LISTS = ("list_passes", "list_pipelines", "list_fusion_authors", "list_schedule_authors")
-"""Options that list what there is, by the functions of `listing.py` that do."""
+"""The options that print lists, named like the functions of `listing.py`."""
 
 EMITS = ("mlir", "generic", "onnx", "llvm", "asm", "none")
 
@@ -66,7 +66,7 @@ class OptOptions:
 
 
 class _AppendPass(argparse.Action):
-    """Collects `-p a,b` and `--a=x=1 --b` into one pipeline, in the order in which they stand."""
+    """Collects `-p a,b` and `--a=x=1 --b` into one pipeline, in their order."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         if option_string in ("-p", "--passes", "--pass-pipeline"):
@@ -86,7 +86,7 @@ def _count(text: str) -> int:
 
 
 def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The parser; a flag of its own for each of `pass_names`, not shown in the help."""
+    """Returns the parser, with a flag for each of `pass_names`, not shown in the help."""
     parser = argparse.ArgumentParser(
         "igniter-opt",
         description=DESCRIPTION,
@@ -205,7 +205,7 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 def _pass_flags(args: Sequence[str]) -> list[str]:
-    """The passes to make flags of: Igniter's own, and those of installed packages if a flag is none of these."""
+    """Returns the passes with flags: Igniter's own, and those of installed packages if a flag is none of these."""
     names = list(PASSES)
     known = {action for a in build_parser()._actions for action in a.option_strings}
     flags = [a.partition("=")[0] for a in args if a.startswith("--")]
@@ -217,7 +217,7 @@ def _pass_flags(args: Sequence[str]) -> list[str]:
 
 
 def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]) -> int:
-    """`igniter-opt` with `args` on the given streams; the exit status."""
+    """Runs `igniter-opt` with `args` on the given streams; returns the exit status."""
     parsed = build_parser(_pass_flags(args)).parse_args(list(args))
     listed = next((name for name in LISTS if getattr(parsed, name)), None)
     if listed is not None:
@@ -237,7 +237,7 @@ def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str])
 
 
 def complete() -> None:
-    """Answer a shell that completes a command line of `igniter-opt`."""
+    """Answers a shell's completion request for a command line of `igniter-opt`."""
     from functools import partial
 
     from igniter.tools.completion.opt import answer
@@ -246,7 +246,7 @@ def complete() -> None:
 
 
 def main() -> None:
-    """The console script."""
+    """Runs the console script."""
     if REQUEST in os.environ:
         complete()
         return
@@ -254,7 +254,7 @@ def main() -> None:
         status = run(sys.argv[1:], sys.stdin.buffer, sys.stdout, sys.stderr)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has read enough; Python would complain when it closes the stream.
+        # The reader closed the pipe; Python would report an error when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status)

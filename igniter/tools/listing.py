@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 def summary_of(documented: Any) -> str:
-    """The first sentence of a class's docstring, or of its module's where the class has none of its own."""
+    """Returns the first sentence of a class's docstring, or of its module's if the class has none."""
     text = str(getattr(documented, "__doc__", None) or "")
-    if not text or text.startswith(f"{documented.__name__}("):  # what @dataclass puts where there is none
+    if not text or text.startswith(f"{documented.__name__}("):  # the default docstring of @dataclass
         text = sys.modules[documented.__module__].__doc__ or ""
     paragraph = " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
     return paragraph.split(". ")[0].rstrip(".")
 
 
 def options_of(pass_type: type[ArgSpecConvertible]) -> list[tuple[str, str, str]]:
-    """Name, type and default of each option, as written in a pipeline."""
+    """Returns name, type and default of each option, as written in a pipeline."""
     import dataclasses
 
     rows: list[tuple[str, str, str]] = []
@@ -49,17 +49,17 @@ def options_of(pass_type: type[ArgSpecConvertible]) -> list[tuple[str, str, str]
 
 
 def list_passes(stream: IO[str]) -> None:
-    """Every pass with its one-line summary and its options."""
+    """Prints every pass with its one-line summary and its options."""
     _list({name: load_pass(name) for name in all_passes()}, stream)
 
 
 def list_fusion_authors(stream: IO[str]) -> None:
-    """Every fusion author with its one-line summary and its options."""
+    """Prints every fusion author with its one-line summary and its options."""
     _list({name: load_fusion_author(name) for name in all_fusion_authors()}, stream)
 
 
 def list_schedule_authors(stream: IO[str]) -> None:
-    """Every schedule author with its one-line summary and its options."""
+    """Prints every schedule author with its one-line summary and its options."""
     _list({name: load_schedule_author(name) for name in all_schedule_authors()}, stream)
 
 
@@ -74,7 +74,7 @@ def _list(found: Mapping[str, type[ArgSpecConvertible]], stream: IO[str]) -> Non
 
 
 def list_pipelines(stream: IO[str]) -> None:
-    """Every named pipeline with its passes."""
+    """Prints every named pipeline with its passes."""
     for name, passes in PIPELINES.items():
         print(f"{name}\n    {', '.join(passes)}", file=stream)
     for name, where in external("pipelines").items():

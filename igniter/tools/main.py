@@ -1,4 +1,5 @@
-"""The `igniter` command: what each subcommand takes. What it does is in `igniter.tools.cli`, imported when it runs."""
+"""The `igniter` command: the options of each subcommand. `igniter.tools.cli` implements them, imported when they
+run."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from igniter.tools.watch import watched
 app = typer.Typer(
     help="Compile ONNX models to native kernels that stock ONNX Runtime runs.",
     no_args_is_help=True,
-    # Typer's own adds options and imports to every start; `igniter.tools.completion` asks typer when a shell asks.
+    # Typer's own adds options and imports to every start; `igniter.tools.completion` calls typer on a shell's request.
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -62,12 +63,12 @@ class Tiles(StrEnum):
 
     @property
     def option(self) -> int | str:
-        """As `CompileOptions` has it."""
+        """Returns the value for `CompileOptions`."""
         return int(self.value) if self.value.isdigit() else self.value
 
 
 class Level(StrEnum):
-    """What `--emit` can name."""
+    """The values of `--emit`."""
 
     onnx = "onnx"
     fusion = "fusion"
@@ -80,7 +81,7 @@ class Level(StrEnum):
 
 
 class Failure(StrEnum):
-    """What `igniter reduce` can be told to look for."""
+    """The kinds of failure for `igniter reduce`."""
 
     wrong = "wrong"
     crash = "crash"
@@ -100,7 +101,7 @@ def top(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Compile ONNX models to native kernels that stock ONNX Runtime runs."""
+    """Compile ONNX models to native kernels for stock ONNX Runtime."""
 
 
 @app.command()
@@ -319,7 +320,7 @@ def kernel(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Check one kernel against its meaning, time schedules of it in turns, and take its code apart."""
+    """Verify one kernel, time schedules of it in turns, and analyse its code."""
     from igniter.tools.cli.kernel import run
 
     with reported(debug, json):
@@ -363,7 +364,7 @@ def machine(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what schedules know of a machine, and where each figure comes from."""
+    """Show the machine model of schedules, and the source of each figure."""
     from igniter.tools.cli.machine import run
 
     with reported(debug, json):
@@ -411,7 +412,7 @@ def reduce(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Make a model, a kernel or a pipeline that fails small, as long as it fails in the same way."""
+    """Shrink a failing model, kernel or pipeline while it still fails in the same way."""
     from igniter.runtime.reduce.reducer import ReduceOptions
     from igniter.tools.cli.reduce import run
 
@@ -452,7 +453,7 @@ def tune(
             model, name, sizes, seconds, trials, patience, limit, db, ray, target, threads, rounds, seed, json
         )
         if run(asked):
-            # As a shell has it for a command that Ctrl-C ended.
+            # The usual status of a command ended by Ctrl-C.
             raise typer.Exit(130)
 
 
@@ -463,7 +464,7 @@ def inspect(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what is in a model, a compiled model or a library."""
+    """Show the contents of a model, a compiled model or a library."""
     from igniter.tools.cli.inspect import run
 
     with reported(debug, json):
@@ -493,7 +494,7 @@ commands.add_to(app)
 
 
 def complete() -> None:
-    """Answer a shell that completes a command line of `igniter`."""
+    """Answers a shell's completion request for a command line of `igniter`."""
     from functools import partial
 
     from igniter.tools.completion import answer_for, respond
@@ -502,7 +503,7 @@ def complete() -> None:
 
 
 def main() -> None:
-    """The console script."""
+    """Runs the console script."""
     if REQUEST in os.environ:
         complete()
         return

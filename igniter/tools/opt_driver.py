@@ -1,4 +1,4 @@
-"""What `igniter-opt` does once its command line is parsed: read, run passes under observation, write."""
+"""A run of `igniter-opt` after its command line is parsed: read, run passes under observation, write."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SEPARATOR = "// -----"
 
 
 def print_module(module: ModuleOp, *, generic: bool = False) -> str:
-    """The module as text, with a final newline."""
+    """Returns the module as text, with a final newline."""
     out = StringIO()
     printer = Printer(stream=out, print_generic_format=generic)
     printer.print_op(module)
@@ -40,7 +40,7 @@ def print_module(module: ModuleOp, *, generic: bool = False) -> str:
 
 @dataclass
 class IRPrinter:
-    """Prints the IR before and after passes, as `mlir-opt` does."""
+    """An observer that prints the IR before and after passes, as `mlir-opt` does."""
 
     options: OptOptions
     stream: IO[str]
@@ -69,7 +69,7 @@ class IRPrinter:
 
 @dataclass
 class Timer:
-    """Wall time by step, and a table of it."""
+    """An observer of wall time by step, with a table of it."""
 
     rows: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     _start: float = 0.0
@@ -101,7 +101,7 @@ class OptDriver:
     stderr: IO[str]
 
     def run(self) -> int:
-        """The exit status: 0, or 1 after an error that has been reported."""
+        """Returns the exit status: 0, or 1 after a reported error."""
         try:
             require_lock()
             machines = self._machines()
@@ -119,7 +119,7 @@ class OptDriver:
             text, failed = self._run_chunk(chunk, name, offset, frontend, passes, machines)
             outputs.append(text)
             status = max(status, failed)
-        # What failed leaves no empty file where there was none, and leaves alone what was there.
+        # A failed run creates no empty file, and leaves an existing one alone.
         if any(outputs) or status == 0:
             try:
                 self._write(outputs)
@@ -130,7 +130,7 @@ class OptDriver:
         return status
 
     def _machines(self) -> list[MachineModel]:
-        """The machines that passes work for; none where the command line names none, and they keep their defaults."""
+        """Returns the machines for passes; empty if the command line names none, and passes keep their defaults."""
         if self.options.target is None and not self.options.machine:
             return []
         from igniter.targets import described_machines
@@ -145,7 +145,7 @@ class OptDriver:
         return parse_passes(self.options.pipeline, pass_figures(machines))
 
     def _check(self, passes: Sequence[ModulePass]) -> None:
-        """`IgniterError` for an option that would have no effect."""
+        """Raises `IgniterError` for an option without effect."""
         there = {p.name for p in passes}
         for name in (*self.options.print_before, *self.options.print_after):
             if name not in there:
@@ -165,7 +165,7 @@ class OptDriver:
         if path == "-":
             return self.stdin.read(), "<stdin>", frontend
         if frontend == "onnx":
-            # The frontend maps the file; reading it here would hold a second copy.
+            # The frontend maps the file; a read here would create a second copy.
             return b"", path, frontend
         with open(path, "rb") as file:
             return file.read(), path, frontend
@@ -270,7 +270,7 @@ class OptDriver:
 
             sizes = {n: s for case in parse_shapes(self.options.check_sizes) or [] for n, s in case.items()}
             observers.append(ResultChecker(ctx, seed=self.options.check_seed, log=self.stderr, sizes=sizes))
-        # The timer stands last, closest to the pass: what the other observers take is not the pass's time.
+        # The timer is last, closest to the pass: it excludes the time of the other observers.
         return (*observers, timer)
 
     def _conclude(
@@ -296,7 +296,7 @@ class OptDriver:
         return 1
 
     def _rewrites(self, ctx: IgniterContext, passes: Sequence[ModulePass]) -> None:
-        """Says what became of --stop-after."""
+        """Reports the effect of --stop-after."""
         limit, made = self.options.stop_after, ctx.rewrites.count
         if limit is None:
             return
@@ -321,7 +321,7 @@ class OptDriver:
 
 
 def split_chunks(data: bytes) -> list[tuple[bytes, int]]:
-    """The parts between `// -----` lines, each with the number of lines before it."""
+    """Returns the parts between `// -----` lines, each with the number of lines before it."""
     chunks: list[tuple[bytes, int]] = []
     lines: list[bytes] = []
     offset = 0
@@ -335,7 +335,7 @@ def split_chunks(data: bytes) -> list[tuple[bytes, int]]:
 
 
 def describe(error: BaseException, offset: int = 0) -> str:
-    """An error in one paragraph; the line numbers of a parse error are those of the whole file."""
+    """Returns an error in one paragraph; the line numbers of a parse error are those of the whole file."""
     if isinstance(error, ParseError):
         import dataclasses
 

@@ -1,7 +1,7 @@
-"""`igniter` in a process that is watched: where native code takes it down, the watcher says what it was doing.
+"""`igniter` in a watched process: if native code crashes it, the watcher reports its activity.
 
-The watcher is forked off before anything is imported that takes long, so it costs a few milliseconds and no memory to
-speak of, and what the child does is done as fast as without it.
+The watcher is forked before any slow import, so it costs a few milliseconds and almost no memory, and the child runs at
+full speed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from mmap import mmap
 from igniter.activity import BOARD_BYTES, Activity, note_on, read_board
 
 ASKED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGPIPE", "SIGTERM", "SIGXCPU")
-"""Signals that are sent to a process: it ends by them as it would without a watcher."""
+"""The signals sent on purpose: the process ends by them as without a watcher."""
 FORWARDED = ("SIGHUP", "SIGTERM")
-"""Those that are sent to one process, which is this one to everybody else; a terminal sends the others to both."""
+"""The signals sent to a single process, which is the watcher for all others; a terminal sends the rest to both."""
 
 MEANINGS = {
     "SIGABRT": "it gave up",
@@ -29,7 +29,7 @@ MEANINGS = {
 
 
 def watched(arguments: list[str]) -> None:
-    """Go on in a child, and wait for that here: this returns in the child alone."""
+    """Continues in a forked child and waits for it here: returns only in the child."""
     board = mmap(-1, BOARD_BYTES)
     try:
         child = os.fork()
@@ -47,12 +47,12 @@ def watched(arguments: list[str]) -> None:
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         code = _report(-code, board, as_json="--json" in arguments)
-    # Not `sys.exit`: whoever called this goes on in the child, and here nothing is left to do.
+    # Not `sys.exit`: the caller continues in the child, and nothing is left to do here.
     os._exit(code)
 
 
 def _dies_with_parent() -> None:
-    """Have the system end this process when its watcher is ended by what cannot be forwarded (Linux)."""
+    """Makes the system end this process when its watcher ends by a signal that it cannot forward (Linux)."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -70,7 +70,7 @@ def _wait(child: int) -> int:
 
 
 def _report(number: int, board: mmap, *, as_json: bool) -> int:
-    """Say by what the child ended, clear up behind it, and return the exit status."""
+    """Reports the signal that ended the child, removes its temporary folders, and returns the exit status."""
     activity, temporary = read_board(board)
     for folder in temporary:
         shutil.rmtree(folder, ignore_errors=True)
@@ -88,7 +88,7 @@ def _report(number: int, board: mmap, *, as_json: bool) -> int:
 
 
 def explain(name: str, activity: Activity | None) -> tuple[bool, str]:
-    """What to say of the end by a signal, and whether it is something that the user can act on."""
+    """Returns true if the user can act on the end by a signal, and the message."""
     meaning = f"{name}, {MEANINGS[name]}" if name in MEANINGS else name
     when = f", while {activity.what}" if activity is not None else ""
     hint = f"; {activity.hint}" if activity is not None and activity.hint else ""

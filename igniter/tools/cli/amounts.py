@@ -1,4 +1,4 @@
-"""Symbolic amounts as cells of a table: shorter than they are kept, and cut where that is still too long."""
+"""Symbolic amounts as cells of a table: simplified, and cut if still too long."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import count
 from igniter.dialects.sym.expr import Atom, Call, Expr, Sym, call, floordiv
 
 WIDEST = 64
-"""The most characters of a cell."""
+"""The limit of a cell, in characters."""
 LONG_NAME = 8
-"""A symbol of more characters is a letter in an expression that is too long."""
+"""The length from which a symbol is replaced by a letter in a long expression."""
 MORE = "…"
-"""What stands in a cell that is cut."""
+"""The mark of a cut cell."""
 
 
 def folded(e: Expr) -> Expr:
-    """The same amount, with one division where halves are halved: `(((h + 1) floordiv 2) + 1) floordiv 2` is
-    `(h + 3) floordiv 4`."""
+    """Returns the same amount with one division for nested halvings: `(((h + 1) floordiv 2) + 1) floordiv 2` is `(h +
+    3) floordiv 4`."""
     return e.map_atoms(_folded_atom)
 
 
@@ -33,7 +33,8 @@ def _folded_atom(atom: Atom) -> Expr:
 
 
 def _quotient(e: Expr) -> tuple[Expr, Expr, int] | None:
-    """`value`, `divisor` and `rest` where an expression is `(value floordiv divisor) + rest` with numbers for both."""
+    """Returns `value`, `divisor` and `rest` of an expression `(value floordiv divisor) + rest` with numbers for
+    both."""
     rest = sum(c for monomial, c in e.terms if not monomial)
     quotient = (e - rest).call
     if not isinstance(quotient, Call) or quotient.fn != "floordiv" or (quotient.args[1].constant or 0) <= 0:
@@ -42,23 +43,23 @@ def _quotient(e: Expr) -> tuple[Expr, Expr, int] | None:
 
 
 class Amounts:
-    """The amounts of one table. In an expression that is too long for a cell, divisions and long names are letters,
-    which `legend` tells; `taken` are names that are no letters for that. What is too long even so is cut."""
+    """The amounts of one table. In an expression too long for a cell, letters replace divisions and long names, and
+    `legend` explains them; `taken` are names unavailable as letters. An expression that is still too long is cut."""
 
     def __init__(self, taken: Iterable[str] = (), most: int = WIDEST):
         self.most = most
         self.cut = False
-        """Whether something was cut."""
+        """True if a cell was cut."""
         self._letters: dict[Atom, str] = {}
         self._free = (n for n in _letters() if n not in set(taken))
 
     @property
     def legend(self) -> dict[str, str]:
-        """What letters stand for."""
+        """Returns the meaning of the letters."""
         return {letter: str(atom) for atom, letter in self._letters.items()}
 
     def text(self, e: Expr) -> str:
-        """An amount in a cell: a number with commas, or an expression, the largest powers first."""
+        """Returns an amount for a cell: a number with commas, or an expression, the largest powers first."""
         if e.constant is not None:
             return f"{e.constant:,}"
         found = folded(e)
@@ -67,7 +68,7 @@ class Amounts:
         return self._terms(found.map_atoms(self._lettered))
 
     def shape(self, dims: Iterable[Expr] | None) -> str:
-        """The dims of a tensor in a cell."""
+        """Returns the dims of a tensor for a cell."""
         if dims is None:
             return "?"
         made = [folded(d) for d in dims]
@@ -84,7 +85,7 @@ class Amounts:
         return Expr.of(self._letters[atom])
 
     def _terms(self, e: Expr) -> str:
-        """As many terms as there is room for."""
+        """Returns the terms that fit, from the first."""
         if len(str(e)) <= self.most:
             return str(e)
         self.cut = True

@@ -29,7 +29,7 @@ ORT, IGNITER = "onnxruntime", "igniter"
 
 @dataclass(frozen=True)
 class BenchRequest:
-    """What is timed and how, as the command line has it."""
+    """The options of the timing, from the command line."""
 
     path: str
     reference: str
@@ -43,7 +43,7 @@ class BenchRequest:
     csv: str = ""
 
     def cases(self) -> list[dict[str, int]]:
-        """The sizes that are timed, one choice after the other; what is left out of one is chosen."""
+        """Returns the sizes to time, one choice at a time; missing sizes are chosen."""
         from igniter.tools.cli.sweep import parse_sweep, sweep_points
 
         given = parse_shapes(self.asked.shapes) or []
@@ -55,7 +55,7 @@ class BenchRequest:
 
 
 def run(request: BenchRequest) -> bool:
-    """Time and print; whether there is a time for every choice of sizes."""
+    """Times and prints; returns true if every choice of sizes has a time."""
     cases = request.cases()
     with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
         rows = _rows(request, cases, Path(folder))
@@ -102,7 +102,7 @@ def _rows(request: BenchRequest, cases: list[dict[str, int]], folder: Path) -> l
                     progress=partial(_advance, done, before),
                 )
             except IgniterError as error:
-                # Of a sweep, what can be timed is: a size that is too large for the model ends one row.
+                # A sweep continues after a failure: a size too large for the model ends one row.
                 if not request.sweep:
                     raise
                 rows.append({"shapes": case, "threads": request.threads, "error": error.message})
@@ -116,7 +116,7 @@ def _advance(done: Callable[[int], None], before: int, rounds: int) -> None:
 
 
 def _require_dims(original: str | Path | bytes, cases: list[dict[str, int]]) -> None:
-    """`IgniterError` for a dim that the model does not have, before anything is compiled or timed."""
+    """Raises `IgniterError` for a dim that the model does not have, before anything is compiled or timed."""
     if not any(cases):
         return
     from igniter.runtime.verification.original import Original
@@ -136,8 +136,8 @@ def time_artifact(
     threads: int = 1,
     **options: Any,
 ) -> tuple[dict[str, int], Timing]:
-    """The original and the compiled model at one choice of sizes (what `case` leaves out is chosen); the sizes too.
-    `IgniterError` where they do not agree on what is timed."""
+    """Times the original and the compiled model at one choice of sizes (sizes missing in `case` are chosen); returns
+    the sizes too. Raises `IgniterError` if the outputs of the two differ."""
     from igniter.runtime.timing import time_models
 
     given = asked or InputRequest()
@@ -151,7 +151,7 @@ def time_artifact(
 
 
 def _original(artifact: Artifact, reference: str) -> str | bytes:
-    """The model that an artifact was compiled from."""
+    """Returns the model that an artifact was compiled from."""
     original = reference or artifact.source
     if original is None:
         raise IgniterError(f"the original model of {artifact.folder} is not known or has changed: give --reference")
@@ -161,8 +161,8 @@ def _original(artifact: Artifact, reference: str) -> str | bytes:
 def inputs_for(
     original: str | bytes, case: Mapping[str, int], asked: InputRequest
 ) -> tuple[dict[str, int], dict[str, Any]]:
-    """Sizes for all symbolic dims (what `case` leaves out is chosen), and inputs of these sizes; those of a file have
-    the sizes that they have."""
+    """Returns sizes for all symbolic dims (sizes missing in `case` are chosen), and inputs of these sizes; inputs of a
+    file keep their own sizes."""
     from igniter.runtime.artifact import model_facts
     from igniter.runtime.verification.given import read_inputs
     from igniter.runtime.verification.original import Original
@@ -175,12 +175,12 @@ def inputs_for(
 
 
 def _speedup(row: dict[str, Any]) -> float:
-    """How many times as fast as ONNX Runtime: the median over the rounds."""
+    """Returns the speed relative to ONNX Runtime: the median over the rounds."""
     return 1 / row[IGNITER]["ratio"]
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:
-    """A column for each dim, and the figures."""
+    """Returns CSV text with a column for each dim, and the figures."""
     from igniter.tools.cli.sweep import csv_text
 
     dims = list(dict.fromkeys(name for row in rows for name in row["shapes"]))

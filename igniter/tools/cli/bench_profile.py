@@ -1,4 +1,4 @@
-"""`igniter bench --profile`: where the time of a compiled model goes."""
+"""`igniter bench --profile`: the distribution of a compiled model's time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(
     trace: str,
     json: bool,
 ) -> None:
-    """Compile for a profile, run, and print."""
+    """Compiles for a profile, runs, and prints."""
     from igniter.runtime.profile import profile_artifact
 
     cases = parse_shapes(asked.shapes) or [{}]
@@ -52,7 +52,7 @@ def run(
 
 
 def original_of(path: str, reference: str) -> str | bytes:
-    """The model at a path, or that which the folder there was compiled from."""
+    """Returns the model at a path, or the source of the compiled model in the folder there."""
     from igniter.runtime.artifact import Artifact
 
     if not Path(path).is_dir():
@@ -66,10 +66,10 @@ def original_of(path: str, reference: str) -> str | bytes:
 def compile_again(
     path: str, original: str | bytes, target: str, folder: Path, step: Callable[[str], None], *, profile: bool
 ) -> Artifact:
-    """The model at a path compiled, with `profile` so that it notes the time.
+    """Compiles the model at a path, with `profile` so that it records times.
 
-    A compiled model that does so, or need not, is taken as it is. Another is compiled once more with its options, and
-    must have the same kernels then: one made with passes of one's own has others.
+    A compiled model is used unchanged if it records times or need not. Otherwise it is compiled again with its options,
+    and must have the same kernels as before; a model made with a custom pipeline has others.
     """
     import igniter
     from igniter.runtime.artifact import Artifact

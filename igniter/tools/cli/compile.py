@@ -1,4 +1,4 @@
-"""`igniter compile`: a model to a folder that ONNX Runtime loads, or to any level on the way."""
+"""`igniter compile`: a model to a folder for ONNX Runtime, or to any level on the way."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class CompileRequest:
     provider: str = ""
     load: bool = True
     bind_dim: tuple[str, ...] = ()
-    """Dims that are made equal to others before anything else, `s84=s13`."""
+    """Dims to make equal to others before the compilation, `s84=s13`."""
 
     def typical(self) -> dict[str, int]:
-        """What `--sizes` says."""
+        """The sizes given by `--sizes`."""
         return parse_sizes(self.sizes)
 
     def options(self) -> CompileOptions:
-        """What decides the code."""
+        """Returns the compile options."""
         from igniter.compilation import CompileOptions
         from igniter.runtime.tuning.store import database_path
 
@@ -86,7 +86,7 @@ class CompileRequest:
 
 
 def run(request: CompileRequest) -> None:
-    """Compile, and say what was done."""
+    """Compiles, and prints a summary."""
     if request.sizes and request.emit == "onnx":
         raise IgniterError("--sizes decides about a level behind --emit=onnx: leave one of them out")
     if request.fusion_author and request.emit == "onnx":
@@ -96,7 +96,7 @@ def run(request: CompileRequest) -> None:
     if request.tuned and request.emit in ("onnx", "fusion", "loop"):
         raise IgniterError(f"--tuned decides about a level behind --emit={request.emit}: leave one of them out")
     if request.tuned:
-        # A missing database is said before the work, not after it.
+        # Reports a missing database before the work.
         request.options().tuned_digest()
     if request.emit == "library":
         _compile_library(request)
@@ -133,7 +133,7 @@ def _compile_library(request: CompileRequest) -> None:
 
 
 def _bound(request: CompileRequest) -> Module:
-    """The model with the dims that `--bind-dim` names made equal to others."""
+    """Returns the model with the dims of `--bind-dim` made equal to others."""
     import igniter
     from igniter.tools.cli.edit import pairs
 
@@ -144,7 +144,7 @@ def _bound(request: CompileRequest) -> Module:
 
 
 def _at_sizes(given: Mapping[str, int], report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The summaries of the report with their bytes at the sizes `given`."""
+    """Returns the summaries of the report with their bytes at the sizes `given`."""
     from igniter.analysis.fusion.summary import FusionSummary
     from igniter.analysis.typical_sizes import MEMORY
 
@@ -189,11 +189,11 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
 
 
 LONGEST = 10
-"""The launches that are listed with what they are expected to take."""
+"""The number of launches in the list of expected durations."""
 
 
 def _expected(report: Mapping[str, Any]) -> list[str]:
-    """What launches are expected to take, those that take longest first, as often as a run has them."""
+    """Returns lines with the expected durations of launches in a run, the longest total first."""
     from igniter.driver import EXPECTED
 
     calls = Counter(step["kernel"] for program in report["programs"] for step in program["steps"])
@@ -212,7 +212,7 @@ def _expected(report: Mapping[str, Any]) -> list[str]:
 
 
 def _print_left(out: Any, left: list[dict[str, Any]], explain: bool) -> None:
-    """How many nodes stay, by reason; those whose kernels could not be compiled one by one, and with `explain` all."""
+    """Prints the counts of left nodes by reason; failed kernels one by one, and with `explain` all."""
     failed = [entry for entry in left if entry["kind"] == "failed"]
     if failed:
         out.print(f"[yellow]{len(failed)} nodes had kernels that could not be compiled, and stay:")
@@ -267,7 +267,7 @@ def _emit_level(request: CompileRequest) -> None:
 
 
 def emit(c: Compilation, level: str) -> str | bytes:
-    """Take the compilation to `level`, one of `igniter.driver.STAGES` before the library, and print it."""
+    """Takes the compilation to `level`, one of `igniter.driver.STAGES` before the library, and prints it."""
     from igniter import driver
     from igniter.api import is_fused
     from igniter.tools.opt_driver import print_module

@@ -1,4 +1,4 @@
-"""`igniter compress`: weights in fewer bits, with a table of what that does to size, error and speed."""
+"""`igniter compress`: weights in fewer bits, with a table of the effects on size, error and speed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 ORIGINAL, COMPRESSED, COMPILED = "onnxruntime, original", "onnxruntime, compressed", "igniter, compressed"
 SHOWN = 12
-"""The rows of the table that are shown: the largest weights."""
+"""The number of rows of the printed table: the largest weights."""
 
 
 @dataclass(frozen=True)
 class CompressRequest:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     model: str
     output: str
@@ -44,7 +44,7 @@ class CompressRequest:
 
 
 def run(request: CompressRequest) -> None:
-    """Compress, write, compare and print."""
+    """Compresses, writes, compares and prints."""
     import igniter
     from igniter.runtime.files import write_whole
 
@@ -79,20 +79,21 @@ def run(request: CompressRequest) -> None:
 
 
 def write(module: Module, output: str) -> None:
-    """Writes a model, its weights beside it where those of the original were: then they are never all in memory."""
+    """Writes a model, with its weights in an external file if the original's were: then they are never all in
+    memory."""
     from igniter.frontend import save_model
 
     save_model(module.ir, output, external_data_threshold=1024 if module.external else None)
 
 
 def beside(path: str) -> set[str]:
-    """The file of weights beside a model, if there is one."""
+    """Returns the file of weights beside a model, if it exists."""
     data = f"{path}.data"
     return {data} if Path(data).exists() else set()
 
 
 def file_bytes(path: str, external: set[str]) -> int:
-    """The bytes of a model and of the files that its weights are in."""
+    """Returns the total size in bytes of a model and of its files of weights."""
     return sum(Path(p).stat().st_size for p in {str(path), *external})
 
 
@@ -104,7 +105,7 @@ def _weights(module: Module) -> dict[str, Any]:
 
 
 def _compare(request: CompressRequest, found: dict[str, Any]) -> None:
-    """Runs both models on the same inputs; times them where asked for."""
+    """Runs both models on the same inputs, and times them on request."""
     from igniter.runtime.artifact import model_facts
     from igniter.runtime.verification.given import read_inputs
     from igniter.runtime.verification.original import Original
@@ -130,7 +131,7 @@ def _compare(request: CompressRequest, found: dict[str, Any]) -> None:
 def _errors(
     source: Original, output: str, cases: Sequence[tuple[dict[str, int], dict[str, Any]]], found: dict[str, Any]
 ) -> None:
-    """How far the outputs of the two models are apart."""
+    """Adds the errors between the outputs of the two models to `found`."""
     from igniter.runtime.session import make_session
 
     names = [value.name for value in source.session.get_outputs()]
@@ -140,7 +141,7 @@ def _errors(
         expected = source.session.run(None, feed)
         try:
             got = other.run(None, feed)
-        except Exception as error:  # ONNX Runtime's errors have no base of their own
+        except Exception as error:  # ONNX Runtime's errors have no common base
             raise IgniterError(f"ONNX Runtime does not run {output}: {error}") from error
         pairs = zip(names, expected, got, strict=True)
         errors = [output_error(name, a, b) for name, a, b in pairs]
@@ -148,8 +149,8 @@ def _errors(
 
 
 def output_error(name: str, expected: Any, got: Any) -> dict[str, Any] | None:
-    """The largest and the mean error of an output, relative to its largest and its mean magnitude; `None` for what
-    holds no floats."""
+    """Returns the largest and the mean error of an output, relative to its largest and its mean magnitude; `None` for
+    outputs that are not floats."""
     import numpy as np
 
     if getattr(getattr(expected, "dtype", None), "kind", "") != "f" or expected.size == 0:
@@ -168,7 +169,7 @@ def output_error(name: str, expected: Any, got: Any) -> dict[str, Any] | None:
 
 
 def _time(request: CompressRequest, sizes: dict[str, int], feed: dict[str, Any]) -> dict[str, Any]:
-    """The three systems in turns; the compiled model is compared with the compressed one first."""
+    """Times the three systems in turns; the compiled and the compressed model are compared first."""
     import igniter
     from igniter.runtime.timing import time_models
 
@@ -190,7 +191,7 @@ COLUMNS = ("weight", "shape", "form", "before", "after", "error", "mean_error", 
 
 
 def csv_text(rows: list[dict[str, Any]]) -> str:
-    """The table of weights as CSV."""
+    """Returns the table of weights as CSV."""
     import csv
     import io
 
@@ -257,7 +258,7 @@ def _print_times(timed: dict[str, Any]) -> None:
 
 
 def bytes_text(size: float) -> str:
-    """Bytes in the unit that leaves them three digits."""
+    """Returns a size in bytes with three digits, in a suitable unit."""
     for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= least:
             return f"{size / least:.3g} {unit}"
@@ -269,6 +270,6 @@ def _figures(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _total(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The sums of bytes and the worst errors."""
+    """Returns the sums of bytes and the worst errors."""
     sums = {key: sum(row[key] for row in rows) for key in ("before", "after")}
     return {**sums, **{key: max((row[key] for row in rows), default=0.0) for key in ("error", "mean_error")}}

@@ -14,7 +14,7 @@ SHAPES = ({"batch": 1, "sequence": 1}, {"batch": 1, "sequence": 32}, {"batch": 3
 
 
 def run(output: str, layers: int, sequence: int, threads: int, rounds: int, json: bool) -> None:
-    """Make, compile, verify, time, and print the line that says what it was worth."""
+    """Builds, compiles, verifies and times the model, and prints the speedup."""
     import igniter
     from igniter.runtime.timing import speedup_line
     from igniter.tools.demo_model import Shape, save_demo_model
@@ -65,5 +65,5 @@ def run(output: str, layers: int, sequence: int, threads: int, rounds: int, json
             + ", ".join(f"{k} {v}" for k, v in sizes.items())
             + f"; the same system twice: {100 * timing.noise:.1f}% apart"
         )
-        # Not through the console, which would wrap it: other programs read this line.
+        # Not through the console, which would wrap this line; other programs read it.
         print(speedup_line(NAME, before, after))

@@ -1,4 +1,4 @@
-"""`igniter diff`: what two models differ in."""
+"""`igniter diff`: the differences between two models."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from igniter.runtime.verification.report import Verification
 
 SHOWN = 50
-"""Changes of one kind that are printed; JSON has all."""
+"""The limit of printed changes of one kind; JSON has all."""
 
 
 def run(a: str, b: str, compare: bool, asked: InputRequest, as_json: bool) -> bool:
-    """Compare and print; whether anything differs."""
+    """Compares and prints; returns true if the models differ."""
     from igniter.api import load
 
     one, other = load(_model(a)), load(_model(b))
@@ -33,7 +33,7 @@ def run(a: str, b: str, compare: bool, asked: InputRequest, as_json: bool) -> bo
 
 
 def _model(path: str) -> str:
-    """The file of a model: of a compiled one, the model in its folder."""
+    """Returns the file of a model; for a compiled one, the model in its folder."""
     where = Path(path)
     if where.suffix in (".so", ".dylib", ".dll"):
         raise IgniterError(f"{path} is a library: give models, or the folders that `igniter compile` made")

@@ -1,6 +1,6 @@
-"""`igniter doctor`: whether all that Igniter needs is there and works.
+"""`igniter doctor`: checks the installation.
 
-It prints without any package that may be what is missing.
+It prints without third-party packages, because one of them may be missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COLOURS: dict[Status, str] = {"ok": "32", "optional": "2", "warning": "33", "pro
 
 
 def run(json: bool) -> bool:
-    """Examine and print; whether nothing that is needed is broken."""
+    """Examines and prints; returns true if no required part is broken."""
     findings = examine()
     if json:
         counts = {status: sum(f.status == status for f in findings) for status in STATUSES}
@@ -29,7 +29,7 @@ def run(json: bool) -> bool:
 
 
 def text(findings: Sequence[Finding], *, colours: bool, width: int) -> str:
-    """A line for each finding, what to do under those that want something done, and the outcome."""
+    """Returns a line for each finding, with the remedy below it if one is needed, and the outcome."""
     lines: list[str] = []
     names = max((len(f.name) for f in findings), default=0)
     group = ""

@@ -1,4 +1,4 @@
-"""`igniter edit`: the passes that the options ask for, in order, and whether the result is what it should be."""
+"""`igniter edit`: the passes for the options, in order, and a check of the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EditRequest:
-    """The options, as they were typed."""
+    """The options, as typed."""
 
     model: str
     output: str
@@ -48,7 +48,7 @@ class EditRequest:
 
 
 def run(asked: EditRequest, json: bool) -> bool:
-    """Edit, check, write and print; whether the result is right."""
+    """Edits, checks, writes and prints; returns true if the result is right."""
     import igniter
 
     edits = edits_of(asked)
@@ -86,8 +86,8 @@ def run(asked: EditRequest, json: bool) -> bool:
 
 
 def save_checked(module: Module, output: str, keep: bool, verify: bool, seed: int) -> EditCheck:
-    """Writes an edited module once it is checked; one that differs from what it should be is not written. Of a big one
-    the file is checked as it was written, since it would not be written twice."""
+    """Writes an edited module after its check; one that fails the check is not written. A big model is checked from the
+    written file, to avoid a second write."""
     from igniter.frontend.saving import weight_bytes
     from igniter.runtime.verification.edited import MOST_BYTES, check_edits
 
@@ -101,7 +101,7 @@ def save_checked(module: Module, output: str, keep: bool, verify: bool, seed: in
 
 
 def edits_of(asked: EditRequest) -> list[Edit]:
-    """The passes, in the order in which they run."""
+    """Returns the passes, in the order in which they run."""
     from igniter.transforms.edit import edits as e
 
     made: list[Edit] = []
@@ -172,7 +172,8 @@ def _inserted(texts: Sequence[str]) -> Edit:
 
 
 def pairs(flag: str, texts: Sequence[str], sign: str = "=") -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What stands left and right of the sign in each text; `IgniterError` names the option of a text without it."""
+    """Splits each text at the sign, into left and right parts; `IgniterError` names the option of a text without the
+    sign."""
     left: list[str] = []
     right: list[str] = []
     for text in texts:
@@ -198,7 +199,7 @@ def _print(told: dict[str, Any]) -> None:
 
 
 def print_check(check: dict[str, Any]) -> None:
-    """What a check of edits found, in a line."""
+    """Prints the outcome of a check of edits, in a line."""
     out = console()
     sizes = ", ".join(f"{k}={v}" for k, v in check["sizes"].items())
     at = f" at {sizes}" if sizes else ""

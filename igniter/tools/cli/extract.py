@@ -29,7 +29,7 @@ def run(
     seed: int,
     json: bool,
 ) -> bool:
-    """Cut, check, write and print; whether the parts compute what the model does."""
+    """Cuts, checks, writes and prints; returns true if the parts compute the same as the model."""
     import igniter
     from igniter.transforms.edit.extract_part import extract_parts
 
@@ -74,7 +74,7 @@ def run(
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """`a,b` as names; a name with a comma in it is written between double quotes."""
+    """Splits `a,b` into names; a name with a comma in it is written between double quotes."""
     import csv
 
     rows = list(csv.reader([text], skipinitialspace=True)) if text else []

@@ -10,7 +10,7 @@ from igniter.tools.cli.verified_save import save_verified
 
 
 def run(path: str, pattern: str, output: str, into: str, verify: bool, asked: InputRequest, as_json: bool) -> None:
-    """Replace, verify, write and print."""
+    """Replaces, verifies, writes and prints."""
     from igniter.api import load
 
     if asked != InputRequest() and not verify:

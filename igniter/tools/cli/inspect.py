@@ -1,4 +1,4 @@
-"""`igniter inspect`: what is in a model, a compiled model or a library."""
+"""`igniter inspect`: the contents of a model, a compiled model or a library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(path: str, everything: bool, json: bool) -> None:
-    """Describe and print: JSON and `everything` have all that is known, and else it is a summary."""
+    """Prints a description: a summary by default, all known facts with JSON or `everything`."""
     where = Path(path)
     if where.is_dir():
         described, lines = _artifact(where)
@@ -57,7 +57,7 @@ def _model(path: Path) -> tuple[dict[str, Any], summary.Lines]:
 
 
 def _describe_artifact(artifact: Artifact, module: ModuleOp) -> dict[str, Any]:
-    """The report without what it says of single nodes and regions, the model and the libraries."""
+    """Returns the report without single nodes and regions, and the model and the libraries."""
     report = {k: v for k, v in artifact.report.items() if k not in ("remarks", "fusion")}
     report["programs"] = {p["program"]: f"{len(p['steps'])} kernels" for p in report.get("programs", ())}
     return {
@@ -69,7 +69,7 @@ def _describe_artifact(artifact: Artifact, module: ModuleOp) -> dict[str, Any]:
 
 
 def _describe_model(path: Path, module: ModuleOp) -> dict[str, Any]:
-    """Inputs, outputs, opsets, the number of each op, and the size of the weights."""
+    """Returns inputs, outputs, opsets, the number of each op, and the size of the weights."""
     from igniter.dialects.onnx.base import OnnxOp, constant_weight
     from igniter.dialects.onnx.structure import main_graph
 
@@ -99,7 +99,7 @@ def _print_summary(path: str, lines: summary.Lines) -> None:
     out.print(path, style="bold", markup=False, soft_wrap=True)
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
-        # A line for each thing that is said, however long: `grep` finds all of it.
+        # One line for each fact, of any length, so that `grep` finds all of it.
         out.print(f"  [cyan]{name:{width}}[/]  {text}", soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""What `igniter inspect` says of a model, a compiled model or a library in a few lines."""
+"""The summary of a model, a compiled model or a library by `igniter inspect`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from igniter.dialects.sym.expr import Expr
 
 MOST_OPS = 12
-"""The ops that are listed with their number; of more, those that are there most often."""
+"""The limit of ops listed with their number; the most frequent ones are listed."""
 MOST_VALUES = 8
 MOST_REASONS = 5
 
 Lines = list[tuple[str, str]]
-"""What each line is about, and what it says, with rich's markup: names out of a model are escaped."""
+"""The subject and the text of each line, with rich's markup: names of a model are escaped."""
 
 
 def model_lines(described: Mapping[str, Any], module: ModuleOp) -> Lines:
-    """A model: what goes in and comes out, its ops and weights."""
+    """Describes a model: its inputs and outputs, its ops and weights."""
     return [
         *_signature(module),
         ("opsets", ", ".join(f"{domain or 'onnx'} {version}" for domain, version in _opsets(module).items())),
@@ -37,8 +37,8 @@ def model_lines(described: Mapping[str, Any], module: ModuleOp) -> Lines:
 
 
 def artifact_lines(described: Mapping[str, Any], module: ModuleOp, folder: Path, original: bool) -> Lines:
-    """A compiled model: what it was made of and for, whether it is right, and what is not compiled. `original` says
-    whether the model that it was compiled from is still there."""
+    """Describes a compiled model: its source and target, its verification, and the nodes left to ONNX Runtime.
+    `original` is true if its source still exists."""
     lines: Lines = [
         ("compiled", f"{described['nodes_before']} nodes became {described['nodes_after']}, {_kernels(described)}"),
         ("target", ", ".join(_targets(described))),
@@ -53,7 +53,7 @@ def artifact_lines(described: Mapping[str, Any], module: ModuleOp, folder: Path,
 
 
 def library_lines(described: Mapping[str, Any]) -> Lines:
-    """A library: for which CPUs or GPUs it is, and its ops."""
+    """Describes a library: its CPUs or GPUs, and its ops."""
     ops: Mapping[str, Mapping[str, Any]] = described["ops"]
     providers = [name or "CPUExecutionProvider" for name in described["providers"]]
     lines: Lines = [
@@ -71,7 +71,7 @@ def library_lines(described: Mapping[str, Any]) -> Lines:
 
 
 def size(count: int) -> str:
-    """Bytes, as people read them."""
+    """Returns a readable size in bytes."""
     if count < 1 << 10:
         return f"{count} bytes"
     for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
@@ -97,7 +97,7 @@ def _signature(module: ModuleOp) -> Lines:
 
 
 def value_text(name: str, found: Any, dim: Callable[[Expr], str] = str) -> str:
-    """`input_ids: i64 [batch, seq]`; other than tensors as the IR has them."""
+    """Returns `input_ids: i64 [batch, seq]`; types other than tensors are shown as in the IR."""
     from igniter.analysis.fusion.legality import as_tensor, has_dims
     from igniter.dialects.sym import dims_of
 
@@ -132,7 +132,7 @@ def _targets(described: Mapping[str, Any]) -> list[str]:
 
 
 def _target_names(libraries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What libraries are for; `native` with the CPU that it was."""
+    """Returns the targets of libraries; for `native` with its CPU."""
     names: list[str] = []
     for library in libraries:
         cpus = [str(t["cpu"]) for t in library["targets"] if "cpu" in t]
@@ -142,7 +142,7 @@ def _target_names(libraries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _options(options: Mapping[str, Any]) -> Lines:
-    """The options that are not as they are by default; the pipelines are what the target makes them."""
+    """Returns the options that differ from their defaults, without pipelines, which follow from the target."""
     from igniter.compilation import CompileOptions
 
     plain: dict[str, Any] = json.loads(json.dumps(CompileOptions().to_dict(), default=str))
@@ -161,7 +161,7 @@ def _verified(described: Mapping[str, Any]) -> list[str]:
 
 
 def _left(left: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The nodes that ONNX Runtime runs, by op and reason."""
+    """Returns the nodes left to ONNX Runtime, by op and reason."""
     if not left:
         return ["nothing"]
     reasons = Counter((str(e["op"]), str(e["reason"]).splitlines()[0]) for e in left)

@@ -1,4 +1,4 @@
-"""`igniter kernel`: one kernel, checked, timed against other schedules of it, and taken apart."""
+"""`igniter kernel`: one kernel, checked, timed against other schedules of it, and analysed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(
     assembly: bool,
     json: bool,
 ) -> None:
-    """Study and print."""
+    """Analyses the kernel and prints."""
     from igniter.runtime.workbench import find_kernel, schedule, study
     from igniter.targets import backend_for, read_machine
 
@@ -57,7 +57,7 @@ def run(
 
 
 def _write(output: str, version: Version) -> None:
-    """The kernel with its schedule, to be changed by hand."""
+    """Writes the kernel with its schedule, for changes by hand."""
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.runtime.files import write_whole

@@ -1,4 +1,4 @@
-"""`igniter machine`: what schedules know of a machine, where each figure comes from, and what was measured."""
+"""`igniter machine`: the machine model of schedules, the source of each figure, and measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(target: str, machine: str, measured: bool, output: str, json: bool) -> None:
-    """Put the model together, measure the machine where asked to, and print or write both."""
+    """Builds the model, measures the machine on request, and prints or writes both."""
     from igniter.analysis.machine import override
     from igniter.targets import backend_for, read_machine
 
@@ -79,7 +79,7 @@ def _print(model: MachineModel, found: Measurement | None) -> None:
 
 
 def _print_ops(model: MachineModel, found: Measurement | None) -> None:
-    """The cycles of ops, which are a table of their own."""
+    """Prints the cycles of ops, as a table of its own."""
     measured: dict[str, int] = found.values.get("op_cycles", {}) if found is not None else {}
     ops = [
         f"{op.partition('.')[2]} {cycles}" + (f" ({measured[op]})" if op in measured else "")
@@ -92,7 +92,7 @@ def _print_ops(model: MachineModel, found: Measurement | None) -> None:
 
 
 def shown(value: object, unit: str) -> str:
-    """A figure as people read it: whole KiB and MiB, yes and no, no digits that say nothing."""
+    """Returns a readable figure: whole KiB and MiB, yes and no, no insignificant digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int) and unit == "bytes" and value >= 1 << 10:

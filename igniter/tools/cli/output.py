@@ -1,4 +1,4 @@
-"""What the commands share: the console, JSON, errors in one paragraph, sizes of dims on the command line."""
+"""The shared parts of the commands: the console, JSON, errors in one paragraph, sizes of dims on the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InputRequest:
-    """On what a model is to be run and compared, as the command line has it."""
+    """The inputs of a run and the limits of a comparison, from the command line."""
 
     shapes: tuple[str, ...] = ()
     inputs: str = ""
@@ -34,7 +34,7 @@ class InputRequest:
         require_one(self.shapes, self.inputs)
 
     def for_verify(self) -> dict[str, Any]:
-        """The arguments of `Artifact.verify`; `IgniterError` for one that is negative."""
+        """Returns the arguments of `Artifact.verify`; raises `IgniterError` for a negative one."""
         for name in ("rtol", "atol", "seed", "budget"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
@@ -45,39 +45,39 @@ class InputRequest:
             "rtol": self.rtol,
             "atol": self.atol,
             "seed": self.seed,
-            # By default it is the verification's own default, under which an outcome is found again.
+            # The default is mapped to the verification's own default, which has cached outcomes.
             "budget": None if self.budget == 30.0 else self.budget,
         }
 
 
 def require_one(shapes: Sequence[str], inputs: str) -> None:
-    """`IgniterError` where sizes are given for inputs that have theirs."""
+    """Raises `IgniterError` if sizes are given for inputs from a file, which have their own."""
     if shapes and inputs:
         raise IgniterError(f"--shape gives sizes, and the inputs of {inputs} have theirs: give --shape or --inputs")
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on standard output, or for progress and errors on standard error."""
+    """Returns a console on standard output, or for progress and errors on standard error."""
     from rich.console import Console
 
-    # A table cut to 80 columns is of no use in a file.
+    # A table cut to 80 columns is useless in a file.
     width = None if (sys.stderr if stderr else sys.stdout).isatty() else 160
     return Console(stderr=stderr, highlight=False, width=width)
 
 
 def print_json(value: object) -> None:
-    """`value` on standard output, as JSON and nothing else."""
+    """Prints `value` as JSON on standard output."""
     json.dump(value, sys.stdout, indent=2, default=str)
     sys.stdout.write("\n")
 
 
 PARAGRAPH = 2000
-"""The most characters of an error that are shown: names in a model have any length."""
+"""The limit of a printed error, in characters: names in a model have any length."""
 
 
 @contextmanager
 def reported(debug: bool, as_json: bool = False) -> Generator[None]:
-    """Turns what a user can act on into one paragraph and exit status 1; `debug` adds the traceback.
+    """Turns an error within the user's control into one paragraph and exit status 1; `debug` adds the traceback.
 
     With `as_json`, standard output gets the error too: `{"error": {"kind": ..., "message": ...}}`.
     """
@@ -97,7 +97,7 @@ def reported(debug: bool, as_json: bool = False) -> Generator[None]:
 
 
 def print_error(message: str, *, expected: bool, as_json: bool) -> int:
-    """Say what went wrong, and return the exit status; `expected` is what the user can act on."""
+    """Prints an error, and returns the exit status; `expected` marks errors within the user's control."""
     kind = "error" if expected else "internal error"
     if as_json:
         print_json({"error": {"kind": kind, "message": message}})
@@ -107,7 +107,7 @@ def print_error(message: str, *, expected: bool, as_json: bool) -> int:
 
 
 def _paragraph(error: Exception) -> str:
-    """What an error says; names out of a model may hold anything."""
+    """Returns the text of an error; names of a model may contain any character."""
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     else:
@@ -116,7 +116,7 @@ def _paragraph(error: Exception) -> str:
 
 
 def printable(text: str) -> str:
-    """An error as one paragraph that is not too long and holds nothing that a terminal would act on."""
+    """Returns an error as one paragraph of limited length, without control characters."""
     lines = [line.rstrip() for line in text.strip().split("\n")]
     plain = "\n".join(_printable(line) for line in lines if line)
     if len(plain) <= PARAGRAPH:
@@ -129,10 +129,10 @@ def _printable(line: str) -> str:
 
 
 def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]] | None:
-    """`["batch=1,seq=8", "batch=3,seq=32"]` to dicts; `None` for none. The shape of an input, `x=1x3`, is the sizes of
-    the places `x:0` and `x:1`."""
+    """Parses `["batch=1,seq=8", "batch=3,seq=32"]` to dicts; `None` for an empty list. The shape of an input, `x=1x3`,
+    becomes the sizes of the places `x:0` and `x:1`."""
     if not texts:
-        # Where no size is given, no dialect is imported: a result that is known takes no part of the compiler.
+        # Without sizes no dialect is imported: a cached result needs no part of the compiler.
         return None
     from igniter.dialects.sym.dim_words import Place
 
@@ -157,13 +157,13 @@ def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]] | None:
 
 
 def parse_sizes(text: str) -> dict[str, int]:
-    """`batch=1,seq=128` of an option `--sizes`, to a dict; of nothing, none."""
+    """Parses `batch=1,seq=128` of an option `--sizes` to a dict; "" to an empty one."""
     return (parse_shapes((text,)) or [{}])[0] if text else {}
 
 
 @contextmanager
 def progress(title: str, quiet: bool) -> Generator[Callable[[str], None]]:
-    """A spinner that says which step runs, on standard error; nothing when quiet or not on a terminal."""
+    """Shows a spinner with the current step on standard error; nothing if `quiet` or not on a terminal."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -174,7 +174,7 @@ def progress(title: str, quiet: bool) -> Generator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(title: str, total: int, quiet: bool) -> Generator[Callable[[int], None]]:
-    """A bar for work in `total` steps, on standard error."""
+    """Shows a bar for work in `total` steps, on standard error."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -186,7 +186,7 @@ def progress_bar(title: str, total: int, quiet: bool) -> Generator[Callable[[int
 
 
 def verification_table(verification: Verification) -> Any:
-    """The largest error of every output at every size beside the original's own noise, as a table."""
+    """Returns a table of the largest error of every output at every size, beside the original's own noise."""
     from rich.table import Table
 
     table = Table("sizes", "output", "type", "shape", "largest error", "noise", "relative to", "")
@@ -215,7 +215,7 @@ def verification_table(verification: Verification) -> Any:
 
 
 def verification_lines(found: Mapping[str, Any]) -> list[str]:
-    """What a report says of a verification, in a line or a few."""
+    """Describes a verification in a report, in a line or a few."""
     if found["status"] == "not verified":
         return ["[yellow]not verified:[/] " + "; ".join(found["reasons"])]
     errors = found["max_errors"]
@@ -237,7 +237,7 @@ def verification_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def inexact_lines(found: Mapping[str, Any]) -> list[str]:
-    """A line on the nodes that ONNX Runtime does not compute exactly, where that showed."""
+    """Returns a line on the nodes with inexact integers in ONNX Runtime, if the comparison was affected."""
     nodes = found.get("inexact", ())
     if not nodes:
         return []

@@ -1,4 +1,4 @@
-"""`igniter plan`: when each activation of a model is needed, where it lies, and what that takes at the most."""
+"""`igniter plan`: the lifetimes and places of a model's activations, and the peak memory."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from igniter.runtime.compiled_plan import CompiledPlan
 
 MOST = 10
-"""So many activations and steps are listed, the largest."""
+"""The number of listed activations and steps, the largest."""
 
 SHOWN = 100
-"""The most characters of an expression that are shown in a terminal; JSON has all."""
+"""The limit of a printed expression, in characters; JSON has all."""
 
 CHARTS = (".svg", ".html")
 
@@ -33,7 +33,7 @@ CSV_COLUMNS = ("name", "kind", "dtype", "dims", "bytes", "first", "last", "buffe
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     model: str
     sizes: str
@@ -52,7 +52,7 @@ class PlanRequest:
 
 
 def run(asked: PlanRequest) -> None:
-    """Plan, write the files that are asked for, and print."""
+    """Plans, writes the requested files, and prints."""
     from igniter.runtime.files import write_whole
 
     if asked.chart and Path(asked.chart).suffix not in CHARTS:
@@ -95,7 +95,7 @@ def _load(path: str) -> Module:
 
 
 def _plan_compiled(asked: PlanRequest) -> CompiledPlan:
-    """The plan of what Igniter makes of a model; `IgniterError` for options that are of the model as it is."""
+    """Returns the plan of the compiled model; raises `IgniterError` for options of uncompiled models."""
     given = (asked.order, asked.inputs, asked.fold, asked.views, asked.in_place, asked.align)
     if given != ("ort", False, True, True, True, 64):
         raise IgniterError(
@@ -121,7 +121,7 @@ def _plan_compiled(asked: PlanRequest) -> CompiledPlan:
 
 
 def csv_text(plan: MemoryPlan) -> str:
-    """Every activation with its place, one a row."""
+    """Returns every activation with its place, one a row."""
     text = io.StringIO()
     rows = csvlib.writer(text, lineterminator="\n")
     rows.writerow(CSV_COLUMNS)
@@ -134,7 +134,7 @@ def csv_text(plan: MemoryPlan) -> str:
 
 
 def _charts(plan: MemoryPlan, compiled: CompiledPlan | None, model: str) -> list[Any]:
-    """The chart of the graph, and those of the arenas, the largest last."""
+    """Returns the chart of the graph, and those of the arenas, the largest last."""
     from igniter.runtime.plan_chart import Chart
 
     name = Path(model).name
@@ -200,7 +200,7 @@ def _totals(plan: MemoryPlan, totals: Sequence[tuple[str, Expr]]) -> Any:
 
 
 def _size(plan: MemoryPlan, size: Expr) -> tuple[str, str]:
-    """A number of bytes, and how large that is or of which symbols it is made."""
+    """Returns a number of bytes, and its readable form or its expression in symbols."""
     from igniter.runtime.plan_chart import bytes_text
 
     value, text = plan.value(size), str(size)

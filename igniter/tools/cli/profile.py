@@ -1,4 +1,4 @@
-"""`igniter profile`: what a model computes, holds and moves, as a table."""
+"""`igniter profile`: a model's computation, memory and traffic, as a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     model: str
     by: str = "node"
@@ -41,7 +41,7 @@ class ProfileRequest:
 
 @dataclass(frozen=True)
 class _Timed:
-    """The time on a device; of a decoder by context, and of other models, or at sizes of all symbols, of one run."""
+    """The time on a device: of a decoder by context; of other models, or with all sizes given, of one run."""
 
     device: Device
     estimate: Estimate | None
@@ -50,7 +50,7 @@ class _Timed:
 
 
 def run(asked: ProfileRequest) -> None:
-    """Count and print."""
+    """Counts and prints."""
     from igniter.api import load
 
     if asked.depth and asked.by != "module":
@@ -77,7 +77,7 @@ def run(asked: ProfileRequest) -> None:
 
 
 def model_file(path: str) -> str:
-    """The model itself, or that which a compiled model's folder was made from. `IgniterError` where that is gone."""
+    """Returns the model, or the source of a compiled model's folder. Raises `IgniterError` if the source is missing."""
     if not Path(path).is_dir():
         return path
     from igniter.runtime.artifact import Artifact
@@ -129,7 +129,7 @@ def _contexts(text: str) -> tuple[int, ...]:
 
 
 def _times(profile: Profile, asked: ProfileRequest, timed: _Timed | None) -> dict[str, list[NodeTime]]:
-    """What the nodes of each row take, by the row's name and op; empty where there is no estimate of one run."""
+    """Returns the times of the nodes in each row, by the row's name and op; empty without an estimate of one run."""
     if timed is None or timed.estimate is None:
         return {}
     found: dict[str, list[NodeTime]] = {}
@@ -146,7 +146,7 @@ def _times(profile: Profile, asked: ProfileRequest, timed: _Timed | None) -> dic
 
 
 def _seconds(rows: Sequence[Row], asked_by: str, times: Mapping[str, list[NodeTime]]) -> list[tuple[float, str]]:
-    """Seconds of each row, and what bounds most of them."""
+    """Returns the seconds of each row, and the bound of the largest part."""
     found: list[tuple[float, str]] = []
     for k, row in enumerate(rows):
         own = times.get(str(k) if asked_by == "node" else row.name, [])
@@ -194,7 +194,7 @@ def _described(
 
 
 WIDEST = 400
-"""The most columns of text that a table takes in a file."""
+"""The limit of a table's width in a file, in columns."""
 
 CSV = (
     *("name", "op", "nodes", "macs", "flops", "parameters", "weight_bytes", "activation_bytes", "memory_bytes"),
@@ -204,7 +204,7 @@ SPARSE = ("zeros", "elements", "ratio", "pattern", "blocks")
 
 
 def _csv(rows: Sequence[Row], total: Row, times: Mapping[str, list[NodeTime]], timed: _Timed | None) -> str:
-    """The table with a row for the total, as text of a CSV file."""
+    """Returns the table with a row for the total, as text of a CSV file."""
     out = io.StringIO()
     sparse = total.sparsity is not None
     estimated = timed is not None and timed.estimate is not None
@@ -238,7 +238,7 @@ def _print(
     amounts, out = Amounts(profile.symbols), console()
     table = _table(asked, profile, rows, times, timed, amounts, out)
     if not out.is_terminal:
-        # A file has room for what a terminal has to fold.
+        # A file has room for lines that a terminal would fold.
         wide = out.options.update(width=WIDEST)
         out.width = min(WIDEST, max(out.width, out.measure(table, options=wide).maximum))
     out.print(table)
@@ -341,7 +341,7 @@ def _shapes(tensors: Sequence[Tensor]) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Three digits, in the unit that fits."""
+    """Returns a time with three digits, in a suitable unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -349,7 +349,7 @@ def _time(seconds: float) -> str:
 
 
 def scaled(amount: float) -> str:
-    """A large number as people say it: 4.09 G."""
+    """Returns a large number in readable form: 4.09 G."""
     for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if amount >= size:
             return f"{amount / size:.3g} {unit}"
@@ -357,7 +357,7 @@ def scaled(amount: float) -> str:
 
 
 def _summary(total: Row) -> str:
-    """The profile in a line."""
+    """Returns the profile in a line."""
     macs, flops, moved = total.cost.macs.constant, total.cost.flops.constant, total.cost.moved.constant
     parts = [f"{total.nodes} nodes", f"{scaled(total.parameters).strip()} parameters in {scaled(total.weight_bytes)}B"]
     if macs is not None and flops is not None:

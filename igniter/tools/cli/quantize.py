@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from igniter.runtime.calibration.quantizer import Quantization
 
 SHOWN = 20
-"""The rows of the table that are shown: the nodes with the largest errors."""
+"""The number of rows of the printed table: the nodes with the largest errors."""
 NAMED = 5
-"""How many nodes that cannot be quantised are named for a reason."""
+"""The number of unquantised nodes named for each reason."""
 COLUMNS = ("node", "op", "sqnr_db", "relative_error", "quantised")
 
 
 @dataclass(frozen=True)
 class QuantizeRequest:
-    """What the command line asks for; `choices` are the arguments of `Module.quantize`."""
+    """The options of the command line; `choices` are the arguments of `Module.quantize`."""
 
     model: str
     output: str
@@ -35,7 +35,7 @@ class QuantizeRequest:
 
 
 def run(request: QuantizeRequest) -> None:
-    """Quantise, write and print."""
+    """Quantises, writes and prints."""
     import igniter
     from igniter.runtime.files import write_whole
 
@@ -59,7 +59,7 @@ def run(request: QuantizeRequest) -> None:
 
 
 def as_dict(found: Quantization) -> dict[str, Any]:
-    """What was done, in JSON's types."""
+    """Returns the outcome, in JSON's types."""
     return {
         "samples": found.samples,
         "method": found.method,
@@ -77,7 +77,7 @@ def as_dict(found: Quantization) -> dict[str, Any]:
 
 
 def rows(found: Quantization) -> list[dict[str, Any]]:
-    """The nodes, those with the largest errors first."""
+    """Returns the nodes, those with the largest errors first."""
     layers = sorted(found.layers, key=lambda each: -each.relative)
     return [
         dict(zip(COLUMNS, (e.name, e.op, e.sqnr, e.relative, e.name not in found.floats), strict=True)) for e in layers
@@ -85,7 +85,7 @@ def rows(found: Quantization) -> list[dict[str, Any]]:
 
 
 def csv_text(found: Quantization) -> str:
-    """The table of nodes as CSV."""
+    """Returns the table of nodes as CSV."""
     import csv
     import io
 
@@ -128,7 +128,7 @@ def _print(request: QuantizeRequest, found: Quantization, size: dict[str, int]) 
 
 
 def _choices(found: Quantization) -> str:
-    """What was chosen, in a line."""
+    """Returns the choices, in a line."""
     cut = "" if found.method == "min-max" else f", {found.cut} of {len(found.ranges)} cut"
     scales, shifts = len(found.parameters.scales), len(found.parameters.shifts)
     return f"ranges by {found.method}{cut}; channels scaled of {scales} values; " + (

@@ -1,4 +1,4 @@
-"""`igniter reduce`: a model, a region, a kernel or a pipeline that fails, made small as long as it fails alike."""
+"""`igniter reduce`: a failing model, region, kernel or pipeline, shrunk while it still fails in the same way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(path: str, output: str, options: ReduceOptions, json: bool) -> None:
-    """Reduce and print."""
+    """Reduces and prints."""
     from igniter.runtime.reduce.reducer import reduce
 
     where = output or default_output(path, options.at_pass)
@@ -47,14 +47,14 @@ def run(path: str, output: str, options: ReduceOptions, json: bool) -> None:
 
 
 def default_output(path: str, at_pass: bool) -> str:
-    """`model.reduced.onnx` in the current directory."""
+    """Returns `model.reduced.onnx` in the current directory."""
     given = Path(path)
     suffix = ".mlir" if at_pass or given.suffix == ".mlir" else ".onnx"
     return f"{given.stem}.reduced{suffix}"
 
 
 def again(where: str, found: Reduced, options: ReduceOptions) -> str:
-    """The command that shows the failure of what is left."""
+    """Returns the command that reproduces the failure of the reduced case."""
     if options.command:
         quoted = shlex.quote(where)
         return options.command.replace("{}", quoted) if "{}" in options.command else f"{options.command} {quoted}"

@@ -1,4 +1,4 @@
-"""`igniter report`: all that is known of a compiled model as one page."""
+"""`igniter report`: one page on a compiled model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     model: str
     output: str
@@ -34,7 +34,7 @@ class ReportRequest:
 
 
 def run(asked: ReportRequest) -> None:
-    """Compile, measure, and write the page."""
+    """Compiles, measures, and writes the page."""
     from igniter.runtime.files import write_whole
     from igniter.runtime.report.make import notes_time, report_page, report_title
 
@@ -77,7 +77,7 @@ def run(asked: ReportRequest) -> None:
 
 
 def _verification(asked: ReportRequest, artifact: Artifact, original: str | bytes) -> Mapping[str, Any] | None:
-    """What verification says of the model: of a folder what its report has, else a new one."""
+    """Returns the outcome of a verification: for a folder the one in its report, otherwise a new one."""
     if not asked.verify:
         return None
     if Path(asked.model).is_dir():
@@ -90,7 +90,7 @@ def _verification(asked: ReportRequest, artifact: Artifact, original: str | byte
 
 
 def _measured(target: str, step: Callable[[str], None]) -> MachineModel:
-    """This machine, measured."""
+    """Returns the model of this machine, measured."""
     from igniter.analysis.machine import override
     from igniter.runtime.machine_measurement import measure
     from igniter.targets import described_machines

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 JUDGE_SECONDS = 30.0
-"""For running the whole model again to see how far its outputs move by themselves."""
+"""The limit in seconds for repeated runs of the whole model, which measure the noise of its outputs."""
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """The options of `run-stages`, as they were typed."""
+    """The options of `run-stages`, as typed."""
 
     folder: str
     inputs: str
@@ -38,7 +38,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class ServeRequest:
-    """The options of `serve`, as they were typed."""
+    """The options of `serve`, as typed."""
 
     folder: str
     ray: str
@@ -52,7 +52,7 @@ class ServeRequest:
 
 
 def run(asked: RunRequest, json: bool) -> bool:
-    """Run and print; whether the outputs are those of the whole model, where that is given."""
+    """Runs and prints; returns true if the outputs equal those of the whole model, where given."""
     from igniter.runtime.stages.manifest import read_manifest
     from igniter.runtime.stages.running import runner_of
     from igniter.runtime.stages.workers import ProcessStages
@@ -75,7 +75,7 @@ def run(asked: RunRequest, json: bool) -> bool:
 
 
 def serve(asked: ServeRequest, json: bool) -> bool:
-    """Put the stages on a cluster, run and print."""
+    """Puts the stages on a cluster, runs and prints."""
     from igniter.runtime.stages.manifest import read_manifest
     from igniter.runtime.stages.on_ray import RayStages
 
@@ -90,7 +90,7 @@ def serve(asked: ServeRequest, json: bool) -> bool:
 def _run_all(
     runner: StageRunner | RankRunner, feeds: Sequence[Mapping[str, Any]]
 ) -> tuple[list[dict[str, Any]], float]:
-    """The outputs for all inputs, and the seconds that they took behind a first run that is not counted."""
+    """Returns the outputs for all inputs, and the seconds without a first run."""
     runner.run(feeds[0])
     start = time.perf_counter()
     outputs = list(runner.run_many(feeds))
@@ -143,8 +143,8 @@ def _tell(
 def _compare(
     reference: str, feeds: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The largest error, what differs by more than the whole model's own noise explains, and what says nothing since
-    that noise is too large."""
+    """Returns the largest error, the outputs with an error above the whole model's own noise, and the inconclusive
+    outputs, whose noise is too large."""
     from igniter.runtime.verification.judge import Judge, Ready
     from igniter.runtime.verification.judgement import CHAOS, Allowance
     from igniter.runtime.verification.original import Original

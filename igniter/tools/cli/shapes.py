@@ -30,7 +30,7 @@ def run(
     csv: str,
     as_json: bool,
 ) -> None:
-    """Infer, and print or write."""
+    """Infers, and prints or writes."""
     from igniter.analysis.model.input_places import by_symbol, place_names, session_sizes
     from igniter.api import load
 
@@ -154,7 +154,7 @@ def _print(path: str, shapes: ModelShapes, sized: SizedShapes | None, shown: Seq
 def _write_compute_graph(
     module: Module, path: str, sizes: dict[str, int], output: str, checked: InputRequest | None, quiet: bool
 ) -> dict[str, Any]:
-    """Writes the model without shape nodes; how many nodes there are, and what is still computed."""
+    """Writes the model without shape nodes; returns the counts of nodes, and the remaining computed shapes."""
     from igniter.analysis.model.compute_nodes import count_nodes
 
     before = count_nodes(module.ir)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SplitRequest:
-    """The options, as they were typed."""
+    """The options, as typed."""
 
     model: str
     output: str
@@ -30,7 +30,7 @@ class SplitRequest:
 
 
 def run(asked: SplitRequest, json: bool) -> bool:
-    """Split, check, write and print; whether the parts compute what the model does."""
+    """Splits, checks, writes and prints; returns true if the parts compute the same as the model."""
     import igniter
 
     if not asked.output:
@@ -70,7 +70,7 @@ def run(asked: SplitRequest, json: bool) -> bool:
 
 
 def describe(manifest: Manifest) -> dict[str, Any]:
-    """A manifest in JSON's types."""
+    """Returns a manifest in JSON's types."""
     return {
         "kind": manifest.kind,
         "stages": [

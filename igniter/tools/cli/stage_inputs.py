@@ -1,4 +1,4 @@
-"""What goes through stages: inputs of a file, or values made up for the inputs of the whole model."""
+"""The inputs of stages: from a file, or generated for the inputs of the whole model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from igniter.runtime.verification.specs import InputSpec
 
 USUAL = 4
-"""The size of a dim of which nothing is said."""
+"""The default size of a dim."""
 SEARCH_SECONDS = 30.0
 
 
@@ -30,8 +30,8 @@ def feeds_of(
     seed: int,
     reference: str = "",
 ) -> list[Mapping[str, Any]]:
-    """What is given, or `items` sets of values at sizes at which the stages run: those that are asked for or that the
-    folder was split for, 4 for others, or what is found where they do not run at 4."""
+    """Returns the given inputs, or `items` sets of generated values at sizes at which the stages run: the requested
+    sizes, those of the split, and 4 for others, or the result of a search if the stages do not run at 4."""
     require_one(shape, inputs)
     if inputs:
         from igniter.runtime.verification.given import read_inputs
@@ -49,7 +49,7 @@ def feeds_of(
 
 
 def _wanted(manifest: Manifest, reference: str) -> tuple[list[InputSpec], GraphFacts]:
-    """The inputs that models of the folder read, and of the whole model, where that is given, the others."""
+    """Returns the inputs read by the models of the folder, and the facts about them in the whole model, if given."""
     from igniter.frontend import import_model
     from igniter.runtime.session import make_session
     from igniter.runtime.verification.graph_facts import GraphFacts, facts_of
@@ -72,7 +72,7 @@ def _sizes(
     runner: StageRunner | RankRunner,
     seed: int,
 ) -> dict[str, int]:
-    """Sizes at which the stages run. `IgniterError` with what they say where none is found."""
+    """Returns sizes at which the stages run. Raises `IgniterError` with the stages' error if the search finds none."""
     from igniter.runtime.verification.inputs import random_inputs
     from igniter.runtime.verification.report import Refusal
     from igniter.runtime.verification.sizes import Search
@@ -99,7 +99,7 @@ def _sizes(
 
 
 def _joined(one: GraphFacts, other: GraphFacts) -> GraphFacts:
-    """What two models ask of the inputs that both read."""
+    """Combines the requirements of two models on their common inputs."""
     from dataclasses import replace
 
     names = {*one.limits, *other.limits}
@@ -108,7 +108,7 @@ def _joined(one: GraphFacts, other: GraphFacts) -> GraphFacts:
 
 
 def _reading(manifest: Manifest) -> Iterator[Path]:
-    """The models that read inputs of the whole."""
+    """Yields the models that read inputs of the whole."""
     if manifest.kind == "tensor":
         yield from (manifest.folder / s.models[0] for s in manifest.segments if set(s.inputs) & set(manifest.inputs))
         return

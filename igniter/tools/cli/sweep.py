@@ -1,4 +1,4 @@
-"""Sizes of several dims at once, `--sweep batch=1,8 --sweep seq=64,128`, and tables of what was found at each."""
+"""Sizes of several dims at once, `--sweep batch=1,8 --sweep seq=64,128`, and tables of the results at each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from igniter.errors import IgniterError
 
 MOST_POINTS = 10_000
-"""More are a slip of the keyboard: each takes seconds."""
+"""The limit of a sweep: each point takes seconds, so more are probably a typo."""
 
 
 def parse_sweep(texts: Sequence[str]) -> dict[str, list[int]]:
-    """`["batch=1,8 seq=64,128"]`, or the same in several texts, to the sizes of each dim; `IgniterError` for what is no
-    size, and for a dim or a size that is there twice."""
+    """Parses `["batch=1,8 seq=64,128"]`, or the same in several texts, to the sizes of each dim; raises `IgniterError`
+    for an invalid size, and for a repeated dim or size."""
     swept: dict[str, list[int]] = {}
     for part in (part for text in texts for part in text.split()):
         name, equals, values = part.partition("=")
@@ -32,7 +32,8 @@ def parse_sweep(texts: Sequence[str]) -> dict[str, list[int]]:
 
 
 def sweep_points(swept: Mapping[str, Sequence[int]], fixed: Sequence[Mapping[str, int]] = ()) -> list[dict[str, int]]:
-    """The product of all sizes, the last dim changing fastest, at each choice of `fixed` sizes of other dims."""
+    """Returns the product of all sizes, the last dim changing fastest, at each choice of `fixed` sizes of other
+    dims."""
     both = sorted({name for case in fixed for name in case} & swept.keys())
     if both:
         raise IgniterError(f"--shape and --sweep both give sizes of {', '.join(both)}: name a dim in one of them")
@@ -47,7 +48,7 @@ def sweep_points(swept: Mapping[str, Sequence[int]], fixed: Sequence[Mapping[str
 
 
 def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
-    """A table as CSV; what a row does not have stays empty."""
+    """Returns a table as CSV; missing values are empty."""
     import csv
     import io
 

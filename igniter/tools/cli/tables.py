@@ -1,8 +1,8 @@
 """Rows of long tables.
 
-Rich looks at each cell some ten times, which is 2 ms a row: seconds for a model of 2,000 nodes. A table looks the same
-with one row whose cells have the lines of all rows, one below the other, and is drawn in a tenth of the time. What is
-to be folded is folded before, by rich where it has to be.
+Rich visits each cell some ten times, which takes 2 ms a row: seconds for a model of 2,000 nodes. A table looks the same
+with one row whose cells contain the lines of all rows, and is drawn in a tenth of the time. Long cells are folded
+before that, by rich if necessary.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FEW = 40
-"""Up to so many rows are drawn in no time."""
+"""The number of rows that rich draws without a delay."""
 
 NARROWEST = 8
-"""The least width that a column is cut to here; rich knows what to do with less."""
+"""The least width of a cut column; narrower tables are left to rich."""
 
 
 def add_rows(table: Table, rows: Sequence[Sequence[str]], total: Sequence[str], room: int, out: Console) -> None:
-    """Adds rows of plain text, and behind a line that of their total if there is one, to a table with a border that may
-    be so many characters wide on the console."""
+    """Adds rows of plain text to a table, and after a line their total if it is not empty. The table has a border and
+    may be `room` characters wide on the console."""
     from rich.text import Text
 
     widths = _widths(table, [*rows, total] if total else rows, room) if len(rows) > FEW else None
@@ -43,7 +43,7 @@ def add_rows(table: Table, rows: Sequence[Sequence[str]], total: Sequence[str], 
 
 
 def _widths(table: Table, rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
-    """The widths of the columns, the widest of them cut so that all fit; `None` where they become too narrow."""
+    """Returns the widths of the columns, the widest ones cut so that all fit; `None` if they become too narrow."""
     from rich.cells import cell_len
 
     columns = zip(table.columns, zip(*rows, strict=True), strict=True)
@@ -61,7 +61,7 @@ def _widths(table: Table, rows: Sequence[Sequence[str]], room: int) -> list[int]
 
 
 def _lines(row: Sequence[str], widths: Sequence[int], out: Console) -> list[Sequence[str]]:
-    """The lines that a row takes, each a text a column."""
+    """Returns the lines of a row, each with a text for every column."""
     from rich.cells import cell_len
     from rich.text import Text
 

@@ -18,7 +18,7 @@ from igniter.tools.cli.output import console, print_json
 
 @dataclass(frozen=True)
 class TorchRequest:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     module: str
     every_module: bool
@@ -31,7 +31,7 @@ class TorchRequest:
 
 
 def run(asked: TorchRequest) -> bool:
-    """Compare and print; whether everything that was compiled agrees with eager."""
+    """Compares and prints; returns true if everything compiled agrees with eager."""
     if not asked.every_module and (asked.only != "*" or asked.depth) and not asked.record:
         raise IgniterError(
             "--only and --depth choose submodules for --verify-every-module or --record: give one of these"
@@ -67,7 +67,7 @@ def _show(line: str) -> None:
 
 
 def made(name: str) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
-    """The module that `package.module:function` (or `FILE.py:function`) returns, and the arguments to call it with.
+    """Returns the module from `package.module:function` (or `FILE.py:function`), and the arguments to call it with.
 
     The function returns the module and a tuple of arguments, a mapping of keyword arguments, or both.
     """
@@ -102,7 +102,7 @@ def _import(where: str) -> Any:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
             return module
-        # As `python -m` has it: what is in the folder can be named.
+        # As in `python -m`: modules in the current folder can be named.
         sys.path.insert(0, os.getcwd())
         return importlib.import_module(where)
     except ImportError as error:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from igniter.transforms.structured.schedule_database import ScheduleDatabase
 
 LEAST_SECONDS = 5.0
-"""A kernel whose part of the budget is less is not worth beginning with, while others have more."""
+"""The least part of the budget in seconds for starting on a kernel, while other kernels have more."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class TuneRequest:
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one kernel."""
+    """The outcome for one kernel."""
 
     use: KernelUse
     tuned: Tuned | None
     reason: str = ""
-    """Why it was not tuned."""
+    """The reason why it was not tuned."""
 
 
 def run(request: TuneRequest) -> bool:
-    """Tune and print; whether Ctrl-C ended it."""
+    """Tunes and prints; returns true if Ctrl-C ended it."""
     from importlib.util import find_spec
 
     from igniter.runtime.tuning.executors import LocalExecutor
@@ -100,8 +100,8 @@ def _executor(request: TuneRequest) -> Executor:
 def _tune_all(
     request: TuneRequest, uses: list[KernelUse], executor: Executor, database: ScheduleDatabase, start: float
 ) -> list[Row]:
-    """Each kernel gets the part of the time that is left that it has of the run time that is left: what one does not
-    need is the others'."""
+    """Tunes each kernel within its share of the remaining time, in proportion to the remaining run time; unused time is
+    left to the others."""
     from igniter.runtime.tuning.search import Limits, Tuner
 
     rows: list[Row] = []
@@ -130,7 +130,7 @@ def _tune_all(
 
 
 def _whole_gain(rows: list[Row]) -> float:
-    """How many times as fast all kernels are together, each at its share."""
+    """Returns the speedup of all kernels together, each weighted with its share."""
     after = sum(r.use.share * (1.0 if r.tuned is None else r.tuned.ratio) for r in rows)
     return 1 / after if after else 1.0
 

@@ -1,4 +1,4 @@
-"""A changed model in a file, once it computes what it was changed from."""
+"""Saves a changed model after verification against its original."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 def save_verified(
     module: Module, original: str, output: str, asked: InputRequest | None, what: str, quiet: bool
 ) -> dict[str, Any] | None:
-    """Write `module` to `output` if its outputs agree with those of the model at `original`; what the verification
-    says, `None` where `asked` is. `IgniterError` says which output differs, and `output` is as it was."""
+    """Writes `module` to `output` if its outputs agree with those of the model at `original`; returns the outcome of
+    the verification, or `None` if `asked` is `None`. `IgniterError` names the differing output, and then `output` is
+    unchanged."""
     target = Path(output)
     if not target.parent.is_dir():
         raise IgniterError(f"there is no folder {target.parent} to write {target.name} to")
@@ -52,6 +53,6 @@ def _verified(path: str, made: Path, asked: InputRequest, quiet: bool) -> dict[s
     except SessionError as error:
         if str(made) in error.message:
             raise
-        # An op of somebody's own, or one that ONNX Runtime has no kernel for: that is no fault of the change.
+        # A custom op, or one without a kernel in ONNX Runtime, is not an error of the change.
         found = Verification((), cannot=f"the original does not run: {error.message}")
     return {**found.to_dict(), "failures": list(found.failures)}

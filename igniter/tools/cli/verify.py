@@ -1,4 +1,4 @@
-"""`igniter verify`: does a compiled model compute what ONNX Runtime computes on the original?"""
+"""`igniter verify`: compares a compiled model with ONNX Runtime on the original."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXIT_CODES: dict[Status, int] = {"passed": 0, "differs": 1, "not verified": 3}
 
 
 def run(artifact_path: str, reference: str, asked: InputRequest, threads: int, json: bool) -> Status:
-    """Verify and print; what came out."""
+    """Verifies and prints; returns the outcome."""
     from igniter.runtime.artifact import Artifact
     from igniter.runtime.session import silence
 
@@ -56,7 +56,7 @@ def run(artifact_path: str, reference: str, asked: InputRequest, threads: int, j
 
 
 def run_every_value(artifact_path: str, reference: str, asked: InputRequest, threads: int, json: bool) -> Status:
-    """Verify region by region and print; what came out. `threads` are ONNX Runtime's own choice here."""
+    """Verifies region by region and prints; returns the outcome. `threads` must be 0: ONNX Runtime chooses here."""
     from igniter.runtime.artifact import Artifact
     from igniter.runtime.session import silence
 

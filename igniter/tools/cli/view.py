@@ -11,7 +11,7 @@ SUFFIXES = (".dot", ".html")
 
 
 def run(path: str, output: str, kernel: str, sizes: str, target: str) -> None:
-    """Draw and write."""
+    """Draws and writes."""
     from igniter.runtime.files import write_whole
     from igniter.runtime.views import Views
 

@@ -1,6 +1,6 @@
-"""What the commands of the toolbox take, by group; `igniter.tools.main` has those that compile, verify and time.
+"""The options of the toolbox's commands, by group; `igniter.tools.main` has those that compile, verify and time.
 
-Each module has an `add_to(app)`. What a command does is in the module of its name in `igniter.tools.cli`.
+Each module has an `add_to(app)`. The work of a command is in the module of its name in `igniter.tools.cli`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from igniter.tools.commands import diff, edit, fuse, installation, plan, profile
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds the commands to the tool, in the order in which its help lists them."""
+    """Adds the commands to the tool, in the order of its help."""
     shapes.add_to(app)
     profile.add_to(app)
     plan.add_to(app)

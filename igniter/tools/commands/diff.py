@@ -1,4 +1,4 @@
-"""The command that compares models."""
+"""The command `igniter diff`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def diff(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what two models differ in; the exit status is 0 if nothing, 1 if something, 2 if that cannot be told."""
+    """Compare two models; the exit status is 0 if they are equal, 1 if they differ, 2 if that cannot be decided."""
     from igniter.tools.cli.diff import run
     from igniter.tools.cli.output import InputRequest
 
@@ -37,7 +37,7 @@ def diff(
                 raise IgniterError("--shape, --inputs, --rtol, --atol, --seed and --budget are for --run: give it too")
             differs = run(a, b, compare, asked, json)
     except typer.Exit as error:
-        # As diff has it: 1 is for models that differ.
+        # As in diff: 1 is for models that differ.
         raise typer.Exit(2 if error.exit_code else 0) from None
     raise typer.Exit(1 if differs else 0)
 

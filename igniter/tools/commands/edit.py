@@ -1,4 +1,4 @@
-"""Commands that change a model, `edit`, and take a part of one, `extract`."""
+"""The commands `edit`, which changes a model, and `extract`, which takes a part of one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def edit(
     debug: Debug = False,
 ) -> None:
     """Change a model: names, dims, types, nodes, weights, outputs, opset. Edits are made in the order of the options
-    below, so that all but --rename name things as the model does; each may be repeated."""
+    below, so all but --rename use the model's own names; each may be repeated."""
     from igniter.tools.cli.edit import EditRequest, run
 
     with reported(debug, json):
@@ -128,7 +128,7 @@ def extract(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write the part of a model between some values and others as a model, or what is before it and behind it."""
+    """Write the part of a model between some values and others as a model, or the part before or after it."""
     from igniter.tools.cli.extract import run
 
     with reported(debug, json):

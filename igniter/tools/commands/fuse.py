@@ -1,4 +1,4 @@
-"""The command that replaces patterns."""
+"""The command `igniter fuse`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fuse(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Replace the instances of a pattern in a model by a function or an op, and say what did not match."""
+    """Replace the instances of a pattern in a model by a function or an op, and explain near misses."""
     from igniter.tools.cli.fuse import run
     from igniter.tools.cli.output import InputRequest
 

@@ -1,4 +1,4 @@
-"""Commands about Igniter itself on this machine: what a shell completes, and whether all of it works."""
+"""Commands about the installation of Igniter: shell completion, and a check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from igniter.tools.commands.options import Debug, Json
 
 
 class Shell(StrEnum):
-    """The shells that there are scripts for: `igniter.tools.completion.scripts.SCRIPTS`."""
+    """The shells with a script: `igniter.tools.completion.scripts.SCRIPTS`."""
 
     bash = "bash"
     zsh = "zsh"
@@ -22,7 +22,7 @@ class Shell(StrEnum):
 def completion(
     shell: Annotated[Shell, typer.Argument(help="The shell that is to read it.")],
 ) -> None:
-    """Print what a shell reads to complete command lines of igniter and igniter-opt."""
+    """Print the script for a shell to complete command lines of igniter and igniter-opt."""
     from igniter.tools.completion.scripts import script
 
     with reported(False):
@@ -30,9 +30,9 @@ def completion(
 
 
 def doctor(json: Json = False, debug: Debug = False) -> None:
-    """Look at the packages, the CPU, the linker, the cache and ONNX Runtime, and compile a small model.
+    """Check the packages, the CPU, the linker, the cache and ONNX Runtime, and compile a small model.
 
-    Exit status 1 where something that is needed is broken; each line says what to do.
+    Exit status 1 if a required part is broken; each line names the remedy.
     """
     from igniter.tools.cli.doctor import run
 

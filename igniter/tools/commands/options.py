@@ -1,4 +1,4 @@
-"""Options that several commands take."""
+"""The options of several commands."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def plan(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Plan a model's memory: when each activation is needed, where it lies, and what that takes at the most."""
+    """Plan a model's memory: the lifetime and place of each activation, and the peak."""
     from igniter.tools.cli.plan import PlanRequest, run
 
     with reported(debug, json):

@@ -1,4 +1,4 @@
-"""The command that counts what a model does: `igniter profile`."""
+"""The command `igniter profile`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from igniter.tools.commands.options import Debug, Json
 
 
 class Table(StrEnum):
-    """What a row of the table is."""
+    """The subject of a table row."""
 
     node = "node"
     type = "type"
@@ -55,7 +55,7 @@ def profile(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Count what a model computes, holds and moves: MACs, FLOPs, parameters, bytes."""
+    """Count a model's computation, memory and traffic: MACs, FLOPs, parameters, bytes."""
     from igniter.tools.cli.profile import ProfileRequest, run
 
     with reported(debug, json):

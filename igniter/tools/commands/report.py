@@ -31,7 +31,7 @@ def report(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write one page on a model: its graph with kernels, where time and memory go, what is left, and errors."""
+    """Write one page on a model: its graph with kernels, its time and memory, the nodes left, and errors."""
     from igniter.tools.cli.output import InputRequest
     from igniter.tools.cli.report import ReportRequest, run
 

@@ -1,4 +1,4 @@
-"""The command that shows shapes."""
+"""The command `igniter shapes`."""
 
 from __future__ import annotations
 

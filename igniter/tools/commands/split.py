@@ -1,4 +1,4 @@
-"""Commands that cut a model into several, `split`, and run what that makes: `run-stages` and `serve`."""
+"""The commands `split`, which cuts a model into several, and `run-stages` and `serve`, which run them."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def split(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Cut a model into stages of even cost for a pipeline, or share its products among ranks; a manifest says what
-    flows between them."""
+    """Cut a model into stages of even cost for a pipeline, or share its products among ranks; a manifest lists the
+    values between them."""
     from igniter.tools.cli.split import SplitRequest, run
 
     with reported(debug, json):

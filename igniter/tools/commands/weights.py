@@ -64,7 +64,7 @@ def compress(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Store the weights of a model in fewer bits, as ONNX Runtime runs them, and say what that does to it."""
+    """Store the weights of a model in fewer bits, in ops of ONNX Runtime, and report size, error and speed."""
     from igniter.tools.cli.compress import CompressRequest, run
     from igniter.tools.cli.output import InputRequest
 
@@ -137,7 +137,7 @@ def quantize(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Quantise products and convolutions by the ranges of values over samples, and say what that does to each."""
+    """Quantise products and convolutions by the ranges of values over samples, and report the error of each."""
     from igniter.tools.cli.quantize import QuantizeRequest, run
 
     with reported(debug, json):

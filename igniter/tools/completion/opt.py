@@ -1,4 +1,4 @@
-"""What a shell offers behind `igniter-opt`, by its parser."""
+"""Shell completion for `igniter-opt`, from its parser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from igniter.tools.completion.values import pass_options, pipeline, targets
 
 
 def answer(parser: argparse.ArgumentParser, before: Sequence[str], last: str) -> Answer:
-    """What can stand behind the words `before`, where `last` has been written."""
+    """Returns completions of `last` after the words `before`."""
     options = {name: action for action in parser._actions for name in action.option_strings}
     prefix, value = split_option(last)
     name = prefix.rstrip("=")
@@ -27,7 +27,7 @@ def answer(parser: argparse.ArgumentParser, before: Sequence[str], last: str) ->
 
 
 def _options_of(name: str, prefix: str, value: str) -> Answer:
-    """Of a pass that is written as a flag."""
+    """Returns the options of a pass that is written as a flag."""
     given, space, option = value.strip("{}").rpartition(" ")
     found = [each for each in pass_options(name) if each.startswith(option)]
     return offered(((f"{prefix}{given}{space}{each}", "") for each in found), "open")
@@ -37,7 +37,7 @@ def _value(action: argparse.Action, prefix: str, value: str) -> Answer:
     if action.choices is not None:
         return offered((f"{prefix}{each}", "") for each in action.choices if str(each).startswith(value))
     if action.metavar in ("PIPELINE", "PASS"):
-        # One may go on with a comma, or with the options of the pass.
+        # A comma may follow, or the options of the pass.
         return offered(((f"{prefix}{each}", "") for each in pipeline(value)), "open")
     if action.metavar == "TARGET":
         return offered((f"{prefix}{each}", "") for each in targets(value))
@@ -45,7 +45,7 @@ def _value(action: argparse.Action, prefix: str, value: str) -> Answer:
 
 
 def _names(options: dict[str, argparse.Action], last: str) -> Answer:
-    """Options, and the flags of passes once a letter of one is written: there are too many to begin with."""
+    """Returns options, and the flags of passes once a letter of one is written: without it there are too many."""
     found = {name: action.help or "" for name, action in options.items() if name.startswith(last)}
     if len(last) > 2:
         found |= {f"--{name}": "a pass" for name in PASSES if f"--{name}".startswith(last) and f"--{name}" not in found}

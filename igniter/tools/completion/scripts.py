@@ -1,4 +1,4 @@
-"""The scripts that shells read: one for each, for `igniter` and `igniter-opt`."""
+"""The completion scripts for shells: one for each, for `igniter` and `igniter-opt`."""
 
 from __future__ import annotations
 
@@ -95,5 +95,5 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 def script(shell: str) -> str:
-    """What the shell is to read."""
+    """Returns the script of a shell."""
     return SCRIPTS[shell].strip().replace("@REQUEST@", REQUEST)

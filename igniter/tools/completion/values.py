@@ -1,11 +1,11 @@
-"""Values of options that a shell offers. Nothing here reads a model or imports what takes long."""
+"""Completions for the values of options. Nothing here reads a model or has a slow import."""
 
 from __future__ import annotations
 
 
 def targets(incomplete: str) -> list[str]:
-    """What can be written behind `incomplete` in a list of targets: the last one of it, and what is added to that. The
-    targets of a backend besides that of CPUs are offered once its name is written: asking it may take long."""
+    """Returns completions of `incomplete` in a list of targets: of the last one, and of the features added to it.
+    Targets of backends other than the CPU's are offered once their name is written, because the list may take long."""
     from igniter.registry import BACKENDS, external, load_backend
     from igniter.targets import DEFAULT
 
@@ -20,15 +20,15 @@ def targets(incomplete: str) -> list[str]:
 
 
 def fusion_authors(incomplete: str) -> list[str]:
-    """The fusion authors there are."""
+    """Returns the names of the fusion authors."""
     from igniter.registry import all_fusion_authors
 
     return [name for name in all_fusion_authors() if name.startswith(incomplete)]
 
 
 def pipeline(incomplete: str) -> list[str]:
-    """What can be written behind `incomplete` in a pipeline: a pass or a named pipeline, or, where a brace is open, an
-    option of its pass."""
+    """Returns completions of `incomplete` in a pipeline: a pass or a named pipeline, or, inside a brace, an option of
+    its pass."""
     start = _last_element(incomplete)
     before, element = incomplete[:start], incomplete[start:]
     name, brace, options = element.partition("{")
@@ -43,7 +43,7 @@ def pipeline(incomplete: str) -> list[str]:
 
 
 def pass_options(name: str) -> list[str]:
-    """The options of a pass, each with its equals sign; none of what is no pass."""
+    """Returns the options of a pass, each with its equals sign; an empty list for an unknown pass."""
     from dataclasses import fields
 
     from igniter.registry import load_pass, where_pass
@@ -54,7 +54,7 @@ def pass_options(name: str) -> list[str]:
 
 
 def _last_element(text: str) -> int:
-    """Where the last pass of a pipeline begins: behind the last comma that is in no braces."""
+    """Returns the start of the last pass in a pipeline: after the last comma outside braces."""
     depth = start = 0
     for at, character in enumerate(text):
         depth += (character == "{") - (character == "}")
