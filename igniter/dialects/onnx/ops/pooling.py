@@ -6,7 +6,9 @@ window makes its maximum NaN.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from math import prod
@@ -165,19 +167,22 @@ def _average(ctx: Lowering) -> list[SSAValue]:
     sizes = [s.kernel.constant for s in slides]
     window = [range(n) for n in sizes if n is not None]
     in_order = _is_dequantized(ctx) and len(window) == len(sizes) and prod(map(len, window)) <= MOST_IN_ORDER
+    by_columns = _is_summed_by_columns(ctx, slides)
     x = ctx.required(0)
     total = x if in_order else _folded(ctx, "add", part="sum")
 
     def sum_of(nest: Nest, i: Sequence[Expr]) -> Scalar:
         if not in_order:
             return nest.read(total, i)
-        found: Scalar | None = None
-        for at in itertools.product(*window):
+
+        def read(at: Sequence[int]) -> Scalar:
             places = [s.at(p, Expr.of(k)) for s, p, k in zip(slides, i[2:], at, strict=True)]
-            value = nest.read_inside(x, [*i[:2], *places])
-            found = value if found is None else found + value
-        assert found is not None
-        return found
+            return nest.read_inside(x, [*i[:2], *places])
+
+        if not by_columns:
+            return functools.reduce(operator.add, map(read, itertools.product(*window)))
+        columns = [[(*at, k) for at in itertools.product(*window[:-1])] for k in window[-1]]
+        return functools.reduce(operator.add, [functools.reduce(operator.add, map(read, c)) for c in columns])
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         # Of a window that extends past the padding, only the elements inside count; in ORT's old kernels all count,
@@ -190,9 +195,22 @@ def _average(ctx: Lowering) -> list[SSAValue]:
     return [ctx.generate(ctx.out_dims(), point)]
 
 
+MOST_IN_COLUMNS = 32
+"""The maximum extent of a window that ONNX Runtime sums by columns."""
+
+
+def _is_summed_by_columns(ctx: Lowering, slides: Sequence[Slide]) -> bool:
+    """True where ONNX Runtime adds up each column of a window (all but its last axis), and then the columns: so do its
+    kernels before opset 19 (MlasPool2DVectorKernel, MlasPool3DVectorKernel) for strides of 1 and 2. The others, and
+    the one of padding that counts under ceil_mode, go through a window row by row."""
+    small = all(s.kernel.constant is not None and s.kernel.constant <= MOST_IN_COLUMNS for s in slides)
+    by_rows = ctx.attr("ceil_mode", 0) and ctx.attr("count_include_pad", 0)
+    return ctx.opset < 19 and not by_rows and len(slides) in (2, 3) and small and slides[-1].stride <= 2
+
+
 def _is_dequantized(ctx: Lowering) -> bool:
     """True for f32 values of a DequantizeLinear in the same region. The average of codes often lies halfway between two
-    codes, and the order of summation decides its rounding; ONNX Runtime sums in window order."""
+    codes, and the order of summation decides its rounding: that of ONNX Runtime (`_is_summed_by_columns`)."""
     before = ctx.op.operands[0].owner
     return isinstance(before, Operation) and before.name == "onnx.DequantizeLinear" and ctx.element(0) == f32
 
