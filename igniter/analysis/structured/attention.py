@@ -1,18 +1,18 @@
-"""Which nests are an attention that one launch of a GPU computes, block of keys after block (online softmax).
+"""Attentions that one GPU launch computes, one block of keys after another (online softmax).
 
     scores  [i, j, d: reduction]    q(i, d) * k(j, d)                     of a short depth
     ..      [i, j]                  scales and masks, element by element
     top     [i, j: reduction]       their maximum
-    weights [i, j]                  exp(score - floor), the floor being made of the maximum; divided by a sum, or not
+    weights [i, j]                  exp(score - floor), the floor made from the maximum; divided by a sum, or not
     sums    [i, j: reduction]       of the exponentials
     values  [i, e, j: reduction]    weights(i, j) * v(j, e)
 
-Both are products of blocks where there are rows i; a step of decoding may have none.
+Both are products of blocks if there are rows i; a step of decoding may have none.
 
-What is weighed has a factor of its row, exp(top - floor), a sum, or any other that hangs on no key. So sums can be
-taken of exp(score - m), with m the maximum of the keys so far: a new maximum scales what was summed by exp(m - m'), and
-what a row has for a factor is multiplied at the end. The method is that of Milakov and Gimelshein, "Online normalizer
-calculation for softmax" (2018), in the form of FlashAttention (Dao et al., 2022).
+The weights of a row have a common factor: exp(top - floor), a sum, or any other that does not depend on keys. So the
+sums can use exp(score - m), with m the maximum of the keys so far: a new maximum scales the sums by exp(m - m'), and
+the row's factor is multiplied at the end. The method is that of Milakov and Gimelshein, "Online normalizer calculation
+for softmax" (2018), in the form of FlashAttention (Dao et al., 2022).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from igniter.dialects.loop import KernelOp, NestOp, ReadOp
 from igniter.dialects.sym import element_of
 
 LONGEST_DEPTH = 256
-"""Of a head: a block has all of it."""
+"""The longest depth of a head: a block holds all of it."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """What the weights of a row have for a factor: a value of the body of a nest, which they are divided by, or not."""
+    """A factor of a row's weights: a value in the body of a nest that multiplies or divides them."""
 
     nest: NestOp
     value: SSAValue
@@ -46,38 +46,38 @@ class Weights:
     """A value as exponentials times factors of a row."""
 
     nest: NestOp
-    """The one in whose body the exponential is."""
+    """The nest whose body has the exponential."""
     exponential: SSAValue
     score: SSAValue
     floor: SSAValue
-    """Its operand is the difference of these; the second is the same for all keys."""
+    """The exponential's operand is `score` - `floor`; the floor is the same for all keys."""
     factors: tuple[Factor, ...]
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The nests of an attention; nothing outside of it reads what they make, but for `values`."""
+    """The nests of an attention; nothing outside reads their results, apart from those of `values`."""
 
     scores: NestOp
     top: NestOp
     sums: tuple[NestOp, ...]
-    """What adds up weights alone."""
+    """The nests that sum only weights."""
     values: NestOp
     rows: str
     keys: str
     features: str
-    """The axes of `values`; "" for rows: there are none."""
+    """The axes of `values`; `rows` is "" without rows."""
     weight: SSAValue
     weighed: SSAValue
-    """What `values` multiplies: for each row and key, and for each key and feature."""
+    """The factors in `values`: one for each row and key, one for each key and feature."""
     weights: tuple[tuple[NestOp, Weights], ...]
-    """What each of `sums`, and `values`, weighs with."""
+    """The weights in each of `sums`, and in `values`."""
     members: tuple[NestOp, ...]
-    """All nests, in the order of the kernel, `values` the last."""
+    """All nests, in the order of the kernel, with `values` last."""
 
 
 def short_depth(nest: NestOp) -> str | None:
-    """The one axis along which a nest adds up, where it is so short that a block has all of it; else None."""
+    """Returns the only reduction axis of a sum, if it is short enough for a block to hold all of it; else `None`."""
     sums = [axis for axis in nest.axes if axis.kind == "reduction"]
     clauses = nest.yield_op.clauses
     if len(sums) != 1 or len(clauses) != 1 or clauses[0].combiner != "add" or clauses[0].otherwise is not None:
@@ -87,7 +87,7 @@ def short_depth(nest: NestOp) -> str | None:
 
 
 def attentions(kernel: KernelOp) -> list[Attention]:
-    """The attentions of a kernel, none of which shares a nest with another."""
+    """Returns the attentions of a kernel; none of them shares a nest with another."""
     found: list[Attention] = []
     taken: set[NestOp] = set()
     for nest in kernel.nests:
@@ -99,7 +99,7 @@ def attentions(kernel: KernelOp) -> list[Attention]:
 
 
 def attention_of(values: NestOp, nests: Sequence[NestOp]) -> Attention | None:
-    """The attention that ends with a nest, out of those of a kernel; None where there is none."""
+    """Returns the attention that ends with a nest, made of the kernel's nests; `None` without one."""
     found = _weighed_sum(values)
     if found is None:
         return None
@@ -115,7 +115,8 @@ def attention_of(values: NestOp, nests: Sequence[NestOp]) -> Attention | None:
 
 
 def _weighed_sum(values: NestOp) -> tuple[DotProduct, Weights] | None:
-    """A nest as a product whose rows are weights, and whose columns are what they weigh: of blocks, or without rows."""
+    """Returns a nest as a product of weights (its rows) and weighed values (its columns): of blocks, or without
+    rows."""
     sums = _sums(values)
     if len(sums) != 1 or not _is_plain(values):
         return None
@@ -129,7 +130,8 @@ def _weighed_sum(values: NestOp) -> tuple[DotProduct, Weights] | None:
 
 
 def _rowless(values: NestOp, keys: str) -> list[DotProduct]:
-    """The ways to read a sum as products of something that hangs on its axis and no other that tells results apart."""
+    """Returns the ways to read a sum as products whose first factor depends on the sum's axis and on no other axis that
+    indexes the results alone."""
     clause = values.yield_op.clauses[0]
     multiplied = clause.value.owner
     if clause.combiner != "add" or not isinstance(multiplied, arith.MulfOp):
@@ -155,13 +157,13 @@ def _made_of(
     others = [n for n in reducing if n not in tops]
     if len(tops) != 1 or not all(_is_plain(n) for n in reducing):
         return None
-    # A sum that hangs on what is known at the end of a row alone cannot be made on the way, and the maximum that keeps
+    # A sum that depends on a value known only at the end of a row cannot be computed on the way. The maximum that keeps
     # exponentials small has to be that of their own scores.
     if any(_hangs_on_sums(value, reducing) for value in (weights.score, product.b)):
         return None
     if _origin(tops[0].yield_op.clauses[0].value) is not _origin(weights.score):
         return None
-    # What is summed is there at the end of a row, and can be in memory; what hangs on keys is never whole.
+    # Sums are complete at the end of a row, and can be in memory; tensors over keys are never complete.
     inside = [v for n in members[:-1] if n not in reducing for v in n.outputs]
     if any(use.operation.parent_op() not in members for v in inside for use in v.uses):
         return None
@@ -178,7 +180,7 @@ def _made_of(
 
 
 def _hangs_on_sums(value: SSAValue, reducing: Sequence[NestOp]) -> bool:
-    """Whether a value of the body of a nest hangs on the sums of others, itself or through nests between."""
+    """True if a value in the body of a nest depends on the sums of others, directly or through nests between."""
     op = value.owner
     assert isinstance(op, Operation)
     if isinstance(op, ReadOp) and isinstance(op.source.owner, NestOp):
@@ -190,7 +192,7 @@ def _hangs_on_sums(value: SSAValue, reducing: Sequence[NestOp]) -> bool:
 
 
 def _origin(value: SSAValue) -> SSAValue:
-    """What a value is, behind reads of what other nests compute element by element, and behind widening."""
+    """Returns the value behind reads of elementwise results of other nests, and behind widening."""
     op = value.owner
     if isinstance(op, arith.ExtFOp):
         return _origin(op.operands[0])
@@ -206,18 +208,18 @@ def _origin(value: SSAValue) -> SSAValue:
 
 
 def _is_plain(nest: NestOp) -> bool:
-    """Whether a nest makes one tensor of f32, all of it."""
+    """True if a nest makes one tensor of f32, all of it."""
     outputs, clauses = nest.outputs, nest.yield_op.clauses
     return len(outputs) == 1 and clauses[0].otherwise is None and isinstance(element_of(outputs[0].type), Float32Type)
 
 
 def _sums(nest: NestOp) -> list[str]:
-    """The axes that a nest reduces along."""
+    """Returns the axes that a nest reduces along."""
     return [axis.name for axis in nest.axes if axis.kind == "reduction"]
 
 
 def _reaches(source: NestOp, nest: NestOp) -> bool:
-    """Whether a nest reads what another makes, itself or through others."""
+    """True if a nest reads the results of another, directly or through others."""
     pending, seen = [nest], {nest}
     while pending:
         for read in pending.pop().reads:
@@ -231,8 +233,8 @@ def _reaches(source: NestOp, nest: NestOp) -> bool:
 
 
 def weights_of(nest: NestOp, value: SSAValue, keys: str) -> Weights | None:
-    """A value of the body of a nest as exponentials of f32, one for each element along `keys`, times factors that are
-    the same for all of these; None where it is not that."""
+    """Returns a value in the body of a nest as f32 exponentials, one for each element along `keys`, times factors that
+    are the same for all of these; `None` otherwise."""
     op = value.owner
     if isinstance(op, (arith.ExtFOp, arith.TruncFOp)):
         return weights_of(nest, op.operands[0], keys)
@@ -254,7 +256,7 @@ def weights_of(nest: NestOp, value: SSAValue, keys: str) -> Weights | None:
 
 
 def _read_weights(op: ReadOp, keys: str) -> Weights | None:
-    """What a read reads of another nest, element by element, as weights."""
+    """Returns a read of another nest's elementwise result as weights."""
     source = op.source.owner
     if not isinstance(source, NestOp) or _sums(source) or op.guards or op.indices:
         return None

@@ -1,18 +1,18 @@
-"""Schedules of bands: a procedure, a contraction of what it makes, and a procedure on the sums, band by band.
+"""Schedules of bands: a procedure, a contraction of its results, and a procedure on the sums, band by band.
 
     %v = loop.procedure "input" [i: ..] (%x = ..) -> (%t : tensor<14x36x16x64xf32>) { .. store .., %t[i, ..] }
     %m = loop.nest "points" [i: .., p: .., t: .., o: .., c: reduction 64] { .. yield add .. at [i, p, t, o] }
     %r = loop.procedure "output" [i: .., a: ..] (%s = %m) -> (%u : tensor<14x4x..xf32>) { .. store .., %u[i, a, ..] }
     %y = loop.nest "image" [h: parallel 224, ..] { read %r[h floordiv 16, (h floordiv 4) mod 4, ..] .. }
 
-That is what a convolution in tiles is (`igniter.dialects.onnx.ops.winograd`). Batch axes of the contraction along which
-its weight is the same are *bands* where all four have them: the outer loops of the four become one, and what stands
-between them is as large as a band. Behind them the last two share the other axes of the second procedure, so that a
-nest that reads its results works on each tile while it is in the first-level cache. Such a nest counts elements where
-the procedure counts tiles, and bands of them: it goes over blocks of as many.
+That is a convolution in tiles (`igniter.dialects.onnx.ops.winograd`). Batch axes of the contraction along which its
+weight is the same are *bands* where all four have them. The outer loops of the four become one, and the intermediates
+are as large as a band. Inside these loops the last two share the other axes of the second procedure, so that a nest
+that reads its results works on each tile while it is in the first-level cache. Such a nest iterates over elements where
+the procedure iterates over tiles and bands, so its loops have blocks of the same size.
 
-Inside of a band the contraction is a product for each of the remaining batch axes, as others are
-(`product_schedules.py`), and procedures keep the order that they are written in.
+Inside a band the contraction is a product for each of the remaining batch axes, as others are (`product_schedules.py`),
+and procedures keep the order of their text.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from igniter.dialects.sym.expr import ONE, Expr, symbols_of
 
 @dataclass(frozen=True)
 class Ending:
-    """A nest that reads the results of tiles; for each axis of the second procedure its own axis, and how many elements
-    of that make one of the procedure's."""
+    """A nest that reads the results of tiles; `levels` has, for each axis of the second procedure, the nest's own axis
+    and the number of its elements in one step of the procedure's."""
 
     nest: NestOp
     levels: tuple[tuple[str, int], ...]
@@ -52,7 +52,7 @@ class Bands:
 
 
 def bands_of(kernel: KernelOp) -> Iterator[Bands]:
-    """The contractions of a kernel that stand between two procedures."""
+    """Yields the contractions of a kernel between two procedures."""
     for nest in kernel.nests:
         contraction = worthwhile_contraction(nest)
         if contraction is None or contraction.rows is None:
@@ -70,7 +70,7 @@ def bands_of(kernel: KernelOp) -> Iterator[Bands]:
 def _common_axes(
     first: ProcedureOp, nest: NestOp, contraction: Contraction, second: ProcedureOp
 ) -> Iterator[tuple[str, str, str]]:
-    """The outermost axes of all three, as far as they go over the same."""
+    """Yields the outermost axes that all three iterate over alike."""
     weight = symbols_of(contraction.b.subscripts)
     written = nest.yield_op.clauses[0].subscripts
     buffer = first.written_buffers[first.outputs.index(contraction.a.source)]  # pyright: ignore[reportArgumentType]
@@ -85,7 +85,7 @@ def _common_axes(
 
 
 def _endings(second: ProcedureOp, least: int) -> Iterator[Ending]:
-    """The nests that can work on each tile of a procedure, or at least on each band, as it is finished."""
+    """Yields the nests that can work on each tile of a procedure, or at least on each band, as it is finished."""
     result = second.outputs[0]
     for nest in dict.fromkeys(use.operation.parent_op() for use in result.uses):
         if not isinstance(nest, NestOp) or nest.schedule is not None or any(a.kind != "parallel" for a in nest.axes):
@@ -98,18 +98,18 @@ def _endings(second: ProcedureOp, least: int) -> Iterator[Ending]:
 
 
 def _levels(second: ProcedureOp, nest: NestOp, read: ReadOp) -> Iterator[tuple[str, int]]:
-    """For the axes of a procedure, as far as a nest that reads its result goes over the same, the axis of the nest and
-    how many elements of that are one step."""
+    """Yields, for the leading axes of a procedure that a reader of its result iterates over as well, the reader's axis
+    and the number of its elements in one step."""
     blocks: dict[str, int] = {}
     extents = {axis.name: axis.extent for axis in nest.axes}
     for axis in second.axes:
         place = second.place_of(axis.name, second.written_buffers[0])
         step = None if place is None else _step(read.subscripts[place])
-        # A size may be where a step along an axis is looked for.
+        # A symbolic size may occur in place of a step along an axis.
         if step is None or step[0] not in extents:
             return
         name, size = step
-        # Inside of a block that a level before has, or all along.
+        # Inside a block of an outer level, or along the whole axis.
         along = Expr.of(blocks[name]) if name in blocks else extents[name]
         if along.ceildiv(size) != axis.extent or (name in blocks and blocks[name] % size):
             return
@@ -118,7 +118,7 @@ def _levels(second: ProcedureOp, nest: NestOp, read: ReadOp) -> Iterator[tuple[s
 
 
 def _step(e: Expr) -> tuple[str, int] | None:
-    """The axis of `axis`, `axis floordiv n` or one of these `mod` something, and the `n`."""
+    """Returns the axis and the `n` of `axis`, `axis floordiv n` or one of these `mod` something."""
     if e.symbol is not None:
         return e.symbol, 1
     if e.call is None or e.call.fn not in ("floordiv", "mod"):
@@ -134,9 +134,9 @@ def _step(e: Expr) -> tuple[str, int] | None:
 
 
 def band_choices(kernel: KernelOp, machine: Machine) -> list[Choice]:
-    """The schedules of all bands of a kernel."""
+    """Returns the schedules of all bands of a kernel."""
     found = list(bands_of(kernel))
-    # What takes the results of several is done with the last: there the others are whole.
+    # A nest that reads the results of several bands is computed with the last: the other results are complete there.
     last = {ending.nest: k for k, bands in enumerate(found) for ending in bands.endings}
     own = [tuple(e for e in bands.endings if last[e.nest] == k) for k, bands in enumerate(found)]
     return [_choose(replace(bands, endings=own[k]), f"b{k}", machine) for k, bands in enumerate(found)]
@@ -157,15 +157,15 @@ def _choose(bands: Bands, label: str, machine: Machine) -> Choice:
 
 
 def _of_procedure(op: ProcedureOp, count: int, label: str, machine: Machine) -> ScheduleAttr:
-    """The schedule of a procedure of which the first axes are common."""
+    """Returns the schedule of a procedure whose first `count` axes are common."""
     plain = schedule_procedure(op, machine)
     common = {a.name for a in op.axes[:count]}
     return ScheduleAttr([replace(loop, fuse=label) if loop.axis in common else loop for loop in plain.loops])
 
 
 def _of_ending(ending: Ending, label: str, machine: Machine) -> ScheduleAttr:
-    """The schedule of a nest that works on tiles: blocks of its axes, and inside of them vectors along what lies side
-    by side, which the results of tiles have last."""
+    """Returns the schedule of a nest that works on tiles: blocks of its axes, and inside them vectors along the
+    contiguous dim, which the results of tiles have last."""
     nest = ending.nest
     outer = [name for name, _ in ending.levels]
     plans: dict[str, Plan] = {}
@@ -173,7 +173,7 @@ def _of_ending(ending: Ending, label: str, machine: Machine) -> ScheduleAttr:
     for name in dict.fromkeys(outer):
         steps = [step for other, step in ending.levels if other == name]
         shared = Loop(name, fuse=label)
-        # A last step of one element is a level itself; else a loop over the elements of the last block is left.
+        # A last step of one element is a level itself; otherwise a loop over the elements of the last block remains.
         plans[name] = Plan(shared, shared if steps[-1] == 1 else Loop(name), tuple(step for step in steps if step > 1))
         inside += [name] if steps[-1] > 1 else []
     rest = [a.name for a in nest.axes if a.name not in outer and a.extent != ONE]

@@ -1,17 +1,17 @@
-"""Contractions on the structured level: which nests are sums of products that a micro-kernel can compute.
+"""Contractions on the structured level: nests that are sums of products and that a micro-kernel can compute.
 
-A contraction is a nest that sums what a micro-kernel means (`matching.py`): for those that are chosen unless a schedule
-names another, the product of two reads, each perhaps widened. One reduction axis is the depth. One read, `a`, runs
+A contraction is a nest with the semantics of a micro-kernel (`matching.py`). The default micro-kernels sum the product
+of two reads, each possibly widened; a schedule may name another. One reduction axis is the depth. One read, `a`, runs
 along the rows and the depth; the other, `b`, along the columns and the depth. The other parallel axes are batch axes:
-loops around. The other reductions are loops around the micro-kernel, inside of a tile, to whose sums each of their
-iterations adds. A sum whose window moves with the result, as that of a convolution does, is none: its rows share what
-they read (`tile_schedules.py`). What `b` is read from must have its columns in panels: side by side in memory, as many
-as fill 64 bytes of sums. That is so for a row-major matrix of a multiple of that many columns, and for one that was
-packed (`pack-weights`, `pack-operands`).
+loops around. The other reductions are loops around the micro-kernel inside a tile; each iteration adds to the tile's
+sums. A sum whose window moves with the result, as in a convolution, is no contraction: its rows share their operands
+(`tile_schedules.py`). The source of `b` must have its columns in panels: contiguous in memory, as many as fill 64 bytes
+of sums. That is so for a row-major matrix of a multiple of that many columns, and for a packed one (`pack-weights`,
+`pack-operands`).
 
 16-bit floats are multiplied as f32: `a` is widened as a whole (`pack-operands`), since each of its elements is used for
-many columns, and `b` in registers, panel by panel. Bytes, and bf16 beside bf16, come in groups of steps of depth that
-one instruction multiplies.
+many columns, and `b` in registers, panel by panel. Bytes, and bf16 with bf16, come in groups of depth steps that one
+instruction multiplies.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, symbols_of
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 
 TAKEN_APART = frozenset(("bf16", "u8i8", "i8i8"))
-"""Kinds that become two vectors of wider elements where no instruction multiplies them as they are."""
+"""Kinds that are split into two vectors of wider elements if no instruction multiplies them directly."""
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """A nest as a contraction. `rows` is None where `a` is a vector."""
+    """A nest as a contraction. `rows` is `None` where `a` is a vector."""
 
     kind: str
     """The kind of micro-kernel."""
@@ -52,16 +52,16 @@ class Contraction:
 
 
 BYTE_KINDS = frozenset(("u8i8", "i8i8"))
-"""What AMX multiplies as bytes."""
+"""The kinds that AMX multiplies as bytes."""
 
 BYTE_TILE = (32, 2)
 """Rows and panels of bytes that AMX multiplies at a time. No figure of a machine: every AMX has eight registers of 16
-rows by 64 bytes, of which four hold sums, and the micro-kernel is written for that."""
+rows by 64 bytes. Four of them hold sums, and the micro-kernel is written for that."""
 
 HALF_TILE = (128, 6)
-"""Rows and panels of f16 that share what is split for AMX. No figure of a machine: the micro-kernel is written for
-these sizes (`half_tiles.py`). Its parts of 128 rows are 64 KiB, which the second-level cache of whatever has AMX holds.
-"""
+"""Rows and panels of f16 that share the operands split for AMX. No figure of a machine: the micro-kernel is written for
+these sizes (`half_tiles.py`). The parts of 128 rows are 64 KiB, which fits the second-level cache of every CPU with
+AMX."""
 
 
 def tile_size(
@@ -72,11 +72,12 @@ def tile_size(
     byte_tiles: bool = False,
     half_tiles: bool = False,
 ) -> tuple[int, int]:
-    """Rows and panels of a register tile of a `kind`, for as many `panels` as there are (None: not known).
+    """Returns the rows and panels of a register tile of a `kind`, for a number of `panels` (`None`: unknown).
     `byte_tiles`, `half_tiles`: the machine has tiles of bytes, of bf16.
 
-    The file holds the sums, a row of panels and a broadcast. Three panels at most: more of them share a broadcast, but
-    fewer rows then share a panel. Few panels are shared out evenly, so that the last tile is not a narrow one.
+    The register file holds the sums, a row of panels and a broadcast. Three panels at most: more of them share a
+    broadcast, but fewer rows then share a panel. Few panels are distributed evenly, so that the last tile is not a
+    narrow one.
     """
     if byte_tiles and kind in BYTE_KINDS:
         return BYTE_TILE[0], min(BYTE_TILE[1], panels or BYTE_TILE[1])
@@ -88,16 +89,17 @@ def tile_size(
         rows = (registers - 1 - width * vectors) // (width * vectors)
         if rows >= 4:
             return min(rows, 8 if width > 2 else 12), width
-    # Narrow files do without a register for every vector of the panel: they are operands in memory. In small files
-    # those are left free into which factors of fewer bits are taken apart, two vectors for one: without them LLVM's
-    # schedules spill sums in every step, and 6 rows run at half the speed of 4.
+    # Narrow files have no register for every vector of the panel: these are memory operands. In small files, the
+    # registers are left free for splitting factors of fewer bits, two vectors for one: without them LLVM's schedules
+    # spill sums in every step, and 6 rows run at half the speed of 4.
     spare = 4 if registers < 32 and kind in TAKEN_APART else 0
     rows = (registers - 1 - spare - min(vectors, 4)) // vectors
     return max(2, min(rows, 12)), 1
 
 
 def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) -> str | None:
-    """Why a nest cannot be the micro-kernels that its schedule asks for; `blocks` are the sizes of its axes' blocks."""
+    """Returns the reason why a nest cannot use the micro-kernels of its schedule; `blocks` are the block sizes of its
+    axes."""
     contraction = contraction_of(nest, kernel=product.kernel)
     if isinstance(contraction, str):
         return contraction
@@ -117,9 +119,9 @@ def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) ->
 
 
 def contraction_of(nest: NestOp, moved: bool = False, kernel: str = "") -> Contraction | str:
-    """`nest` as a contraction that micro-kernels compute, or why it is none: the micro-kernel called `kernel`, else the
-    one that is chosen for its elements. `moved`: as what it is once its `a`, of elements narrower than the sums, has
-    been copied to where its depth is side by side, widened if need be."""
+    """Returns `nest` as a contraction for a micro-kernel, or the reason why it is none. The micro-kernel is the one
+    called `kernel`, else the default for its elements. `moved`: assume that its `a`, of elements narrower than the
+    sums, has been copied so that its depth is contiguous, and widened if need be."""
     factors = reads_of(nest, micro_kernel(kernel)) if kernel else factors_of(nest)
     if isinstance(factors, str):
         return factors
@@ -141,7 +143,7 @@ def contraction_of(nest: NestOp, moved: bool = False, kernel: str = "") -> Contr
 
 
 def factors_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
-    """The two reads whose product is summed."""
+    """Returns the two reads whose product is summed, or the reason why there are none."""
     clauses = nest.yield_op.clauses
     if len(clauses) != 1 or clauses[0].combiner != "add":
         return "it is not one sum"
@@ -169,13 +171,13 @@ def _read_behind(value: SSAValue) -> ReadOp | None:
 
 
 def depths_of(nest: NestOp) -> list[str]:
-    """The reductions that may be the depth, the innermost first."""
+    """Returns the reductions that may be the depth, the innermost first."""
     sums = [x.name for x in nest.axes if x.kind == "reduction"]
     return [n for n in sums[::-1] if nest.axis(n).extent != ONE] or sums[:1]
 
 
 def window_of(nest: NestOp, reads: Sequence[ReadOp]) -> str | None:
-    """The reduction, one of several, along which a window goes that moves with the result; None where none does."""
+    """Returns the reduction, one of several, whose window moves with the result; `None` without one."""
     if len(depths_of(nest)) < 2:
         return None
     kinds = {x.name: x.kind for x in nest.axes if x.extent != ONE}
@@ -191,7 +193,7 @@ def _along_some_depth(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, moved: bool
     if window is not None:
         return f"along '{window}' it sums a window that moves with the result"
     found: Contraction | str = ""
-    # Steps that lie side by side are preferred, of a then of b.
+    # Contiguous steps are preferred, of a then of b.
     steps = [{n: offset_of(nest, r, {}, nest.axes_attr.ranges).coefficient(n) for n in depths_of(nest)} for r in (a, b)]
     for depth in sorted(depths_of(nest), key=lambda n: steps[0][n] != ONE):
         attempt = _as_product(nest, a, b, kind, depth, moved)
@@ -223,7 +225,7 @@ def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, depth: str, moved
 
 
 def offset_of(nest: NestOp, read: ReadOp, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
-    """The element of its tensor that a read takes, with axes replaced."""
+    """Returns the linear offset that a read accesses in its tensor, with axes replaced."""
     subscripts = [simplify(s.substitute(values), ranges) for s in read.subscripts]
     return simplify(linearize(subscripts, dims_of(read.source.type)), ranges)
 
@@ -234,12 +236,12 @@ def _is_affine(nest: NestOp, read: ReadOp, names: tuple[str, ...]) -> bool:
 
 
 def _is_dense(nest: NestOp, a: ReadOp, depth: str) -> bool:
-    """Whether the steps of depth of a factor lie side by side."""
+    """True if the depth steps of a factor are contiguous."""
     return offset_of(nest, a, {}, nest.axes_attr.ranges).coefficient(depth) == ONE
 
 
 def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int, group: int) -> bool:
-    """Whether `column` can be split into panels and lanes, and each group of the depth is side by side."""
+    """True if `column` can be split into panels and lanes, and each group of the depth is contiguous."""
     extent = nest.axis(column).extent
     axes = dict(nest.axes_attr.ranges.axes)
     axes.update({"$p": (ZERO, extent.ceildiv(lanes)), "$l": (ZERO, Expr.of(lanes)), "$g": (ZERO, Expr.of(group))})
@@ -251,7 +253,7 @@ def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int, gr
         return False
     if group > 1 and offset.coefficient("$g") != ONE:
         return False
-    # A last panel that is not full must be padded, as a packed operand is: memory is there for all its lanes.
+    # A partial last panel must be padded, as a packed operand is: memory exists for all its lanes.
     padded = any(column in s.symbols and s.coefficient(column) is None for s in b.subscripts)
     if padded or _is_multiple(extent, lanes):
         return True
@@ -264,7 +266,7 @@ def _is_multiple(extent: Expr, n: int) -> bool:
 
 
 def is_unpacking(nest: NestOp) -> bool:
-    """Whether a nest only reads a packed tensor as the plain one: what a contraction takes as it is."""
+    """True if a nest only reads a packed tensor as the plain one; a contraction takes the packed tensor directly."""
     reads = nest.reads
     clauses = nest.yield_op.clauses
     if len(reads) != 1 or len(clauses) != 1 or clauses[0].value is not reads[0].result or reads[0].guards:
@@ -274,7 +276,7 @@ def is_unpacking(nest: NestOp) -> bool:
 
 
 def is_widened_read(nest: NestOp) -> bool:
-    """Whether a nest only widens elements, as the factors of a contraction may be."""
+    """True if a nest only widens elements, as a factor of a contraction may."""
     clauses = nest.yield_op.clauses
     if len(clauses) != 1 or clauses[0].combiner != "none":
         return False

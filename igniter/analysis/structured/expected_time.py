@@ -1,18 +1,17 @@
-"""What scheduled nests are expected to take on one core: a roofline, which is what the author of their schedules says.
+"""The expected time of scheduled nests on one core: a roofline over the decisions of the schedule author.
 
-Two bounds, in cycles, and the larger of them counts (Williams, Waterman and Patterson, "Roofline", 2009):
+The time is the larger of two bounds, in cycles (Williams, Waterman and Patterson, "Roofline", 2009):
 
-* Arithmetic. Every point of a nest costs what its body does: the ops by the machine's table, an access each for what it
-  reads and writes, a vector at a time where a loop of it has lanes. A micro-kernel adds up as many products a cycle as
-  the machine does. Accesses are taken to hit the first-level cache, and loops to cost nothing.
-* Memory. Every byte is moved once, at the rate of the level that it comes from, which is the nearest that holds what it
-  is part of, at typical sizes: for inputs and results of the kernel all of these together, since a run finds of them
-  what the run before left; for a tensor that one group of nests writes and another reads, that tensor; for one that
-  stays within a group, what is kept of it in one iteration of the loops that the group shares. What the first-level
-  cache holds costs nothing here.
+* Arithmetic. The cost of a point of a nest is that of its body: the ops by the machine's table, and an access for each
+  read and write, one vector at a time where a loop has lanes. A micro-kernel sums as many products a cycle as the
+  machine does. Accesses are assumed to hit the first-level cache, and loops to cost nothing.
+* Memory. Every byte is moved once, at the rate of its level: the nearest that holds the working set, at typical sizes.
+  The working set of inputs and results of the kernel is all of these together, since a run finds the data that the run
+  before left. That of a tensor between two groups is the tensor. That of a tensor within a group is the part stored in
+  one iteration of the loops that the group shares. Data in the first-level cache cost nothing here.
 
-A cache that several cores share counts with a core's share. That what is read again is still there (the panels of a
-product while all rows go by) is the author's care, and taken for granted.
+A cache that several cores share counts with a core's share. The model assumes that data read again are still in their
+cache (the panels of a product during the loop over rows): that is the task of the schedule author.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Scheduled = tuple[NestOp, ScheduleAttr]
 
 
 class Level(NamedTuple):
-    """A level of the hierarchy: how many bytes it holds for a core (None: all), and how many a core moves a cycle."""
+    """A level of the memory hierarchy: its bytes for a core (`None`: unlimited), and its bytes a cycle for a core."""
 
     name: str
     holds: int | None
@@ -47,24 +46,23 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True)
 class Expectation:
-    """What nests are expected to take, in cycles of one core, as expressions of the kernel's symbols."""
+    """The expected time of nests, in cycles of one core, as expressions of the kernel's symbols."""
 
     arithmetic: Expr
     memory: Expr
     moved: tuple[tuple[str, Expr], ...]
     """The bytes that come from each level behind the first, nearest first."""
     bound: Bound
-    """Which of the two is the larger one, at typical sizes."""
+    """The larger of the two bounds, at typical sizes."""
 
     @property
     def cycles(self) -> Expr:
-        """The larger one."""
+        """The expected cycles: the larger bound."""
         return self.memory if self.bound == "memory" else self.arithmetic
 
 
 def expected_time(nests: Sequence[Scheduled], machine: MachineModel, sizes: TypicalSizes | None = None) -> Expectation:
-    """What a group of nests with their schedules is expected to take; `sizes`: those that are typical, where they are
-    not what the kernel says."""
+    """Returns the expected time of a group of scheduled nests; `sizes`: typical sizes, if not those of the kernel."""
     known = typical_of(nests[0][0]) if sizes is None else sizes
     arithmetic = _arithmetic(nests, machine)
     levels = _levels(machine)
@@ -80,8 +78,8 @@ def expected_time(nests: Sequence[Scheduled], machine: MachineModel, sizes: Typi
 
 
 def expected_times(kernel: KernelOp, machine: MachineModel, sizes: TypicalSizes | None = None) -> list[Expectation]:
-    """What each group of nests of a kernel is expected to take, those that share a label of `fuse` being one. Nests
-    without a schedule, and procedures, are left out."""
+    """Returns the expected time of each group of a kernel's nests; nests with the same `fuse` label are one group.
+    Nests without a schedule, and procedures, are left out."""
     groups: dict[str, list[Scheduled]] = {}
     for nest in kernel.nests:
         if nest.schedule is not None:
@@ -103,7 +101,7 @@ def _arithmetic(nests: Sequence[Scheduled], machine: MachineModel) -> Expr:
 
 
 def _point(nest: NestOp, schedule: ScheduleAttr, machine: MachineModel) -> tuple[int, int]:
-    """The cycles of so many points."""
+    """Returns cycles, and the number of points computed in them."""
     if schedule.product is not None:
         return 1, machine.products_a_cycle
     accesses = len(nest.reads) + len(nest.yield_op.clauses)
@@ -116,7 +114,7 @@ def _point(nest: NestOp, schedule: ScheduleAttr, machine: MachineModel) -> tuple
 
 
 def _levels(machine: MachineModel) -> list[Level]:
-    """Nearest first. A machine without a third level has its second one before memory."""
+    """Returns the levels, nearest first. A machine without a third level has memory behind the second."""
     memory = machine.memory_bytes_us / (machine.clock_ghz * 1e3)
     found = [
         ("l1", machine.l1d_bytes, machine.l1_bytes_cycle),
@@ -128,12 +126,12 @@ def _levels(machine: MachineModel) -> list[Level]:
 
 
 def _level_of(size: int, levels: Sequence[Level]) -> Level:
-    """The nearest level that holds so many bytes."""
+    """Returns the nearest level that holds `size` bytes."""
     return next(level for level in levels if level.holds is None or size <= level.holds)
 
 
 def _moves(nests: Sequence[Scheduled], sizes: TypicalSizes) -> Iterator[tuple[Expr, Expr]]:
-    """Bytes that nests move, each time with those that a level has to hold for them to come from there."""
+    """Yields the bytes that nests move, each time with the bytes that a level must hold to be their source."""
     kernel = nests[0][0].parent_op()
     assert isinstance(kernel, KernelOp)
     members = [nest for nest, _ in nests]
@@ -161,15 +159,15 @@ def _tensor_bytes(value: SSAValue) -> Expr:
 
 
 def _touched(nest: NestOp, op: ReadOp, sizes: TypicalSizes) -> Expr:
-    """The bytes of a tensor that a nest reads: one element for each point of the axes that say which, and no more than
-    there are."""
+    """Returns the bytes of a tensor that a nest reads: one element for each point of the axes in its subscripts, and at
+    most the whole tensor."""
     named = {a.name for a in nest.axes} if op.indices else symbols_of(op.subscripts)
     points = product(a.extent for a in nest.axes if a.name in named) * element_bytes(element_of(op.source.type))
     return min(_tensor_bytes(op.source), points, key=lambda e: sizes.value(e, MEMORY))
 
 
 def _stays(value: SSAValue, members: Sequence[NestOp]) -> bool:
-    """Whether only the nests of a group read a tensor."""
+    """True if only the nests of a group read a tensor."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, ViewOp):
@@ -181,7 +179,7 @@ def _stays(value: SSAValue, members: Sequence[NestOp]) -> bool:
 
 
 def _kept(nest: NestOp, schedule: ScheduleAttr, clause: Clause) -> Expr:
-    """The bytes of a result that one iteration of the loops writes that the nest shares with others."""
+    """Returns the bytes of a result written by one iteration of the loops that the nest shares with others."""
     extents = {a.name: a.extent for a in nest.axes}
     extents |= {loop.axis: Expr.of(loop.by) for loop in schedule.loops if loop.fuse}
     return product(extents[name] for name in sorted(symbols_of(clause.subscripts) & extents.keys())) * element_bytes(

@@ -1,21 +1,22 @@
-"""Which nests one launch of a GPU computes: those that work on the same blocks, element by element.
+"""The nests of one GPU launch: nests that work on the same blocks, element by element.
 
-A *dim* of a launch is an axis that its nests have in common. A nest joins where each of its reads of what another one
-makes is of the very element that the same block holds there:
+A *dim* of a launch is an axis that its nests share. A nest joins a launch if each of its reads of another member's
+result accesses exactly the element that the same block holds:
 
     max [i, k: reduction]  reads x[i, k]                        dims: i, k
-    exp [i, j]             reads x[i, j], max[i, 0]             j is k: what it reads of its own has the same extent
+    exp [i, j]             reads x[i, j], max[i, 0]             j is k: its own reads have the same extent
     sum [i, k: reduction]  reads exp[i, k]
 
-Then values stay in registers, and what is reduced is a block with a dim of one. A program has all of a dim along which
-a nest reduces, so that no other nest's programs can be told apart by it; what tells programs apart are the dims that
-are left (`LaunchGroup.grid`).
+Values then stay in registers, and a reduced result is a block with a dim of one. A program covers the whole of a dim
+along which a nest reduces, so that no nest can divide this dim among programs. The remaining dims index the programs
+(`LaunchGroup.grid`).
 
-An attention is the launch of two products, with all that is between them (`igniter.analysis.structured.attention`): the
-sums of the first one, of a short depth, are made where they are wanted, and its columns are the depth of the second.
+An attention is the launch of two products, with all nests between them (`igniter.analysis.structured.attention`). The
+sums of the first product, of a short depth, are computed where they are used, and its columns are the depth of the
+second.
 
-What follows a launch in the order of the kernel, and depends on it, cannot be something that the launch reads: groups
-are the nodes of a graph without cycles (`in_order`).
+A nest that follows a launch in the order of the kernel, and depends on it, cannot be a source of the launch: groups are
+the nodes of an acyclic graph (`in_order`).
 """
 
 from __future__ import annotations
@@ -34,56 +35,57 @@ from igniter.errors import IgniterError
 
 @dataclass(eq=False)
 class LaunchGroup:
-    """Nests of one launch, in the order of the kernel."""
+    """The nests of one launch, in the order of the kernel."""
 
     attention: Attention | None = None
-    """The attention that the first members are."""
+    """The attention formed by the first members."""
     products: str = ""
-    """How its products of f32 are computed, where the schedules say it."""
+    """The arithmetic of its f32 products, if the schedules give it."""
     members: list[NestOp] = field(default_factory=list[NestOp])
     names: dict[NestOp, dict[str, str]] = field(default_factory=dict[NestOp, dict[str, str]])
-    """For each member, the dims that its axes are."""
+    """The dim of each axis, for each member."""
     dims: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """The extents of the dims, in the order of blocks."""
     reduced: set[str] = field(default_factory=set[str])
     """The dims along which a member reduces."""
     whole: set[str] = field(default_factory=set[str])
-    """Those of which a program has all, though nothing reduces along them: what the weights of an attention weigh."""
+    """The dims that a program covers whole though nothing reduces along them: the features weighed by an attention."""
 
     @property
     def grid(self) -> list[str]:
-        """The dims that tell programs apart."""
+        """The dims that index the programs."""
         return [d for d in self.dims if d not in self.reduced | self.whole]
 
     @property
     def scores(self) -> NestOp | None:
-        """The member whose sums are made where they are wanted."""
+        """The member whose sums are computed where they are used."""
         return None if self.attention is None else self.attention.scores
 
     @property
     def product(self) -> tuple[NestOp, DotProduct] | None:
-        """The member that is a product of blocks, where the launch began with one."""
+        """The member that is a product of blocks, if the launch begins with one."""
         first = self.members[0] if self.members else None
         dot = dot_product(first) if first is not None else None
         return None if first is None or dot is None else (first, dot)
 
     def makes(self, value: SSAValue) -> bool:
-        """Whether a member computes it."""
+        """True if a member computes the value."""
         return isinstance(value.owner, NestOp) and value.owner in self.names
 
     def written(self, value: SSAValue) -> tuple[Expr, ...]:
-        """Where a member writes what it makes, in dims."""
+        """Returns the subscripts with which a member writes its result, in dims."""
         owner = value.owner
         assert isinstance(owner, NestOp)
         index = list(owner.outputs).index(value)  # pyright: ignore[reportArgumentType]
         return renamed(owner.yield_op.clauses[index].subscripts, self.names[owner])
 
     def weighed(self, nest: NestOp) -> str | None:
-        """The axis along which an attention weighs, of the nest that does; None for other nests."""
+        """Returns the feature axis, if the nest is the weighted sum of the group's attention; `None` for other
+        nests."""
         return self.attention.features if self.attention is not None and self.attention.values is nest else None
 
     def add(self, nest: NestOp, names: Mapping[str, str]) -> None:
-        """Takes a nest in, whose axes are these dims; those that are new come last."""
+        """Adds a nest, with the dims of its axes; new dims come last."""
         weighed = self.weighed(nest)
         if weighed is not None:
             self.whole.add(names[weighed])
@@ -96,18 +98,18 @@ class LaunchGroup:
 
 
 def renamed(exprs: Iterable[Expr], names: Mapping[str, str]) -> tuple[Expr, ...]:
-    """Expressions over axes, over dims."""
+    """Rewrites expressions over axes as expressions over dims."""
     values = {axis: Expr.of(dim) for axis, dim in names.items()}
     return tuple(e.substitute(values) for e in exprs)
 
 
 def first_names(nest: NestOp) -> dict[str, str]:
-    """The dims of a launch that begins with a nest."""
+    """Returns the dims of a launch that begins with a nest."""
     return {axis.name: f"a{k}" for k, axis in enumerate(nest.axes)}
 
 
 def joined(group: LaunchGroup, nest: NestOp) -> dict[str, str] | str:
-    """The dims that the axes of a nest are in a group, or why it cannot join."""
+    """Returns the dims of a nest's axes in a group, or the reason why it cannot join."""
     found: dict[str, str] = {}
     reads = [op for op in nest.reads if group.makes(root_of(op.source))]
     if any(not group.makes(op.source) for op in reads):
@@ -130,7 +132,8 @@ def joined(group: LaunchGroup, nest: NestOp) -> dict[str, str] | str:
 
 
 def _match(group: LaunchGroup, read: ReadOp, found: dict[str, str]) -> str | None:
-    """Takes what a read of a member's result says of the axes; a reason where it goes against what is known."""
+    """Adds the dims that a read of a member's result implies for the axes; returns a reason if they contradict
+    `found`."""
     if read.indices:
         return "it reads at places that are data"
     for mine, theirs in zip(read.subscripts, group.written(read.source), strict=True):
@@ -145,8 +148,8 @@ def _match(group: LaunchGroup, read: ReadOp, found: dict[str, str]) -> str | Non
 
 
 def _match_rest(group: LaunchGroup, nest: NestOp, found: dict[str, str]) -> None:
-    """Axes that no read speaks of: dims of the same extent, in order, else new ones."""
-    # What is summed where it is wanted, and what weights weigh, is along dims of its own.
+    """Maps the axes without a dim yet to dims of the same extent, in order, else to new ones."""
+    # Sums computed where they are used, and the values of an attention, have dims of their own.
     scores = group.scores
     summed = [a.name for a in scores.axes if a.kind == "reduction"] if scores is not None else []
     own = {group.names[scores][name] for name in summed} if scores is not None else set[str]()
@@ -164,7 +167,7 @@ def _match_rest(group: LaunchGroup, nest: NestOp, found: dict[str, str]) -> None
 
 
 def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]) -> str | None:
-    """A program has all that it reduces, and every one that is wanted has its own."""
+    """Returns the reason why a program would not cover everything that it reduces, or would not own its elements."""
     reduces = {names[a.name] for a in nest.axes if a.kind == "reduction"}
     for member in group.members:
         if member is group.scores:
@@ -182,7 +185,8 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
     grid = {d for d in extents if d not in group.reduced | reduces | whole and extents[d] != ONE}
     if reduces and group.grid and not grid:
         return "no dim would be left to tell programs apart"
-    # Programs that differ along what a nest does not have would compute it again, and none at all where that is empty.
+    # Programs that differ along a dim that a nest lacks would compute it again, and there is no program if the dim is
+    # empty.
     for member, dims in ((nest, names), *group.names.items()):
         if not grid <= set(dims.values()):
             return f"not every program would have elements of '{member.label}' of its own"
@@ -190,8 +194,8 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
 
 
 def launch_groups(kernel: KernelOp) -> list[LaunchGroup]:
-    """The launches of a kernel without procedures, each after those whose results it reads: every nest joins the last
-    launch that makes something it reads, where it can."""
+    """Returns the launches of a kernel without procedures, each after those whose results it reads. Every nest joins
+    the last launch that produces one of its operands, if it can."""
     groups: list[LaunchGroup] = []
     homes = {nest: group for group in _attention_groups(kernel) for nest in group.members}
     for nest in kernel.nests:
@@ -210,7 +214,7 @@ def launch_groups(kernel: KernelOp) -> list[LaunchGroup]:
 
 
 def _attention_groups(kernel: KernelOp) -> list[LaunchGroup]:
-    """The launches that are attentions, without what follows them."""
+    """Returns the launches that are attentions, without the nests that follow them."""
     found: list[LaunchGroup] = []
     for attention in attentions(kernel):
         group = LaunchGroup(attention)
@@ -230,17 +234,17 @@ class AttentionDims:
     """The dims of an attention."""
 
     rows: str
-    """"": there are none."""
+    """"" without rows."""
     keys: str
     features: str
-    """Of what is weighed."""
+    """The dim of the values' features."""
     depth: str
-    """Of the scores."""
+    """The dim of the scores' depth."""
 
 
 def attention_dims(group: LaunchGroup) -> AttentionDims | None:
-    """The dims of an attention; None where its two products do not go along the same rows and keys, or a block cannot
-    have all of its features."""
+    """Returns the dims of an attention; `None` where its two products have different rows or keys, or a block cannot
+    hold all of its features."""
     attention = group.attention
     depth = short_depth(attention.scores) if attention is not None else None
     if attention is None or depth is None:
@@ -258,27 +262,27 @@ def attention_dims(group: LaunchGroup) -> AttentionDims | None:
 
 
 def _suits(group: LaunchGroup, nest: NestOp) -> bool:
-    """Whether a launch is no worse for a nest: a product of blocks begins one, in which nothing else reduces."""
+    """True if a launch is no worse for a nest: a product of blocks begins a launch, in which nothing else reduces."""
     if dot_product(nest) is not None:
         return False
     return group.product is None or all(axis.kind != "reduction" for axis in nest.axes)
 
 
 def _can_join(groups: Sequence[LaunchGroup], group: LaunchGroup, nest: NestOp) -> bool:
-    """Whether nothing that a nest reads comes out of something that depends on the group."""
+    """True if no source of a nest depends on the group."""
     others = [g for g in groups if g is not group and any(g.makes(root_of(op.source)) for op in nest.reads)]
     return not any(depends(g, group, groups) for g in others)
 
 
 def root_of(value: SSAValue) -> SSAValue:
-    """What a view is of."""
+    """Returns the tensor behind views."""
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return value
 
 
 def sources_of(group: LaunchGroup, groups: Sequence[LaunchGroup]) -> Iterator[LaunchGroup]:
-    """The other groups whose results a group reads."""
+    """Yields the other groups whose results a group reads."""
     values = {root_of(op.source) for nest in group.members for op in nest.reads}
     for other in groups:
         if other is not group and any(other.makes(v) for v in values):
@@ -286,7 +290,7 @@ def sources_of(group: LaunchGroup, groups: Sequence[LaunchGroup]) -> Iterator[La
 
 
 def depends(group: LaunchGroup, on: LaunchGroup, groups: Sequence[LaunchGroup]) -> bool:
-    """Whether a group reads something of another, or of what depends on it."""
+    """True if a group reads results of another, directly or through others."""
     pending, seen = [group], set[LaunchGroup]()
     while pending:
         current = pending.pop()
@@ -300,7 +304,7 @@ def depends(group: LaunchGroup, on: LaunchGroup, groups: Sequence[LaunchGroup]) 
 
 
 def in_order(groups: Sequence[LaunchGroup]) -> list[LaunchGroup]:
-    """Groups, each behind those that it reads of; `IgniterError` where there is no such order."""
+    """Returns the groups, each after its sources. Raises `IgniterError` if there is no such order."""
     done: list[LaunchGroup] = []
     left = list(groups)
     while left:

@@ -1,16 +1,17 @@
 """Schedules of contractions: tiles for micro-kernels, and the nests that work on a tile while it is in the cache.
 
-The loops are batch axes, groups of panels of columns, tiles of rows: a group of panels is read from memory once and
-stays in the second-level cache while all rows go by, as in Goto and van de Geijn (2008). Where the columns are no
-weight, rows are outside. Together they are one loop of tasks for the thread pool. Nests of the same axes that read the
-sums point by point (a bias, an activation, a residual) run on each tile as it is finished.
+The loops are batch axes, groups of panels of columns, tiles of rows. A group of panels is read from memory once and
+stays in the second-level cache during the loop over rows, as in Goto and van de Geijn (2008). Where the columns are no
+weight, the loop over rows is the outer one. Together they are one loop of tasks for the thread pool. Nests of the same
+axes that read the sums elementwise (a bias, an activation, a residual) run on each tile as it is finished.
 
-Where the panels of a weight are more than the first-level cache, the depth is cut in blocks too, whose panels stay
-there while a block of rows goes by; sums are added to the result, which what reads it finds in the second-level cache.
+Where the panels of a weight exceed the first-level cache, the depth is blocked too. The panels of a block stay in that
+cache during the loop over a block of rows. The sums are added to the result, which its readers find in the second-level
+cache.
 
-A group of rows is what attention is: scores of a block of queries against all keys, what normalises these rows, and
-their product with the values. The loops are batch axes and blocks of rows, and what stands between the members is a
-block of rows that never leaves the cache. It pays where the right factors are small enough to be read for every block.
+A group of rows is attention: the scores of a block of queries against all keys, the normalisation of these rows, and
+their product with the values. The loops are batch axes and blocks of rows. The intermediates are blocks of rows and
+never leave the cache. It is profitable where the right factors are small enough to be read for every block.
 """
 
 from __future__ import annotations
@@ -33,31 +34,32 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
 
 WHOLE_ROWS = frozenset(("f32", "f64", "f32f16", "f32bf16"))
-"""Kinds whose tiles may have any number of rows."""
+"""Kinds of contraction whose tiles may have any number of rows."""
 
 MOST_ROWS, MOST_PANELS = 14, 4
-"""Of a tile: more rows have no registers left for their addresses."""
+"""The limits of a tile: more rows leave no registers for their addresses."""
 
 ONE_ROW_PANELS = 6
-"""Of a tile of one row, which takes as long as its panels take to come; more of them at a time come sooner. A row by
-768 x 3072 takes 0.8 of the time that it takes with three, one by 768 x 768 0.92, 4096 x 4096 from memory 0.86 to 1.0
-(one thread of a Genoa, 25 rounds in turns); four are 0.85 to 1.05, eight no faster than six. Two rows and four are
-slower with six, by a fifth. It is the latency of caches that is shared, and no figure of a machine."""
+"""The most panels in a tile of one row. The time of such a tile is the latency of loading its panels, and more panels
+at a time share it. A row by 768 x 3072 takes 0.8 of the time that it takes with three, one by 768 x 768 0.92, 4096 x
+4096 from memory 0.86 to 1.0 (one thread of a Genoa, 25 rounds in turns); four are 0.85 to 1.05, eight no faster than
+six. Two rows and four are slower with six, by a fifth. The shared latency is that of caches, and no figure of a
+machine."""
 
 
 DEEP_ROWS, DEEP_STEPS, DEEP_GRAIN = 16, 256, 16
-"""The fewest rows, and the fewest steps that half of the first-level cache has to hold, for which a depth is cut in
-blocks, and what blocks are multiples of. By measurements of one thread of a Zen 3, tiles of 6 rows and a panel, time
-with blocks by time without, 3072 x 768: 0.87 of 16 rows, 0.85 of 128 and of 512; a row 1.21. 768 x 3072 gains nothing.
-Wider tiles, which vectors of 64 bytes have, would have blocks of 85 steps: not measured."""
+"""The limits of a blocked depth: the fewest rows, the fewest steps that half of the first-level cache must hold, and
+the granularity of blocks. Measured on one thread of a Zen 3, tiles of 6 rows and a panel, time with blocks by time
+without, 3072 x 768: 0.87 of 16 rows, 0.85 of 128 and of 512; a row 1.21. 768 x 3072 gains nothing. Wider tiles, with
+vectors of 64 bytes, would have blocks of 85 steps: not measured."""
 
 
 DEEP_TASKS = 4
-"""Tasks of a core that there are at least where the product has as many: then no core waits long for the last."""
+"""The fewest tasks per core, where the product has enough: then no core waits long for the last."""
 
 
 def worthwhile_contraction(nest: NestOp) -> Contraction | None:
-    """The contraction that a nest is, where micro-kernels are the way to compute it."""
+    """Returns the contraction of a nest, if micro-kernels are the way to compute it."""
     if nest.schedule is not None:
         return None
     found = contraction_of(nest)
@@ -68,14 +70,14 @@ def worthwhile_contraction(nest: NestOp) -> Contraction | None:
 
 
 def reads_weights(contraction: Contraction) -> bool:
-    """Whether the right factor is a packed weight, or made of one: large, and the same for all rows."""
+    """True if the right factor is a packed weight, or made of one: large, and the same for all rows."""
     b = contraction.b
     packed = isinstance(tensor_behind(b.source), BlockArgument) and any(s.call is not None for s in b.subscripts)
     return packed or made_panels(contraction) is not None
 
 
 def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:
-    """The schedules of a contraction and of its epilogue, by the nests' labels."""
+    """Returns the schedules of a contraction and of its epilogue, by the nests' labels."""
     anchor = group.members[0]
     contraction = group.products[anchor]
     lanes = panel_lanes(element_of(anchor.outputs[0].type))
@@ -93,8 +95,9 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
         tiled = [names[n] for n in (contraction.columns, contraction.rows) if n is not None]
-        # What is computed and packed is small beside weights: a stack of those is then read once, row by row. As much
-        # of it as the cache holds, if there is more. A weight that stays in the cache goes by for each tile of rows.
+        # A right factor computed and packed at run time is small beside weights: a stack of those is then read once,
+        # row by row, or the part of it that the cache holds. A weight that fits the cache is read for each tile of
+        # rows.
         nested = tiled if reads_weights(contraction) and not rows_first else tiled[::-1]
         if blocks > 1:
             nested = [tiled[0], *nested]
@@ -120,7 +123,7 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
 
 
 def deep_rows(nest: NestOp, machine: Machine) -> Expr | None:
-    """The number of rows of a product with a weight whose depth is worth cutting in blocks; `None` of other nests."""
+    """Returns the number of rows of a product with a weight whose depth is worth blocking; `None` for other nests."""
     contraction = worthwhile_contraction(nest)
     if contraction is None or contraction.rows is None:
         return None
@@ -129,18 +132,18 @@ def deep_rows(nest: NestOp, machine: Machine) -> Expr | None:
 
 
 def _takes_any_rows(nest: NestOp, contraction: Contraction) -> bool:
-    """Whether a schedule has to do for one row as well as for many, since nobody said how many there are, and its
-    kernel has no variant for one."""
+    """True if a schedule must suit one row as well as many: the number of rows is unknown, and the kernel has no
+    variant for one."""
     kernel = nest.parent_op()
     rows = nest.axis(contraction.rows).extent if contraction.rows is not None else ONE
     return rows.constant is None and not (isinstance(kernel, KernelOp) and kernel.variants)
 
 
 def _depth_block(nest: NestOp, contraction: Contraction, width: int, machine: Machine) -> int | None:
-    """The steps of a depth that is multiplied in blocks: as many as leave the panels of a tile in half of the
-    first-level cache. `None` where the depth is not much more, so that adding to the result would be all the change;
-    where a tile is so wide that its sums, which are moved for each block, have too few steps between; and where tiles
-    do not stand for all of the depth."""
+    """Returns the block size of a depth, in steps: the panels of a tile then fit half of the first-level cache. `None`
+    in three cases: the depth is not much longer than a block, and blocks would only add traffic to the result; a
+    tile is so wide that its sums, moved once a block, have too few steps between moves; the kind's micro-kernels
+    need the whole depth."""
     if contraction.rows is None or contraction.batch or contraction.sums or contraction.kind not in WHOLE_ROWS:
         return None
     depth = nest.axis(contraction.depth).extent.constant
@@ -157,11 +160,11 @@ def _depth_block(nest: NestOp, contraction: Contraction, width: int, machine: Ma
 def _deep_schedules(
     group: Group, label: str, machine: Machine, tile: tuple[int, int], steps: int
 ) -> dict[str, ScheduleAttr]:
-    """The schedules of a contraction whose depth is in blocks of `steps`, and of its epilogue.
+    """Returns the schedules of a contraction whose depth is in blocks of `steps`, and of its epilogue.
 
-    A task is a block of rows and a group of panels: for each block of the depth a tile of panels lies in the
-    first-level cache while the rows go by, which lie in the second. Sums are added to the result, which the epilogue
-    reads once all blocks are.
+    A task is a block of rows and a group of panels. For each block of the depth, a tile of panels stays in the
+    first-level cache during the loop over rows, which are in the second. Sums are added to the result. The epilogue
+    reads it after the last block.
     """
     anchor = group.members[0]
     contraction = group.products[anchor]
@@ -174,7 +177,7 @@ def _deep_schedules(
     if made is not None:
         panels = min(panels, panels_of_a_task(made))
     else:
-        # Each core has some of the tasks, of which a few panels more or less make little.
+        # Each core has several tasks, so a few panels more or less in one matter little.
         columns, rows = (_known(anchor, anchor.axis(n).extent) for n in (contraction.columns, contraction.rows))
         wanted = min(machine.most_tasks, DEEP_TASKS * machine.cores)
         panels = min(panels, -(-columns // lanes) * -(-rows // max(1, tall)) // wanted)
@@ -204,7 +207,7 @@ def _deep_schedules(
 
 
 def _has_parts(contraction: Contraction) -> bool:
-    """Whether the left factor of a product of f16 was f16, and so has the parts that AMX multiplies."""
+    """True if the left factor of an f16 product was f16, and so has the parts that AMX multiplies."""
     source = contraction.a.source
     if contraction.kind != "f32f16" or not isinstance(source.owner, NestOp):
         return False
@@ -214,30 +217,30 @@ def _has_parts(contraction: Contraction) -> bool:
 
 
 def _group(nest: NestOp, contraction: Contraction, width: int, machine: Machine) -> int:
-    """The tiles of columns that go over all rows together: as many as a part of the second-level cache holds. 1 where
-    those are not packed at run time, or all of them fit."""
+    """Returns the number of column tiles processed together for all rows: as many as a part of the second-level cache
+    holds. 1 where the columns are not packed at run time, or where all of them fit."""
     columns, depth = nest.axis(contraction.columns).extent.constant, nest.axis(contraction.depth).extent
     if contraction.rows is None or (reads_weights(contraction) and made_panels(contraction) is None):
         return 1
-    # A depth that only a run knows is taken for a typical one.
+    # A depth known only at run time is assumed to be a typical one.
     deep = typical_of(nest).known(depth) or WORK
     for name in contraction.sums:
         deep *= typical_of(nest).known(nest.axis(name).extent) or 1
     tile = width * deep * element_bytes(element_of(contraction.b.source.type))
-    # What is made is written as well, and what it is made of is read: half of it is left to that.
+    # Panels made at run time are written as well, and their source is read: half of the room is left to these.
     room = machine.group_bytes if made_panels(contraction) is None else machine.group_bytes // 2
     blocks = max(1, room // max(1, tile))
     return 1 if columns is not None and columns <= blocks * width else blocks
 
 
 def _weights_stay(nest: NestOp, contraction: Contraction, width: int, machine: Machine) -> bool:
-    """Whether a group of panels of a weight stays in the cache while all rows of all batches go by, rather than a few
-    rows while all panels go by: where the weight is larger than the second-level cache, and what is then read again
-    for each group is less than what would be read for each row of tiles."""
+    """True if a group of panels of a weight should stay in the cache for all rows of all batches, instead of a few rows
+    for all panels. That is so where the weight exceeds the second-level cache, and reading the image again for each
+    group costs less than reading the weight for each row of tiles."""
     if not contraction.batch or not reads_weights(contraction):
         return False
     batch = [nest.axis(n) for n in contraction.batch]
-    # A weight for each batch, as in groups, is read once by either order.
+    # A weight for each batch, as in groups, is read once in either order.
     if {a.name for a in batch} & symbols_of(contraction.b.subscripts):
         return False
     weight = weight_bytes(nest, contraction)
@@ -250,18 +253,18 @@ def _weights_stay(nest: NestOp, contraction: Contraction, width: int, machine: M
 
 
 def weight_bytes(nest: NestOp, contraction: Contraction) -> int:
-    """The size of the right factor, at typical sizes."""
+    """Returns the bytes of the right factor, at typical sizes."""
     return bytes_of(nest, contraction.b.source)
 
 
 def bytes_of(nest: NestOp, value: SSAValue) -> int:
-    """The size of a tensor, at typical sizes."""
+    """Returns the bytes of a tensor, at typical sizes."""
     return _known(nest, product(dims_of(value.type))) * element_bytes(element_of(value.type))
 
 
 def _comes_from_afar(group: Group, machine: Machine) -> bool:
-    """Whether what the nests behind a contraction read and write beside its sums is more than the second-level cache
-    holds, so that it is wanted before the tile of sums is done."""
+    """True if the other operands and results of a contraction's epilogue exceed the second-level cache, so that they
+    should be prefetched before the tile of sums is done."""
     anchor, *rest = group.members
     made = {result for nest in group.members for result in nest.outputs}
     read = {tensor_behind(op.source) for nest in rest for op in nest.reads} - made
@@ -270,13 +273,14 @@ def _comes_from_afar(group: Group, machine: Machine) -> bool:
 
 
 def _known(nest: NestOp, count: Expr) -> int:
-    """A number of elements, at typical sizes where it hangs on symbols."""
+    """Returns a number of elements, at typical sizes if it is symbolic."""
     return typical_of(nest).value(count, WORK)
 
 
 def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr:
-    """The schedule of a nest that packs columns side by side, of axes [.., panel, depth, lane]: a stretch of each row
-    of the matrix at a time (a panel has a line of it), which the prefetcher sees, not a line."""
+    """Returns the schedule of a nest that packs contiguous columns, with axes [.., panel, depth, lane]. It copies a
+    stretch of each row of the matrix at a time, not one line of it (a panel has a line), because the prefetcher
+    follows stretches."""
     panel, depth, lane = (a.name for a in nest.axes[-3:])
     outer = [a.name for a in nest.axes[:-3]]
     plans = {
@@ -291,9 +295,9 @@ def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr
 def band_product_schedule(
     nest: NestOp, contraction: Contraction, bands: Sequence[str], label: str, machine: Machine
 ) -> ScheduleAttr:
-    """The schedule of a contraction with a weight, band by band: `bands` are outer batch axes, which others share,
-    along which the weight is the same. The other batch axes are products one after the other, with a weight each,
-    whose panels go by the rows of a band."""
+    """Returns the schedule of a contraction with a weight, band by band. `bands` are outer batch axes, shared with
+    other nests, along which the weight is the same. The other batch axes are products in sequence with a weight
+    each, whose panels are read once for the rows of a band."""
     assert contraction.rows is not None
     height, width = _tile(nest, contraction, machine)
     lanes = panel_lanes(element_of(nest.outputs[0].type))
@@ -309,14 +313,14 @@ def band_product_schedule(
 
 
 def row_block(group: Group, machine: Machine) -> int:
-    """The rows of a block that all contractions of a group of rows have as a tile."""
+    """Returns the rows of a block, which all contractions of a group of rows use as their tile height."""
     return min(8, *(_tile(nest, c, machine)[0] for nest, c in group.products.items()))
 
 
 def row_product_schedule(
     nest: NestOp, contraction: Contraction, group: Group, label: str, machine: Machine
 ) -> ScheduleAttr:
-    """The schedule of one contraction of a group of rows: all its columns for a block of rows."""
+    """Returns the schedule of one contraction of a group of rows: all its columns for a block of rows."""
     height, width = row_block(group, machine), _tile(nest, contraction, machine)[1]
     product = _product(contraction, height, width)
     return _row_tiles(nest, contraction.columns, group, label, machine, (height, width), product, contraction.sums)
@@ -325,7 +329,8 @@ def row_product_schedule(
 def row_epilogue_schedule(
     nest: NestOp, product: NestOp, columns: str, group: Group, label: str, machine: Machine
 ) -> ScheduleAttr:
-    """The schedule of a nest that works on the tiles of a contraction of a group of rows; `columns` is its own axis."""
+    """Returns the schedule of a nest that works on the tiles of a contraction of a group of rows; `columns` is its own
+    axis."""
     size = row_block(group, machine), _tile(product, group.products[product], machine)[1]
     return _row_tiles(nest, columns, group, label, machine, size)
 
@@ -340,7 +345,8 @@ def _row_tiles(
     product: Product | None = None,
     sums: tuple[str, ...] = (),
 ) -> ScheduleAttr:
-    """The schedule for tiles of so many rows and panels in a block of rows; `sums`: the reductions beside the depth."""
+    """Returns the schedule for tiles of the given rows and panels in a block of rows; `sums`: the reductions beside the
+    depth."""
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     outer = [of[nest.label] for _, of in group.levels]
     row = outer[-1]
@@ -353,25 +359,26 @@ def _row_tiles(
 
 
 def in_blocks(schedule: ScheduleAttr, row: str, height: int) -> ScheduleAttr:
-    """The schedule of a nest with its loop over rows cut into blocks."""
+    """Returns the schedule of a nest with its loop over rows blocked."""
     loops = list(schedule.loops)
     at = next(k for k, loop in enumerate(loops) if loop.axis == row)
     return ScheduleAttr([*loops[:at], replace(loops[at], by=height), Loop(row), *loops[at + 1 :]])
 
 
 def _ones(nest: NestOp) -> list[str]:
-    """The axes that no group has in common because they run once; `canonicalize-loop` would have removed them."""
+    """Returns the axes of extent 1, which no group shares; `canonicalize-loop` would have removed them."""
     return [a.name for a in nest.axes if a.kind == "parallel" and a.extent == ONE]
 
 
 def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool = False) -> tuple[int, int]:
-    """Rows and panels of a tile; `halves`: with AMX for f16, which pays for more rows than a group of rows has."""
+    """Returns the rows and panels of a tile; `halves`: with AMX for f16, which favours more rows than a group of rows
+    has."""
     columns = nest.axis(contraction.columns).extent.constant
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     panels = None if columns is None else -(-columns // lanes)
     vectors = max(1, PANEL_BYTES // machine.vector_bytes)
     if panels != 1 and not halves and _is_one_row(nest, contraction):
-        # Rows that are a symbol are an axis, whose tiles have two at least.
+        # Symbolic rows are an axis, whose tiles have at least two rows.
         height = 1 if contraction.rows is None else 2
         return height, _wide(height, panels, vectors, machine)
     rows = None if contraction.rows is None else _at_once(nest.axis(contraction.rows).extent)
@@ -382,27 +389,29 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
 
 
 def _is_one_row(nest: NestOp, contraction: Contraction) -> bool:
-    """Whether there is one row, by what is known or was given, to multiply with a weight."""
+    """True if one row, by a constant or a typical size, is multiplied with a weight."""
     if contraction.kind not in WHOLE_ROWS or contraction.batch or not reads_weights(contraction):
         return False
     return contraction.rows is None or typical_of(nest).known(nest.axis(contraction.rows).extent) == 1
 
 
 def _wide(height: int, panels: int | None, vectors: int, machine: Machine) -> int:
-    """The panels of a tile of one row, or of two: as many as registers hold with their sums, shared out evenly."""
+    """Returns the panels of a tile of one or two rows: as many as fit the registers with their sums, distributed
+    evenly."""
     most = max(1, min(ONE_ROW_PANELS, (machine.registers - 2) // ((height + 1) * vectors)))
     return most if panels is None else -(-panels // -(-panels // most))
 
 
 def _at_once(rows: Expr) -> int | None:
-    """How many rows there are at least, where that is known to be more than one: those of one image."""
+    """Returns the least number of rows, where that is known to be more than one: the rows of one image."""
     counts = [c for _, c in rows.terms]
     return counts[0] if len(counts) == 1 and counts[0] > 1 else None
 
 
 def _apart(nest: NestOp, contraction: Contraction, machine: Machine) -> int | None:
-    """The rows at most that can be multiplied together where they are whole pages apart: one line of each is wanted at
-    a time, all of these lines go to one set of the first-level cache, and so to as many places as that has pages."""
+    """Returns the most rows that can be multiplied together, where rows are whole pages apart. One line of each row is
+    live at a time. All of these lines map to one set of the first-level cache, which has as many ways as the cache
+    has pages."""
     assert contraction.rows is not None
     step = offset_of(nest, contraction.a, {}, nest.axes_attr.ranges).coefficient(contraction.rows)
     size = element_bytes(element_of(contraction.a.source.type))
@@ -412,7 +421,7 @@ def _apart(nest: NestOp, contraction: Contraction, machine: Machine) -> int | No
 
 
 def _panel_bytes(nest: NestOp, contraction: Contraction) -> int:
-    """The bytes of one panel of the right factor, of the whole depth."""
+    """Returns the bytes of one panel of the right factor, over the whole depth."""
     deep = _known(nest, product(nest.axis(n).extent for n in (contraction.depth, *contraction.sums)))
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     return deep * lanes * element_bytes(element_of(contraction.b.source.type))
@@ -421,9 +430,9 @@ def _panel_bytes(nest: NestOp, contraction: Contraction) -> int:
 def even_tile(
     most: int, rows: int, panels: int, vectors: int, machine: Machine, panel_bytes: int = 0
 ) -> tuple[int, int]:
-    """The rows, `most` of them, and panels of a tile of sums for a number of both that is known: the quickest by
-    counting what a step of the depth multiplies and loads, for all tiles. `vectors` are those of a panel. Panels that
-    take more than half of the first-level cache come from the second for every tile."""
+    """Returns the rows, at most `most`, and panels of the fastest tile for a known number of both. The cost model
+    counts multiplications and loads of a step of the depth, over all tiles. `vectors` are those of a panel. Panels
+    larger than half of the first-level cache come from the second for every tile."""
 
     def cycles(height: int, width: int) -> float:
         across = width * vectors
@@ -448,12 +457,12 @@ def even_tile(
         for height in range(1, min(most, MOST_ROWS) + 1)
         if height * width * vectors + width * vectors + 1 < machine.registers
     ]
-    # Of equals the wider one, whose rows share more.
+    # Among equals take the wider tile: its rows share more.
     return min(tiles or [(1, 1)], key=lambda tile: (whole(*tile), -tile[1]))
 
 
 def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> Loop:
-    """The loop over the columns of a tile: vectors, all of them at once where there are always as many."""
+    """Returns the loop over the columns of a tile: vectors, fully unrolled where every tile is full."""
     lanes = vector_width(nest, machine, axis)
     extent = nest.axis(axis).extent.constant
     whole = extent is not None and extent % size == 0 and size % lanes == 0

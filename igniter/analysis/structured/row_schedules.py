@@ -4,18 +4,18 @@
     %d = loop.nest "window" [y: parallel 56, x: .., c: parallel 144, r: reduction 3, k: ..] { %e[y + r, x + k, c] .. }
     %p = loop.nest "project" [y: parallel 56, x: .., o: parallel 24, c: reduction 144] { %d[y, x, c] .. }
 
-That is an inverted residual: what stands between the three is six times as large as what comes in and goes out. Nests
-that read a result in the same rows share the loop over rows (`fuse`), so what is between them is a row. A nest whose
-windows are several rows high slides along those rows (`slide`): each row is computed when the first window comes to it,
-and kept as long as one needs it. So a chain of such nests goes through an image once, and what stands between them
-stays in the second-level cache, where all of it would go to memory and come back. A pool behind a convolution is the
-same with two nests, a depthwise convolution before one of single places as well.
+That is an inverted residual: the intermediates are six times as large as its input and output. Nests that read a result
+in the same rows share the loop over rows (`fuse`), so that an intermediate is one row. A nest whose windows are several
+rows high slides along those rows (`slide`): each row is computed when the first window needs it, and kept until the
+last one has read it. A chain of such nests then passes over an image once, and its intermediates stay in the
+second-level cache instead of memory. A pool behind a convolution is the same with two nests, and so is a depthwise
+convolution before a pointwise one.
 
-Rows of windows that slide are computed in bands, which are shared out among threads: the first row of a band computes
-all rows of its window, of which a band before may have computed some as well.
+Rows of sliding windows are computed in bands, which are distributed over threads. The first row of a band computes all
+rows of its window, and some of these are also computed by the band before.
 
-It is done where a result is larger than the second-level cache and a window of it fits there, where there are rows
-enough to share out, and where no large weights are to be read again for every row.
+The schedule is chosen where a result exceeds the second-level cache and a window of it fits, where there are enough
+rows to distribute, and where no large weights would be read again for every row.
 """
 
 from __future__ import annotations
@@ -38,36 +38,35 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, product
 
 LEAST_ROWS = 8
-"""The rows that are worth sharing out among threads."""
+"""The fewest rows worth distributing over threads."""
 
 NEW_ROWS = 14
-"""A band has so many new rows for each that two bands compute both: what a thread more costs is then 7% of the work on
-those rows, and less of all."""
+"""The new rows of a band for each row that two bands compute both: an extra thread then costs 7% of the work on those
+rows, and less of the total."""
 
 FEW_NEW_ROWS = 4
-"""The same where there would be fewer bands than cores otherwise."""
+"""The same, where there would be fewer bands than cores otherwise."""
 
 
 WAITING = 2
-"""What is read while something is multiplied with it takes no longer than this part of that, one over it."""
+"""The inverse of the largest part of the multiplication's time that concurrent reads may take."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """What leads from one group to the next: the nest that reads, by which of its axes it goes over the rows, and in
-    which windows."""
+    """The edge from one group to the next: the reading nest, its axes over the rows, and its windows."""
 
     reader: NestOp
     common: tuple[tuple[str, str], ...]
-    """Axes that both go over in the same places, by the names that the last nest before and the reader have for them,
+    """Axes that both iterate over in the same places, as pairs of the names in the last nest before and in the reader,
     outermost first."""
     window: Window | None = None
-    """Without one, rows are among the common axes."""
+    """Without a window, rows are among the common axes."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Rows of windows: by which axis they are made, and by which read."""
+    """Rows of windows: the axis that produces them, and the axis that reads them."""
 
     made: str
     read: str
@@ -76,20 +75,20 @@ class Window:
 
     @property
     def shared(self) -> int:
-        """The rows that one window has of the one before."""
+        """The rows that a window shares with the one before."""
         return max(0, self.height - self.step)
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Groups that read each other, in order, with what leads from one to the next."""
+    """Groups that read each other, in order, with the links between them."""
 
     groups: tuple[Group, ...]
     links: tuple[Link, ...]
 
 
 def row_choices(groups: Sequence[Group], machine: Machine) -> list[Choice]:
-    """The schedules of all such nests among the groups of a kernel."""
+    """Returns the schedules of all such chains among the groups of a kernel."""
     found: list[Choice] = []
     taken: set[NestOp] = set()
     for group in groups:
@@ -105,7 +104,7 @@ def row_choices(groups: Sequence[Group], machine: Machine) -> list[Choice]:
 
 
 def _chains(group: Group, groups: Sequence[Group], machine: Machine) -> Iterator[Chain]:
-    """The chains that begin with a group, the longest first."""
+    """Yields the chains that begin with a group, the longest first."""
     chain = Chain((group,), ())
     while (link := _link(chain, groups, machine)) is not None:
         follows = next(g for g in groups if g.members[0] is link.reader)
@@ -116,7 +115,7 @@ def _chains(group: Group, groups: Sequence[Group], machine: Machine) -> Iterator
 
 
 def _link(chain: Chain, groups: Sequence[Group], machine: Machine) -> Link | None:
-    """What leads on from the last group of a chain."""
+    """Returns the link from the last group of a chain to the next."""
     group = chain.groups[-1]
     if not _is_scheduled_here(group):
         return None
@@ -132,15 +131,14 @@ def _link(chain: Chain, groups: Sequence[Group], machine: Machine) -> Link | Non
         return Link(reader, common, window) if _pays(last, common, window, machine) else None
     if not common or (chain.links and len(common) < len(outer)):
         return None
-    # Two contractions are better tile by tile, and so is what reads the tiles of one.
+    # Two contractions are faster tile by tile, and so is a reader of one's tiles.
     if bool(group.products) == bool(follows.products) or (group.products and not _slides(reader, last)):
         return None
     return Link(reader, common) if chain.links or _pays(last, common, None, machine) else None
 
 
 def _is_scheduled_here(group: Group) -> bool:
-    """Whether a group is a contraction with a weight and what works on its tiles, or sums of windows, and none of it
-    has a schedule."""
+    """True if a group has no schedule yet, and is a contraction with a weight and its epilogue, or sums of windows."""
     if group.by_rows or any(n.schedule is not None or len(n.outputs) != 1 for n in group.members):
         return False
     if group.products:
@@ -150,15 +148,16 @@ def _is_scheduled_here(group: Group) -> bool:
 
 
 def _axes_through(chain: Chain) -> list[tuple[str, str]]:
-    """The axes over which the last group of a chain goes with those before it: what the nest before, and what its own
-    last nest calls them."""
+    """Returns the axes shared by the last group of a chain and the groups before it, as pairs of the names in the nest
+    before and in its own last nest."""
     link, group = chain.links[-1], chain.groups[-1]
     rows = () if link.window is None else ((link.window.made, link.window.read),)
     return [(mine, _renamed(group, theirs)) for mine, theirs in (*link.common, *rows)]
 
 
 def _only_reader(group: Group) -> NestOp | None:
-    """The nest that reads what the last one of a group writes, where nothing else outside of the group reads any."""
+    """Returns the only nest that reads the result of a group's last nest, if no other result is read outside the
+    group."""
     outside = {
         (nest, use.operation.parent_op())
         for nest in group.members
@@ -172,14 +171,14 @@ def _only_reader(group: Group) -> NestOp | None:
 
 
 def _slides(reader: NestOp, nest: NestOp) -> bool:
-    """Whether windows of a nest go along the results of another."""
+    """True if windows of a nest slide along the results of another."""
     sums = {a.name for a in reader.axes if a.kind == "reduction"}
     reads = [op for op in reader.reads if op.source is nest.outputs[0]]
     return all(any(len(s.symbols) > 1 and s.symbols & sums for s in op.subscripts) for op in reads)
 
 
 def _common(last: NestOp, reader: NestOp, outer: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Those of the outer axes of a nest that the reader of its results goes over as well, in the same places."""
+    """Returns the outer axes of a nest that the reader of its results iterates over in the same places."""
     written = last.yield_op.clauses[0].subscripts
     reads = [op for op in reader.reads if op.source is last.outputs[0]]
     parallel = {a.name: a.extent for a in reader.axes if a.kind == "parallel"}
@@ -196,7 +195,7 @@ def _common(last: NestOp, reader: NestOp, outer: Sequence[str]) -> tuple[tuple[s
 
 
 def _outer(group: Group, machine: Machine) -> list[str]:
-    """The axes over which the last nest of a group has plain loops around all others, outermost first."""
+    """Returns the axes of the last nest's plain loops around all others, outermost first."""
     last = group.members[-1]
     found: list[str] = []
     for loop in _plain(group, "", machine)[last.label].loops:
@@ -209,14 +208,14 @@ def _outer(group: Group, machine: Machine) -> list[str]:
 
 
 def _plain(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:
-    """The schedules that the nests of a group have where they are not in a chain."""
+    """Returns the schedules of a group's nests outside of a chain."""
     copy = Group([(e, dict(names)) for e, names in group.levels], list(group.members), dict(group.products))
     return product_schedules(copy, label, machine) if group.products else schedules_of(copy, label, machine)
 
 
 def _window(nest: NestOp, reader: NestOp, common: Sequence[tuple[str, str]], outer: Sequence[str]) -> Window | None:
-    """The windows of several rows that a reader moves along the results of a nest, whose loop over rows stands behind
-    those that are common."""
+    """Returns the windows of several rows that a reader moves along the results of a nest. The nest's loop over rows is
+    inside the common ones."""
     made = outer[len(common)] if len(outer) > len(common) else ""
     (clause,) = nest.yield_op.clauses
     reads = [op for op in reader.reads if op.source is nest.outputs[0]]
@@ -233,7 +232,7 @@ def _window(nest: NestOp, reader: NestOp, common: Sequence[tuple[str, str]], out
 
 
 def _moves(read: ReadOp, dim: int, parallel: Sequence[str], reader: NestOp) -> tuple[str, int, int] | None:
-    """The axis with which the windows of a read move along a dim, by how much, and how high they are."""
+    """Returns the axis that moves a read's windows along a dim, the step, and their height."""
     row = read.subscripts[dim]
     axes = [n for n in parallel if n in row.symbols]
     if len(axes) != 1 or read.indices:
@@ -250,8 +249,8 @@ def _moves(read: ReadOp, dim: int, parallel: Sequence[str], reader: NestOp) -> t
 
 
 def _pays(nest: NestOp, common: Sequence[tuple[str, str]], window: Window | None, machine: Machine) -> bool:
-    """Whether the results of an image are more than the second-level cache holds, and a window of them little of that;
-    and whether there are rows: a batch whose size only a run knows may be one image."""
+    """True if the results of an image exceed the second-level cache, a window of them takes a small part of it, and
+    there are enough rows. A batch whose size is known only at run time may be one image."""
     outer = [name for name, _ in common]
     batch, row = (outer, window.made) if window is not None else (outer[:-1], outer[-1])
     rows = nest.axis(row).extent.constant
@@ -267,7 +266,7 @@ def _pays(nest: NestOp, common: Sequence[tuple[str, str]], window: Window | None
     whole, window_bytes = taken(batch), taken([*batch, row]) * height
     if window_bytes <= machine.l2_bytes // 4 * 3:
         return whole > machine.l2_bytes
-    # What no cache holds comes from the third level at least.
+    # An image that exceeds the second-level cache comes from the third at best.
     share = machine.l3_bytes // max(1, machine.l3_cores)
     return whole > share and window_bytes <= share // 4
 
@@ -276,10 +275,10 @@ def _pays(nest: NestOp, common: Sequence[tuple[str, str]], window: Window | None
 
 
 def rows_apart(kernel: KernelOp, machine: Machine) -> dict[NestOp, frozenset[str]]:
-    """The nests on both sides of windows that move along a large image: contractions over single places of what was
-    summed in windows, and what makes the images that windows move along. For each the axes over batches and rows,
-    which have to be loops of their own if the two are to share them. For `collapse-axes`, before which there are no
-    groups."""
+    """Returns the nests on both sides of windows that slide along a large image: contractions over single places of
+    windowed sums, and the producers of the images under windows. The value is the axes over batches and rows; these
+    must be loops of their own if the two are to share them. For `collapse-axes`, which runs before groups are
+    formed."""
     found: dict[NestOp, frozenset[str]] = {}
     for nest in kernel.nests:
         for read in nest.reads:
@@ -294,19 +293,19 @@ def rows_apart(kernel: KernelOp, machine: Machine) -> dict[NestOp, frozenset[str
 
 
 def _rows(subscripts: Sequence[Expr]) -> frozenset[str]:
-    """The axes along all but the places of a row and their channels."""
+    """Returns the axes along all dims but the places of a row and their channels."""
     return frozenset(name for s in subscripts[:-2] for name in s.symbols)
 
 
 def _is_large(nest: NestOp, value: SSAValue, machine: Machine) -> bool:
-    """Whether an image is more than the second-level cache holds."""
+    """True if an image exceeds the second-level cache."""
     elements = typical_of(nest).value(product(dims_of(value.type)[1:]), MEMORY)
     return elements * element_bytes(element_of(value.type)) > machine.l2_bytes
 
 
 def _is_window(nest: NestOp) -> bool:
-    """Whether a nest sums windows along what it reads, and is no product for a micro-kernel, or works on such sums
-    point by point."""
+    """True if a nest sums windows of its input and is no product for a micro-kernel, or works on such sums
+    elementwise."""
     sums = {a.name for a in nest.axes if a.kind == "reduction"}
     if sums:
         slides = any(len(s.symbols) > 1 and s.symbols & sums for op in nest.reads for s in op.subscripts)
@@ -319,7 +318,7 @@ def _is_window(nest: NestOp) -> bool:
 
 
 def _choose(chain: Chain, label: str, machine: Machine) -> Choice | None:
-    """The schedules; None where those of a group have other loops outside, or bands would be too few."""
+    """Returns the schedules; `None` where a group has other outer loops, or bands would be too few."""
     found: dict[str, ScheduleAttr] = {}
     window = next((link.window for link in chain.links if link.window is not None), None)
     at = next((k for k, link in enumerate(chain.links) if link.window is not None), len(chain.links))
@@ -339,8 +338,8 @@ def _choose(chain: Chain, label: str, machine: Machine) -> Choice | None:
 
 
 def _weights_keep_up(chain: Chain, machine: Machine) -> bool:
-    """Whether weights that the second-level cache does not keep beside the rows come as fast as a row is multiplied
-    with them: each element is used for every place of the row, and read again for the next one."""
+    """True if weights that exceed half of the second-level cache arrive as fast as a row is multiplied with them: each
+    element is used for every place of the row, and read again for the next row."""
     for group in chain.groups:
         for nest, contraction in group.products.items():
             size = weight_bytes(nest, contraction)
@@ -356,7 +355,7 @@ def _weights_keep_up(chain: Chain, machine: Machine) -> bool:
 
 
 def _shared(chain: Chain, k: int) -> list[str]:
-    """The loops that a group of a chain has in common with the others, by the names of its last nest."""
+    """Returns the loops that a group of a chain shares with the others, by the names of its last nest."""
     if k:
         return [mine for _, mine in _axes_through(Chain(chain.groups[: k + 1], chain.links[:k]))]
     link = chain.links[0]
@@ -364,20 +363,20 @@ def _shared(chain: Chain, k: int) -> list[str]:
 
 
 def _renamed(group: Group, name: str) -> str:
-    """What the last nest of a group calls an axis of the first."""
+    """Returns the last nest's name for an axis of the first."""
     first, last = group.members[0], group.members[-1]
     return next((of[last.label] for _, of in group.levels if of[first.label] == name), name)
 
 
 def _name(group: Group, nest: NestOp, name: str) -> str:
-    """What a nest of a group calls an axis of the last."""
+    """Returns a nest's name for an axis of the group's last nest."""
     last = group.members[-1]
     return next((of[nest.label] for _, of in group.levels if of[last.label] == name), name)
 
 
 def _band(reader: NestOp, window: Window, machine: Machine) -> int | None:
-    """The rows of a band: as many bands as keep the threads busy, of no fewer rows than make up for what two of them
-    compute both. None where there are not enough for that."""
+    """Returns the rows of a band. There are enough bands to keep the threads busy, and enough rows in each to make up
+    for those computed twice. `None` where there are too few rows for both."""
     rows = typical_of(reader).value(reader.axis(window.read).extent, MEMORY)
 
     def least(new: int) -> int:
@@ -389,7 +388,8 @@ def _band(reader: NestOp, window: Window, machine: Machine) -> int | None:
 
 
 def _with_outer(nest: NestOp, schedule: ScheduleAttr, names: Sequence[str]) -> ScheduleAttr | None:
-    """The schedule with the loops of `names` outermost, but for those of one iteration; None where others are."""
+    """Returns the schedule with the loops of `names` outermost, apart from loops of one iteration; `None` where other
+    loops are outside."""
     steps = list(schedule.data)
     ones = [s for s in steps if isinstance(s, Loop) and nest.axis(s.axis).extent == ONE]
     rest = [s for s in steps if s not in ones]
@@ -401,8 +401,8 @@ def _with_outer(nest: NestOp, schedule: ScheduleAttr, names: Sequence[str]) -> S
 
 
 def _marked(schedule: ScheduleAttr, names: Sequence[str], label: str, slides: bool, band: int) -> ScheduleAttr:
-    """The schedule with what its common loops say: they are those of all groups, and the last is over rows, which
-    windows slide along; `band` of them for what comes behind."""
+    """Returns the schedule with the directives of its common loops. They are shared by all groups; the last is over
+    rows, along which windows slide, in bands of `band` rows for the groups behind the windows."""
     steps: list[Step] = []
     threads = next((k for k, s in enumerate(schedule.data) if isinstance(s, Loop) and s.axis in names), None)
     for k, step in enumerate(schedule.data):

@@ -1,7 +1,7 @@
-"""What the default author chooses for nests: which share their outer loops, which axis is the vector, what is tiled.
+"""The default author's choices for nests: shared outer loops, vector axes, tiles.
 
-First the groups of nests that share their outer loops (`schedule_groups.py`). Then the vector: each nest's own axis
-with the most accesses side by side, or for the whole group its last common axis, where the rows lie across memory.
+First the groups of nests that share their outer loops (`schedule_groups.py`). Then the vector: in each nest the axis
+with the most contiguous accesses, or for the whole group its last common axis, where its rows are strided in memory.
 Contractions get tiles (`product_schedules.py`). Everything else is decided nest by nest from the strides of its
 accesses.
 """
@@ -36,13 +36,13 @@ from igniter.dialects.sym.ranges import simplify
 
 
 def choose(groups: Sequence[Group], machine: Machine) -> list[Choice]:
-    """A schedule for every nest of these groups (`schedule_groups.py`), group by group."""
+    """Returns a choice for each of the groups (`schedule_groups.py`), in order."""
     packed = {c.b.source.owner for g in groups for c in g.products.values()}
     return [_choose(group, f"g{k}", packed, machine) for k, group in enumerate(groups)]
 
 
 def schedules_of(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:
-    """The schedules of the nests of one group, by label."""
+    """Returns the schedules of the nests of one group, by label."""
     return _choose(group, label, frozenset(), machine).schedules
 
 
@@ -57,7 +57,7 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
         return Choice(found, _told_product(group, found[group.members[0].label]))
     if _is_dot_products(group):
         if not _is_short(group.levels[-1][0]):
-            # What follows goes along a row of the results when that is there: its vectors are not those of the sums.
+            # The readers run along a row of the results if there is one: their vectors are not those of the sums.
             group.levels.pop()
         found = {nest.label: schedule_member(nest, group, label, machine) for nest in group.members}
         return Choice(found, _told_vector(found[group.members[0].label]))
@@ -92,7 +92,7 @@ def _told_vector(schedule: ScheduleAttr) -> str:
 
 
 def _packs_columns(nest: NestOp) -> bool:
-    """Whether a nest copies a matrix to panels whose lanes lie side by side in it as well."""
+    """True if a nest copies a matrix to panels and the lanes of a panel are contiguous in the matrix as well."""
     axes = nest.axes
     return (
         len(nest.reads) == 1
@@ -106,7 +106,7 @@ def _packs_columns(nest: NestOp) -> bool:
 
 
 def _schedule_rows(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:
-    """Members of a group of rows: contractions in tiles, the others row by row inside a block of rows."""
+    """Schedules a group of rows: contractions in tiles, the other nests row by row inside a block of rows."""
     height = row_block(group, machine)
     found: dict[str, ScheduleAttr] = {}
     for nest in group.members:
@@ -125,7 +125,8 @@ def _schedule_rows(group: Group, label: str, machine: Machine) -> dict[str, Sche
 
 
 def _ends_product(nest: NestOp, group: Group) -> tuple[NestOp, str] | None:
-    """The contraction of a group of rows whose sums a nest reads point by point, and the nest's axis of columns."""
+    """Returns the contraction of the group of rows whose sums a nest reads elementwise, and the nest's axis of
+    columns."""
     common = {names[nest.label] for _, names in group.levels}
     own = [a for a in nest.axes if a.name not in common and a.extent != ONE]
     if len(own) != 1 or own[0].kind != "parallel":
@@ -147,24 +148,24 @@ def _ends_product(nest: NestOp, group: Group) -> tuple[NestOp, str] | None:
 
 
 def _in_tiles(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr] | None:
-    """The schedules of a group whose first nest keeps tiles of sums in registers, along its own best parallel axis."""
+    """Returns schedules that keep tiles of the first nest's sums in registers, along its best parallel axis."""
     anchor = group.members[0]
     vector = _parallel_vector(anchor)
     return None if vector is None else tile_schedules(group, label, vector, machine)
 
 
 def _parallel_vector(nest: NestOp) -> str | None:
-    """The best parallel axis for the vectors of a sum; None for what is no sum, or has no such axis."""
+    """Returns the best parallel axis for the vectors of a reduction; `None` without a reduction or such an axis."""
     parallel = {a.name: _strides(nest, a.name) for a in nest.axes if a.kind == "parallel"}
     sums = [a.name for a in nest.axes if a.kind == "reduction"]
     return _vector_axis(nest, sums, parallel, False) if sums else None
 
 
 def _is_dot_products(group: Group) -> bool:
-    """Whether others read the sums of a group, and what is summed lies side by side where what lies along the best
-    other axis does not, or is too little to fill a vector: a linear layer of three columns is dot products, in a tenth
-    of the time of vectors that are mostly empty, and so is a convolution of three channels, whose places lie a pixel
-    apart."""
+    """True if other nests read a group's sums, and dot products are the better loops for them. The summed elements are
+    contiguous where those along the best parallel axis are not, or are too few to fill a vector. A linear layer of
+    three columns takes a tenth of the time as dot products, because the vectors would be mostly empty. So does a
+    convolution of three channels, whose places are a pixel apart."""
     if len(group.members) < 2 or len(group.levels) < 2:
         return False
     nest = group.members[0]
@@ -190,10 +191,10 @@ def _is_short(extent: Expr) -> bool:
 
 
 def _column_lanes(group: Group, machine: Machine) -> int | None:
-    """The lanes of the group's last common axis, when that and not each nest's own axis should be the vector.
+    """Returns the lanes of the group's last common axis, if that axis and not each nest's own should be the vector.
 
-    That is so where the rows of a group lie across memory: a softmax over the channels of `[batch, channel, time]`
-    reads with a stride along its rows, and side by side from row to row. The axis is put last among the common ones.
+    That is so where the rows of a group are strided in memory: a softmax over the channels of `[batch, channel, time]`
+    reads with a stride along its rows, and contiguously from row to row. The axis is moved last among the common ones.
     """
     if len(group.members) < 2 or not group.levels:
         return None
@@ -210,8 +211,8 @@ def _column_lanes(group: Group, machine: Machine) -> int | None:
 
 
 def _access_cost(nest: NestOp, axis: str, group: Group) -> int:
-    """What the accesses of a nest cost with `axis` for the vector, in quarters of a vector access; 0 without loops
-    inside the common ones, as such a nest runs once a row."""
+    """Returns the cost of a nest's accesses with `axis` as the vector, in quarters of a vector access. It is 0 for a
+    nest without loops inside the common ones, which runs once a row."""
     common = {names[nest.label] for _, names in group.levels}
     if all(a.name in common or a.extent == ONE for a in nest.axes):
         return 0
@@ -227,19 +228,19 @@ def _access_cost(nest: NestOp, axis: str, group: Group) -> int:
 
 
 def _group_strides(nest: NestOp, axis: str) -> list[tuple[SSAValue, Expr | None]]:
-    """Every tensor that a nest reads or writes, with the step in memory along `axis`."""
+    """Returns every tensor that a nest reads or writes, with its stride along `axis`."""
     values = [*(op.source for op in nest.reads), *nest.outputs]
     return [(value, stride) for value, (stride, _) in zip(values, _strides(nest, axis), strict=True)]
 
 
 def _stays_in(value: SSAValue, group: Group) -> bool:
-    """Whether a value is only seen by the nests of a group, which may then keep it in any order."""
+    """True if only the nests of a group use a value; they may then store it in any order."""
     return value.owner in group.members and all(use.operation.parent_op() in group.members for use in value.uses)
 
 
 def _columns(group: Group, width: int, machine: Machine) -> int:
-    """The vectors of a tile of columns: as many as there are sums that do not wait for each other, which are whole
-    stretches of memory for the prefetcher; fewer where long rows are kept for each of them."""
+    """Returns the vectors in a tile of columns: enough independent sums to hide latency, and whole stretches of memory
+    for the prefetcher; fewer where each of them keeps a long row."""
     kept = 0
     for nest in group.members:
         common = {names[nest.label] for _, names in group.levels}
@@ -252,7 +253,7 @@ def _columns(group: Group, width: int, machine: Machine) -> int:
 
 
 def _schedule_columns(nest: NestOp, group: Group, label: str, width: int, machine: Machine) -> ScheduleAttr:
-    """Tiles of the last common axis go below all loops inside it, as vectors that are unrolled there."""
+    """Returns a schedule with the tiles of the last common axis below all loops inside it, as unrolled vectors."""
     common = [names[nest.label] for _, names in group.levels]
     inside = [a.name for kind in ("parallel", "reduction") for a in nest.axes if a.kind == kind]
     order = [*common, *(n for n in inside if n not in common)]
@@ -268,8 +269,8 @@ def _schedule_columns(nest: NestOp, group: Group, label: str, width: int, machin
 
 
 def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
-    """The axis inside along which memory is contiguous where it is strided along `lanes`: both together are squares to
-    transpose in registers."""
+    """Returns an inner axis with contiguous accesses where those along `lanes` are strided: the two form squares, to be
+    transposed in registers."""
     common = {names[nest.label] for _, names in group.levels}
     along = _group_strides(nest, lanes)
     for axis in nest.axes:
@@ -285,12 +286,12 @@ def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
 
 
 def schedule_member(nest: NestOp, group: Group, label: str, machine: Machine) -> ScheduleAttr:
-    """The schedule of a nest that is no contraction, alone in its group or one of several."""
+    """Returns the schedule of a nest that is not a contraction, alone in its group or one of several."""
     common = [names[nest.label] for _, names in group.levels]
     axes = {a.name: a for a in nest.axes}
     strides = {name: _strides(nest, name) for name in axes}
     flat = all(sum(a.extent != ONE for a in m.axes) == len(group.levels) for m in group.members)
-    # Alone, a nest may take any of its axes for the vector, the outer ones too.
+    # A nest alone may vectorise any of its axes, the outer ones too.
     vector = _vector_axis(nest, common if len(group.members) > 1 else [], strides, flat)
     outer = [n for n in common if n != vector or len(group.members) > 1]
     rest = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in outer and a.name != vector]
@@ -306,7 +307,7 @@ def schedule_member(nest: NestOp, group: Group, label: str, machine: Machine) ->
     width = 1 if vector is None else vector_width(nest, machine, vector)
     short = None if vector is None or reductions else _short_row(nest, axes, vector, free, width)
     if short is not None:
-        # Rows of a few elements are whole vectors only side by side: transpose-accesses puts them there.
+        # Rows of a few elements fill a vector only side by side: transpose-accesses puts them there.
         inside = [short.lanes, short.row]
         outer, rest = ([n for n in names if n not in short] for names in (outer, rest))
     if len(group.members) > 1:
@@ -334,7 +335,7 @@ def _place_vector(
     width: int,
     machine: Machine,
 ) -> list[str]:
-    """Plans the vector, and what it makes a tile with; the reductions in their order."""
+    """Plans the vector and the axis that it forms a tile with; returns the reductions in their order."""
     extent = axes[vector].extent.constant
     lanes = Loop(vector, vector=width)
     plan = plans[vector]
@@ -348,7 +349,7 @@ def _place_vector(
         if across is None or (axes[across].extent.constant or width) < width:
             plan.outer = replace(plan.outer, vector=width)
             return reductions
-        # An operand runs the other way: squares of as many rows as lanes, for transpose-accesses.
+        # An operand is contiguous the other way: squares with as many rows as lanes, for transpose-accesses.
         rows = plans[across]
         rows.tile, rows.tail, rows.below, rows.inner = width, "rest", "loops", Loop(across, unroll=0)
         plan.tile, plan.tail, plan.inner = width, "rest", lanes
@@ -358,7 +359,7 @@ def _place_vector(
     columns = most if extent is None else max(1, min(most, -(-extent // width)))
     found = tile_row(nest, rest, vector, machine)
     if found is not None and typical_of(nest).known(axes[found[0]].extent) == 1:
-        # A tile would have rows that are rarely there.
+        # Most rows of such a tile would not exist.
         found = None
     if found is not None:
         row, window = found
@@ -371,8 +372,8 @@ def _place_vector(
         tall.tile, tall.tail, tall.below = height, "peel" if rows else "rest", "reductions"
         tall.inner = Loop(row, unroll=0)
     elif len(reductions) == 1 and (extent is None or extent > width * most):
-        # Rows that no tile of registers spans are streamed, as many at a time as prefetchers follow: so many loads of
-        # rows come to one of the sums, which wait in the first-level cache.
+        # Rows too long for a register tile are streamed, as many at a time as prefetchers follow: each sum takes that
+        # many loads, and waits in the first-level cache.
         plan.tile, plan.below, plan.inner = width * machine.stream_vectors, "loops", lanes
         stream = plans[reductions[0]]
         stream.tile, stream.tail, stream.inner = machine.read_streams, "rest", Loop(reductions[0], unroll=0)
@@ -386,9 +387,9 @@ def _place_vector(
 
 
 def _is_panel_of_bytes(nest: NestOp, vector: str, outer: Sequence[str]) -> bool:
-    """Whether vectors are the columns of a panel of bytes and the outermost axis goes from panel to panel: two panels
-    then share what is loaded of the other factor, in 0.88 of the time (a row of 768 by 3072 and back, one thread of a
-    Zen 3, in turns). Words of numbers of 4 bits leave no registers for two."""
+    """True if the vectors are the columns of a panel of bytes and the outermost axis runs from panel to panel. Two
+    panels then share the loads of the other factor, in 0.88 of the time (a row of 768 by 3072 and back, one thread
+    of a Zen 3, in turns). Words of 4-bit numbers leave no registers for two."""
     along = [read for read in nest.reads if vector in symbols_of(read.subscripts)]
     shared = [read for read in nest.reads if not symbols_of(read.subscripts) & {vector, *outer[:1]}]
     narrow = [read for read in along if element_bytes(element_of(read.source.type)) == 1]
@@ -398,7 +399,7 @@ def _is_panel_of_bytes(nest: NestOp, vector: str, outer: Sequence[str]) -> bool:
 
 
 def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
-    """The axis along which some operand is contiguous that is read with a stride along `vector`."""
+    """Returns the axis along which an operand is contiguous, if its accesses along `vector` are strided."""
     for op in nest.reads:
         if op.indices or not op.subscripts or vector in op.subscripts[-1].symbols:
             continue
@@ -412,14 +413,15 @@ def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
 
 
 class _ShortRow(NamedTuple):
-    """The axis along a row that is shorter than a vector, and the one from row to row, whose elements are the lanes."""
+    """The axis along a row shorter than a vector, and the axis from row to row, whose elements are the lanes."""
 
     row: str
     lanes: str
 
 
 def _short_row(nest: NestOp, axes: Mapping[str, Axis], vector: str, rest: list[str], width: int) -> _ShortRow | None:
-    """The short rows of what is written or read the other way than it is read or written, along `vector` at best."""
+    """Returns the short rows of an operand that is contiguous in another direction than the result, along `vector` if
+    possible."""
     across = _transposed_axis(nest, vector, rest)
     if across is None:
         return None
@@ -431,7 +433,7 @@ def _short_row(nest: NestOp, axes: Mapping[str, Axis], vector: str, rest: list[s
 
 
 def _strides(nest: NestOp, axis: str) -> list[tuple[Expr | None, bool]]:
-    """The step in memory of each access along `axis` (None: irregular), and whether it is a write."""
+    """Returns the stride of each access along `axis` (`None`: irregular), and True if it is a write."""
     found: list[tuple[Expr | None, bool]] = []
     for op in nest.reads:
         found.append((_stride(op.subscripts, dims_of(op.source.type), axis, nest), False))
@@ -448,9 +450,9 @@ def _stride(subscripts: tuple[Expr, ...], dims: tuple[Expr, ...], axis: str, nes
 def _vector_axis(
     nest: NestOp, common: list[str], strides: Mapping[str, list[tuple[Expr | None, bool]]], flat: bool
 ) -> str | None:
-    """The axis with the most accesses side by side; None when a scalar loop is as good.
+    """Returns the axis with the most contiguous accesses; `None` when a scalar loop is as good.
 
-    A common axis only where the group is `flat`, that is, no member has loops inside the common ones.
+    A common axis is a candidate only if the group is `flat`: no member has loops inside the common ones.
     """
     candidates = [a for a in nest.axes if a.name not in common and a.extent != ONE]
     if not candidates:

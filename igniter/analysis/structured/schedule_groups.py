@@ -1,11 +1,10 @@
-"""Which nests share their outer loops: the first half of choosing a schedule.
+"""Groups of nests that share their outer loops: the first half of choosing a schedule.
 
-Nests are taken in order. A nest joins the group of its latest producer when the axes that the group has in common can
-be found again in it: an axis of the consumer stands for a group axis when every read of the group's results has it,
-bare, where the producer wrote it. What the group loses by joining (the axes that are no longer common) must be a row
-that fits the cache, or a single axis. A contraction that micro-kernels compute starts a group of its own, which nests
-over the same axes join as its epilogue, or nests over its rows and further contractions as attention
-(`product_schedules.py`).
+Nests are taken in order. A nest joins the group of its latest producer if it has axes that correspond to the group's
+common axes: an axis of the consumer corresponds to a group axis if every read of the group's results uses it, bare, in
+the dim where the producer wrote that axis. The axes that the group loses by joining (no longer common) must be a row
+that fits the cache, or a single axis. A contraction for micro-kernels starts a group of its own. Nests over the same
+axes join it as its epilogue, or nests over its rows and further contractions as attention (`product_schedules.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from igniter.dialects.sym.ranges import simplify
 
 @dataclass(frozen=True)
 class Read:
-    """A read seen at the value behind the views, with subscripts of that value."""
+    """A read of the value behind the views, with subscripts of that value."""
 
     op: ReadOp
     base: SSAValue
@@ -36,12 +35,12 @@ class Read:
 
 
 def form_groups(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset()) -> list[Group]:
-    """The nests of a kernel, gathered around common outer axes, but those whose labels are `taken`."""
+    """Groups the nests of a kernel around common outer axes, except nests whose labels are in `taken`."""
     groups: list[Group] = []
     home: dict[NestOp, int] = {}
     for nest in (each for each in kernel.nests if each.label not in taken):
         if meets_few_rows(nest, machine):
-            # The rows of such a matrix are read on end, as they lie, rather than in tiles that others could share.
+            # The rows of such a matrix are read contiguously, as stored, rather than in tiles that others could share.
             home[nest] = len(groups)
             groups.append(lone_group(nest))
             continue
@@ -60,8 +59,8 @@ def form_groups(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset(
 
 
 def keeps_tiles(group: Group) -> bool:
-    """Whether a group is a sum whose tiles stay in registers: what runs over another part of its axes comes after it,
-    rather than take them apart."""
+    """True if a group is a sum whose tiles stay in registers. A nest over only a part of its axes comes after the group
+    instead of breaking the tiles up."""
     anchor = group.members[0]
     if group.products or anchor in group.products:
         return False
@@ -71,7 +70,7 @@ def keeps_tiles(group: Group) -> bool:
 
 
 def lone_group(nest: NestOp) -> Group:
-    """A nest that shares its loops with no other."""
+    """Returns a group for a nest that shares its loops with no other."""
     return Group(_own_levels(nest), [nest], {}, alone=True)
 
 
@@ -87,7 +86,7 @@ def _candidates(groups: list[Group], latest: int, producers: set[NestOp]) -> Ite
 
 
 def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contraction | None, machine: Machine) -> bool:
-    """Adds `nest` to `group` if enough of its axes are the group's; False and no change otherwise."""
+    """Adds `nest` to `group` if enough of its axes are the group's; returns False without change otherwise."""
     if group.alone:
         return False
     matched = [_match(extent, names, group, nest, reads) for extent, names in group.levels]
@@ -130,7 +129,7 @@ def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contractio
 
 
 def _reads_again(reads: list[Read], common: Set[str], nest: NestOp, machine: Machine) -> bool:
-    """Whether a sum would read a whole tensor again, and more than the cache keeps, for each step of common loops."""
+    """True if a sum would read a whole tensor again for each step of common loops, and the tensor exceeds the cache."""
     if all(a.kind == "parallel" for a in nest.axes):
         return False
     return any(
@@ -144,8 +143,8 @@ def _reads_again(reads: list[Read], common: Set[str], nest: NestOp, machine: Mac
 def _joins_rows(
     group: Group, nest: NestOp, kept: list[int], matched: list[str | None], contraction: Contraction | None
 ) -> bool:
-    """Whether a nest that does not run over all axes of a contraction runs over its batch axes and rows: the members
-    then go over a block of rows one after the other, which must not read too much again for every block."""
+    """True if a nest runs over the batch axes and rows of a contraction, but not over all of its axes. The members then
+    run in sequence over a block of rows, which must not read too much again for every block."""
     anchor = group.members[0]
     first = group.products[anchor]
     if first.rows is None or reads_weights(first) or (contraction is not None and reads_weights(contraction)):
@@ -160,7 +159,7 @@ def _joins_rows(
 
 
 def _is_row(extents: list[Expr], machine: Machine) -> bool:
-    """Whether axes are a row that is worth keeping in the cache between the nests of a group."""
+    """True if axes are a row worth keeping in the cache between the nests of a group."""
     if len(extents) <= 1:
         return True
     total = product(extents).constant
@@ -168,13 +167,13 @@ def _is_row(extents: list[Expr], machine: Machine) -> bool:
 
 
 def _is_parallel(extents: list[Expr]) -> bool:
-    """Whether there is enough to share out among threads."""
+    """True if there is enough work to distribute over threads."""
     total = product(extents).constant
     return total is None or total >= 8
 
 
 def _match(extent: Expr, names: Mapping[str, str], group: Group, nest: NestOp, reads: list[Read]) -> str | None:
-    """The parallel axis of `nest` that runs with one axis of the group."""
+    """Returns the parallel axis of `nest` that corresponds to one axis of the group."""
     found: set[str] = set()
     parallel = {a.name: a.extent for a in nest.axes if a.kind == "parallel"}
     for read in reads:
@@ -197,7 +196,8 @@ def _match(extent: Expr, names: Mapping[str, str], group: Group, nest: NestOp, r
 def _shared_input(
     extent: Expr, names: Mapping[str, str], group: Group, parallel: Mapping[str, Expr], reads: list[Read]
 ) -> set[str]:
-    """For a nest that reads no result of the group: the axis that walks an input as the group's axis does."""
+    """Returns the axis that indexes a common input as the group's axis does, for a nest that reads no result of the
+    group."""
     for member in group.members:
         for theirs in reads_of(member):
             for ours in reads:
@@ -210,7 +210,7 @@ def _shared_input(
 
 
 def reads_of(nest: NestOp) -> Iterator[Read]:
-    """The reads of a nest, seen behind the views."""
+    """Yields the reads of a nest, traced through the views."""
     for op in nest.reads:
         base, subscripts = op.source, op.subscripts
         ranges = nest.axes_attr.ranges

@@ -1,23 +1,23 @@
-"""The space of schedules of one kernel: what may be tried besides the schedules that it has.
+"""The space of schedules of one kernel: the alternatives to its current schedules.
 
     space = ScheduleSpace(kernel, vector_bytes=64, registers=32)
     space.parameters                    # (Parameter("g0.tile", ("author", "8x3", ...)), ...)
-    space.schedules(space.first())      # what the kernel's nests have: point 0
+    space.schedules(space.first())      # the current schedules of the kernel's nests: point 0
     space.schedules({"g0.tile": "6x4"}) # other parameters are as in point 0
 
-A kernel comes with schedules, the default author's or others. They say which nests share their loops, and that is what
-the groups of the space are (`Loop.fuse`). Each group has parameters by its kind:
+A kernel comes with schedules, by the default author or another. The nests that share loops in them (`Loop.fuse`) are
+the groups of the space. The kind of a group decides its parameters:
 
-    product   a contraction by micro-kernels and its epilogue: `tile` (rows x panels), `columns` and `rows` (tiles that
-              go by together, for the caches), `order` of the loops over tiles, `depth` (blocks of the sum, added one by
-              one to the result)
-    rows      contractions that go over a block of rows one after the other: `height`, and `panels` of each
-    sums      one nest that adds up, and what reads it: `tile` (rows x vectors that stay in registers), `lanes` and
-              `down` (the axes of these), `order`, `tail`, `sums` (the order of the reductions)
+    product   a contraction by micro-kernels and its epilogue: `tile` (rows x panels), `columns` and `rows` (tiles in
+              one cache block, each way), `order` of the loops over tiles, `depth` (blocks of the reduction, each added
+              to the result)
+    rows      contractions that run in sequence over a block of rows: `height`, and `panels` of each
+    sums      a reduction and the nests that read it: `tile` (rows x vectors held in registers), `lanes` and `down`
+              (their axes), `order`, `tail`, `sums` (the order of the reductions)
     all       `fused` (or each nest by itself), `vector`, `accumulators`, `unroll`, `order`, `threads` (tasks)
 
-The value "author" leaves what the kernel has. A point is a choice of values; it is a schedule that the language's
-checks take or refuse, and the passes behind them: a space promises no more than that its points are worth asking.
+The value "author" keeps the current choice. A point is a choice of values, and so a schedule. The checks of the
+schedule language and the passes behind them may still refuse it: the space only promises points worth a trial.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from igniter.dialects.sym.expr import ONE
 Point: TypeAlias = "Mapping[str, str]"
 
 AUTHOR = "author"
-"""The value of a parameter that leaves what the kernel has."""
+"""The value of a parameter that keeps the current choice."""
 
 HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
-"""Rows of a tile in registers; what else fits differs too little from these."""
+"""Rows of a register tile; other heights differ too little from these."""
 
 MOST_VECTORS = 4
-"""Vectors of a row of a tile: more rows than vectors is what loads the least."""
+"""Vectors in a row of a tile: tiles with more rows than vectors load the least."""
 
 TOGETHER = 8
-"""Tiles that go by together, each way, for each block of a depth: what the default author has for common caches."""
+"""Tiles in one cache block, each way, for each block of a depth: the default author's choice for common caches."""
 
 MOST_ORDERS = 6
-"""Orders of loops that are tried: all of three."""
+"""Orders of loops to try: all orders of three loops."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One choice: the first value is what the kernel has."""
+    """One choice; the first value keeps the current one."""
 
     name: str
     values: tuple[str, ...]
@@ -79,14 +79,15 @@ class _Group:
         return schedule.data
 
     def add(self, name: str, values: Sequence[object]) -> None:
-        """A parameter, if there is a choice."""
+        """Adds a parameter, if it has more than one value."""
         told = tuple(dict.fromkeys((AUTHOR, *map(str, values))))
         if len(told) > 1:
             self.parameters.append(Parameter(f"{self.name}.{name}", told))
 
 
 class ScheduleSpace:
-    """See the module's text. `kernel` has a schedule on every nest; procedures keep theirs."""
+    """The space of a kernel's schedules (see the module's text). Every nest of `kernel` has a schedule; procedures keep
+    theirs."""
 
     def __init__(self, kernel: KernelOp, vector_bytes: int, registers: int, threads: int = 1):
         self.kernel = kernel
@@ -98,37 +99,37 @@ class ScheduleSpace:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Every choice that there is."""
+        """All parameters, group by group."""
         return tuple(p for group in self._groups for p in group.parameters)
 
     @property
     def size(self) -> int:
-        """How many points there are; many mean the same schedule."""
+        """The number of points; many of them give the same schedule."""
         size = 1
         for parameter in self.parameters:
             size *= len(parameter.values)
         return size
 
     def first(self) -> dict[str, str]:
-        """Point 0: what the kernel has."""
+        """Returns point 0: the current schedules of the kernel."""
         return {p.name: AUTHOR for p in self.parameters}
 
     def points(self, seed: int = 0) -> Iterator[dict[str, str]]:
-        """Points in an order that begins near point 0: it, each value of each parameter alone, then random ones."""
+        """Yields points in order of distance: point 0, then each value of each parameter alone, then random points."""
         near = [self.first()]
         near += [{**self.first(), p.name: value} for p in self.parameters for value in p.values[1:]]
         yield from near
         rng = random.Random(seed)
         seen = {tuple(point.values()) for point in near}
         for _ in range(4 * min(self.size, 4096)):
-            # Half of the values stay: what is far from point 0 in everything is seldom good.
+            # Half of the parameters keep the current choice: points far from point 0 are seldom good.
             point = {p.name: rng.choice(p.values) if rng.random() < 0.5 else AUTHOR for p in self.parameters}
             if tuple(point.values()) not in seen:
                 seen.add(tuple(point.values()))
                 yield point
 
     def schedules(self, point: Point) -> dict[str, ScheduleAttr]:
-        """The schedule of every nest at a point, by label. `ValueError` for a name or value that the space has not."""
+        """Returns the schedule of every nest at a point, by label. Raises `ValueError` for an unknown name or value."""
         known = {p.name: p.values for p in self.parameters}
         for name, value in point.items():
             if value not in known.get(name, ()):
@@ -170,7 +171,8 @@ class ScheduleSpace:
             group.add("threads", (1, 4, 16, 64))
 
     def _tiles(self, columns: int | None) -> list[str]:
-        """Tiles of rows x vectors whose sums, one row of a factor and a broadcast fit the registers, largest first."""
+        """Returns the tiles (rows x vectors) whose sums, one row of a factor and a broadcast fit the registers, largest
+        first."""
         most = MOST_VECTORS if columns is None else max(1, min(MOST_VECTORS, columns))
         pairs = [(h, v) for v in range(1, most + 1) for h in HEIGHTS if (h + 1) * v + 1 <= self.registers]
         return [f"{h}x{v}" for h, v in sorted(pairs, key=lambda p: -p[0] * p[1])]
@@ -181,7 +183,7 @@ class ScheduleSpace:
         columns = group.first.axis(product.columns).extent.constant
         depth = group.first.axis(product.depth).extent.constant
         tiles = self._tiles(None if columns is None else -(-columns // self._panel(group.first)))
-        # Without rows a tile has one, and with rows it has more: its own loop over them is behind the product.
+        # Without a row axis a tile has one row; with one it has several, and its loop over rows is behind the product.
         group.add("tile", [t for t in tiles if t.startswith("1x") == (not product.rows)])
         group.add("columns", (1, 2, 4, 8, 16))
         if product.rows:
@@ -204,7 +206,7 @@ class ScheduleSpace:
         if not wide:
             return
         group.add("tile", self._tiles(None))
-        # Sums lie side by side along the last axis of the result, if at all.
+        # Sums are contiguous along the last axis of the result, if at all.
         written = [s.symbol for s in nest.yield_op.clauses[0].subscripts]
         wide.sort(key=lambda n: -written.index(n) if n in written else 1)
         group.add("lanes", wide)
@@ -238,7 +240,7 @@ class ScheduleSpace:
         return {label: self._worded(each, chosen, apart) for label, each in steps.items()}
 
     def _worded(self, steps: Sequence[Step], chosen: Mapping[str, str], apart: bool) -> list[Step]:
-        """The words that a group's other parameters say."""
+        """Applies the group's other parameters to the steps."""
         found: list[Step] = []
         for step in steps:
             if isinstance(step, Loop):
@@ -260,7 +262,7 @@ class ScheduleSpace:
     def _product_steps(
         self, group: _Group, steps: Mapping[str, list[Step]], chosen: Mapping[str, str]
     ) -> dict[str, list[Step]]:
-        """The loops over tiles of a contraction and of its epilogue, made anew."""
+        """Rebuilds the loops over tiles of a contraction and of its epilogue."""
         anchor = group.first
         product = _product(steps[anchor.label])
         assert product is not None
@@ -306,8 +308,8 @@ class ScheduleSpace:
         tile: tuple[int, int],
         depth: int,
     ) -> dict[str, list[Step]]:
-        """The loops of a contraction whose depth goes in blocks, inside of those over groups of columns and of rows,
-        which are all that its epilogue shares."""
+        """Returns the loops of a contraction with a blocked depth. They are inside the loops over groups of columns and
+        of rows; the epilogue shares only these."""
         anchor, (height, width), lanes = group.first, tile, self._panel(group.first)
         shared = [s for s in steps[anchor.label][: group.shared] if isinstance(s, Loop)]
         sizes = [
@@ -338,14 +340,14 @@ class ScheduleSpace:
         return found
 
     def _together(self, shared: Sequence[Loop], axis: str, size: int) -> int:
-        """The tiles of an axis that go by together: those of the schedule as it was, or what fits caches of most CPUs
-        where it had a tile at a time."""
+        """Returns the number of an axis's tiles in one cache block: that of the current schedule, or one that fits the
+        caches of most CPUs where the schedule blocks single tiles."""
         had = max((s.by for s in shared if s.axis == axis), default=1) // size
         return had if had > 1 else TOGETHER
 
     def _moves(self, nest: NestOp, steps: Sequence[Step], columns: str, size: int, lanes: int) -> list[Step]:
-        """What follows the loops over tiles: the columns of a tile are copied out all at once where there are always as
-        many."""
+        """Returns the steps behind the loops over tiles. The copy of a tile's columns is fully unrolled where every
+        tile is full."""
         extent = nest.axis(columns).extent.constant
         found: list[Step] = []
         for step in steps:
@@ -358,7 +360,7 @@ class ScheduleSpace:
     def _row_steps(
         self, group: _Group, steps: Mapping[str, list[Step]], chosen: Mapping[str, str]
     ) -> dict[str, list[Step]]:
-        """Another height for the block of rows of all members, and other panels for the contractions."""
+        """Sets another height for the row block of all members, and other panels for the contractions."""
         found: dict[str, list[Step]] = {}
         for nest in group.members:
             had = list(steps[nest.label])
@@ -381,7 +383,7 @@ class ScheduleSpace:
         return found
 
     def _sum_steps(self, group: _Group, chosen: Mapping[str, str], apart: bool) -> dict[str, list[Step]]:
-        """A tile of sums in registers while the reductions run, and what reads them at the same tile."""
+        """Returns the steps of a register tile of sums around the reductions, and of its readers at the same tile."""
         nest = group.first
         height, vectors = map(int, chosen["tile"].split("x"))
         levels = _levels(group, nest)
@@ -422,7 +424,7 @@ class ScheduleSpace:
                 rest = [a.name for a in member.axes if a.name not in names.values()]
                 steps += [Loop(n) for n in rest]
                 if apart:
-                    # By itself a nest has no tile to get its vectors from.
+                    # A nest that is not fused has no tile to get its vectors from.
                     steps.sort(key=lambda s: isinstance(s, Loop) and s.axis == names[lanes])
                     steps[-1] = Loop(names[lanes], vector=width)
             found[member.label] = _with_threads(member, steps)
@@ -433,7 +435,8 @@ class ScheduleSpace:
 
 
 def _groups(kernel: KernelOp) -> list[_Group]:
-    """Nests whose first loops name the same group, in order; a nest that names none is one by itself."""
+    """Groups the nests whose first loops have the same `fuse` label, in order; a nest without a label is its own
+    group."""
     by_name: dict[str, list[NestOp]] = {}
     for nest in kernel.nests:
         if nest.schedule is None:
@@ -444,7 +447,7 @@ def _groups(kernel: KernelOp) -> list[_Group]:
 
 
 def _shared(nest: NestOp) -> int:
-    """How many of a nest's first loops are shared."""
+    """Counts the leading loops of a nest that are shared."""
     assert nest.schedule is not None
     return sum(1 for _ in itertools.takewhile(lambda s: isinstance(s, Loop) and s.fuse, nest.schedule.data))
 
@@ -468,7 +471,8 @@ def _product(steps: Sequence[Step]) -> Product | None:
 
 
 def _tail(nest: NestOp, axis: str, size: int, chosen: str | None) -> Tail:
-    """How the last block of an axis is done: unrolled loops need one that is full, or a copy for it."""
+    """Returns the treatment of an axis's last block. Unrolled loops need a full block, or a copy for the partial
+    one."""
     extent = nest.axis(axis).extent.constant
     if extent is not None and extent % size == 0:
         return "mask"
@@ -476,7 +480,7 @@ def _tail(nest: NestOp, axis: str, size: int, chosen: str | None) -> Tail:
 
 
 def _levels(group: _Group, nest: NestOp) -> list[str]:
-    """A nest's axes that the group has in common, in the order of the loops; of a nest alone all that are parallel."""
+    """Returns the nest's axes that the group shares, in loop order; for a group of one nest, all its parallel axes."""
     kinds = {a.name: a.kind for a in nest.axes}
     if len(group.members) > 1:
         loops = [s.axis for s in group.steps(nest)[: group.shared] if isinstance(s, Loop)]
@@ -486,7 +490,7 @@ def _levels(group: _Group, nest: NestOp) -> list[str]:
 
 
 def _free(steps: Sequence[Step]) -> list[Loop]:
-    """The loops of a nest by itself that can change places: the plain ones at the beginning."""
+    """Returns the interchangeable loops of an unfused nest: the plain ones at the beginning."""
     return [
         s
         for s in itertools.takewhile(lambda s: isinstance(s, Loop) and s.by == 1 and not s.vector, steps)
@@ -495,7 +499,7 @@ def _free(steps: Sequence[Step]) -> list[Loop]:
 
 
 def _orders(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Orders of some loops, the given one first."""
+    """Returns orders of the loops, the given one first; at most `MOST_ORDERS`."""
     return list(itertools.islice(itertools.permutations(names), MOST_ORDERS)) if len(names) > 1 else [tuple(names)]
 
 
@@ -507,18 +511,18 @@ def _reordered(steps: Sequence[Step], order: Sequence[str]) -> list[Step]:
 
 
 def _depth_block(steps: Sequence[Step], product: Product) -> int:
-    """The steps of a block of a contraction's depth; 0 where it is whole."""
+    """Returns the block size of a contraction's depth; 0 where the depth is not blocked."""
     return next((s.by for s in steps if isinstance(s, Loop) and s.axis == product.depth and s.by > 1), 0)
 
 
 def _behind_tiles(steps: Sequence[Step], product: Product) -> list[Step]:
-    """The steps without loops over tiles, and over blocks of the depth, that a nest has for itself."""
+    """Returns a nest's own steps, without the loops over tiles and over blocks of the depth."""
     place = next((k for k, s in enumerate(steps) if isinstance(s, Product)), 0)
     return [s for k, s in enumerate(steps) if k >= place or not isinstance(s, Loop) or s.axis not in product.axes]
 
 
 def _with_threads(nest: NestOp, steps: Sequence[Step]) -> list[Step]:
-    """The steps with tasks made of the outermost loop whose iterations are independent."""
+    """Returns the steps with the outermost loop of a parallel axis divided into tasks."""
     kinds = {a.name: a.kind for a in nest.axes}
     place = next((k for k, s in enumerate(steps) if isinstance(s, Loop) and kinds[s.axis] == "parallel"), None)
     return [

@@ -1,6 +1,6 @@
-"""Which nests are the softmax of an attention: scores, their maximum, exponentials, and what sums those over the keys.
+"""The softmax of an attention: scores, their maximum, exponentials, and the sums of those over the keys.
 
-What a row has taken from its scores may be anything that comes of their maximum. `split-softmax` asks.
+The value subtracted from a row's scores may be any function of their maximum. `split-softmax` uses this analysis.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from igniter.dialects.sym.expr import Expr, symbols_of
 
 @dataclass(frozen=True)
 class Softmax:
-    """The nests of a softmax that weighs values, none of which anything else reads."""
+    """The nests of a softmax that weighs values; nothing else reads them."""
 
     exponentials: NestOp
     score: ReadOp
     floor: ReadOp
-    """What `exponentials` takes from the scores; it has no axis of keys."""
+    """The value that `exponentials` subtracts from the scores; it has no axis of keys."""
     keys: Axis
-    """As `exponentials` names it."""
+    """The axis of keys of `exponentials`."""
     top: NestOp
     """The maximum of the scores of a row."""
     sums: tuple[NestOp, ...]
-    """What sums the exponentials over the keys, alone or times values."""
+    """The nests that sum the exponentials over the keys, alone or times values."""
     scores: tuple[tuple[NestOp, str], ...]
-    """What makes the scores, each for all rows and keys, with its axis of keys; the last one is read first."""
+    """The nests that make the scores for all rows and keys, each with its axis of keys; the first one is read last."""
 
 
 def difference_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | None:
-    """The two reads of a nest that yields only the exponential of their difference."""
+    """Returns the two reads of a nest that yields only the exponential of their difference."""
     clauses = nest.yield_op.clauses
     raised = clauses[0].value.owner
     if len(clauses) != 1 or clauses[0].combiner != "none" or not isinstance(raised, math.ExpOp):
@@ -52,7 +52,8 @@ def difference_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | None:
 
 
 def softmax_of(nest: NestOp, size: int) -> Softmax | str:
-    """The softmax whose exponentials `nest` yields, or why its keys are not split into blocks of `size`."""
+    """Returns the softmax whose exponentials `nest` yields, or the reason why its keys are not split into blocks of
+    `size`."""
     reads = difference_of(nest)
     assert reads is not None
     score, floor = reads
@@ -82,18 +83,19 @@ def softmax_of(nest: NestOp, size: int) -> Softmax | str:
 
 
 def _bare(subscripts: Sequence[Expr]) -> set[str] | None:
-    """The axes that subscripts are, where each is one of them, once, or a constant."""
+    """Returns the axes used as subscripts; `None` unless each subscript is a constant or a distinct axis."""
     names = [s.symbol for s in subscripts if s.constant is None]
     return None if None in names or len(set(names)) != len(names) else {n for n in names if n is not None}
 
 
 def dim_of(subscripts: Sequence[Expr], axis: str) -> int:
-    """The dim along which an access goes with an axis."""
+    """Returns the dim that an access indexes by an axis."""
     return next(k for k, s in enumerate(subscripts) if s.symbol == axis)
 
 
 def _readers(tensor: SSAValue) -> list[NestOp] | str:
-    """The nests that read a tensor, each of them once; why not, where something else does or in another way."""
+    """Returns the nests that read a tensor, once each; a reason if another op reads it, or a nest reads it
+    otherwise."""
     found: list[NestOp] = []
     for use in tensor.uses:
         read = use.operation
@@ -107,12 +109,12 @@ def _readers(tensor: SSAValue) -> list[NestOp] | str:
 
 
 def read_of(nest: NestOp, tensor: SSAValue) -> ReadOp:
-    """A nest's read of a tensor."""
+    """Returns a nest's read of a tensor."""
     return next(r for r in nest.reads if r.source is tensor)
 
 
 def _sums(nest: NestOp, keys: str) -> tuple[NestOp, ...] | str:
-    """The nests that sum exponentials over the keys: one sum at least, and one contraction."""
+    """Returns the nests that sum exponentials over the keys: one at least, and one of them a contraction."""
     tensor = nest.outputs[0]
     readers = _readers(tensor)
     if isinstance(readers, str):
@@ -137,13 +139,13 @@ def _sums(nest: NestOp, keys: str) -> tuple[NestOp, ...] | str:
 
 
 def place_of(op: Operation) -> int:
-    """How many ops of its block stand before an op."""
+    """Returns the number of ops before `op` in its block."""
     assert op.parent is not None
     return list(op.parent.ops).index(op)
 
 
 def _top(nest: NestOp, score: ReadOp, keys: str) -> NestOp | str:
-    """The nest that takes the maximum of the scores over the keys; it alone reads them beside `nest`."""
+    """Returns the nest that takes the maximum of the scores over the keys; it alone reads them beside `nest`."""
     readers = _readers(score.source)
     if isinstance(readers, str):
         return f"its scores do not stay inside of it: {readers}"
@@ -167,7 +169,8 @@ def _top(nest: NestOp, score: ReadOp, keys: str) -> NestOp | str:
 
 
 def _scores(tensor: SSAValue, dim: int, readers: tuple[NestOp, ...]) -> tuple[tuple[NestOp, str], ...]:
-    """The nests that make the scores, for all rows and keys, which only `readers` and they themselves read."""
+    """Returns the nests that make the scores, for all rows and keys; only `readers` and these nests read the
+    results."""
     nest = tensor.owner
     if not isinstance(nest, NestOp) or len(nest.outputs) != 1:
         return ()

@@ -1,9 +1,8 @@
-"""Schedules of sums whose operands are reused: tiles of them are kept in registers while the reductions run.
+"""Schedules of sums with reused operands: tiles of them are kept in registers while the reductions run.
 
 A nest has such tiles where one of its vectors does not depend on another axis, the rows: a convolution over pixels and
-channels, a product that no micro-kernel computes. Rows by vectors of sums then share what is loaded. Nests of the same
-axes that read the sums (a bias, an activation, a residual) are computed on each tile as it is finished, as they are
-behind a micro-kernel, and not in the place of the tile.
+channels, a product without a micro-kernel. Rows by vectors of sums then share their loads. Nests of the same axes that
+read the sums (a bias, an activation, a residual) are computed on each tile as it is finished, as behind a micro-kernel.
 
 Where the tile's rows are places of an image and a reduction is the window that slides along them, neighbouring rows
 read the same elements: with the window unrolled as well, each is loaded once for all of a tile.
@@ -20,7 +19,7 @@ from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym.expr import ONE, Expr, symbols_of
 
 SOME_ROWS = 4
-"""The rows of a tile where their number is not known: what remains of them is done without a tile. A guess at sizes and
+"""The assumed number of rows where it is unknown; the remaining rows are computed without a tile. A guess at sizes and
 not at a machine: with more, a larger part of few rows remains."""
 
 
@@ -30,32 +29,33 @@ class Window:
 
     axis: str
     taps: int
-    """Its extent."""
+    """The extent of the axis."""
     stride: int
     dilation: int
 
     def places(self, rows: int) -> int:
-        """How many elements so many rows read along the window, each once."""
+        """Returns the number of distinct elements that `rows` rows read along the window."""
         return len({self.stride * row + self.dilation * tap for row in range(rows) for tap in range(self.taps)})
 
 
 NO_WINDOW = Window("", 1, 1, 1)
-"""Of rows along which nothing slides."""
+"""The window of rows along which nothing slides."""
 
 MOST_TAPS = 7
-"""The widest window that is unrolled: of wider ones the weights alone fill the registers, and the code gets long."""
+"""The widest window to unroll: the weights alone of wider ones fill the registers, and the code gets long."""
 
 NEARLY = 1.05
-"""A time that is no longer than the least by more than what such counts are right to."""
+"""The largest ratio to the least time that still counts as equal: the accuracy of such a cost model."""
 
 
 def register_tile(
     rows: int, extent: int | None, width: int, machine: Machine, window: Window = NO_WINDOW
 ) -> tuple[int, int]:
-    """The rows and vectors of a tile of sums, for `rows` rows and `extent` elements along the vector (None: not known,
-    and many): the quickest by counting what a step of the reduction, or of those around `window`, loads and multiplies,
-    for all tiles. One that a window slides along is a vector wide: others share no element and no weight with it."""
-    # Nothing to compute is scheduled like one element.
+    """Returns the rows and vectors of a tile of sums, for `rows` rows and `extent` elements along the vector (`None`:
+    unknown, and many). It is the fastest tile by the loads and multiplications of a step of the reduction, or of
+    those around `window`, over all tiles. A tile with a sliding window is one vector wide: others share no element
+    and no weight with it."""
+    # An empty domain is scheduled like one element.
     rows, extent = max(rows, 1), None if extent is None else max(extent, 1)
     taps = window.taps
 
@@ -72,21 +72,21 @@ def register_tile(
         if (height + taps) * columns + 1 <= machine.registers and (extent is None or (columns - 1) * width < extent)
     ]
     if taps > 1:
-        # What a window unrolls is long: the least of those that are as good.
+        # An unrolled window is long code: take the smallest of the equally good tiles.
         enough = NEARLY * min(cycles(*tile) for tile in tiles)
         return min((t for t in tiles if cycles(*t) <= enough), key=lambda tile: (tile[0] * tile[1], cycles(*tile)))
     return min(tiles, key=lambda tile: (cycles(*tile), tile[0] * tile[1]))
 
 
 def is_reused(nest: NestOp, row: str, vector: str) -> bool:
-    """Whether some vector operand does not depend on `row`: then rows share it from registers."""
+    """True if some vector operand does not depend on `row`: then rows share it from registers."""
     touched = [symbols_of(op.subscripts) for op in nest.reads]
     return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
 
 
 def tile_row(nest: NestOp, names: Sequence[str], vector: str, machine: Machine) -> tuple[str, Window] | None:
-    """The innermost of the axes along which a tile of sums has rows that share what they read, and the window that
-    slides along it, where half of the registers hold its weights."""
+    """Returns the innermost axis along which the rows of a tile of sums share operands, and the window that slides
+    along it, if half of the registers hold its weights."""
     for row in reversed(names):
         if row == vector:
             continue
@@ -97,8 +97,8 @@ def tile_row(nest: NestOp, names: Sequence[str], vector: str, machine: Machine) 
 
 
 def _window(nest: NestOp, row: str, vector: str, most: int) -> Window:
-    """The reduction that slides along `row` in every subscript that has the row, over elements that lie along the
-    vector; else no window. One over single elements, which all vectors share, gains nothing from being unrolled."""
+    """Returns the reduction that slides along `row` in every subscript of the row, over elements that lie along the
+    vector; else no window. A window over single elements, which all vectors share, gains nothing from unrolling."""
     sums = {a.name: a.extent.constant for a in nest.axes if a.kind == "reduction"}
     found: set[Window] = set()
     for op in nest.reads:
@@ -117,8 +117,8 @@ def _window(nest: NestOp, row: str, vector: str, most: int) -> Window:
 
 
 def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> dict[str, ScheduleAttr] | None:
-    """The schedules of a sum and of the nests that read its tiles, by label; `vector` is the first nest's axis along
-    which vectors go. None where they are no such group."""
+    """Returns the schedules of a sum and of the nests that read its tiles, by label; `None` for other groups. `vector`
+    is the first nest's axis of the vectors."""
     anchor = group.members[0]
     if len(group.members) < 2 or not _is_whole(group):
         return None
@@ -155,13 +155,13 @@ def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> d
 
 
 def _level(group: Group, name: str) -> dict[str, str]:
-    """What the members call the group's axis that the first calls `name`."""
+    """Returns the members' names of the group's axis that the first member calls `name`."""
     first = group.members[0].label
     return next(of for _, of in group.levels if of[first] == name)
 
 
 def _is_whole(group: Group) -> bool:
-    """Whether the first member alone sums, one value, and all of them run over the common axes and nothing else."""
+    """True if only the first member sums, one value, and all members run over the common axes and nothing else."""
     anchor, *others = group.members
     if not any(a.kind == "reduction" for a in anchor.axes) or len(anchor.outputs) != 1:
         return False

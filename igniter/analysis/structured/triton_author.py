@@ -1,11 +1,11 @@
-"""`triton`: Igniter's author of schedules for GPUs.
+"""`triton`: Igniter's schedule author for GPUs.
 
 Nests that work on the same blocks are a launch (`launch_groups.py`). A program has about a thousand elements:
 
-* what is only moved or computed element by element: lanes along the dim that lies side by side in what is written, and
-  in what is read where that is another one, so that both go by whole lines;
-* rows that are reduced: a whole row where it is short enough, else block after block, and as many rows as fill a block;
-* columns that are reduced: lanes along what lies side by side, and block after block along what is reduced;
+* copies and elementwise nests: lanes along the contiguous dim of the results, and along that of the operands if it is
+  another, so that both access whole lines;
+* reduced rows: a whole row if it is short enough, else block after block, and as many rows as fill a block;
+* reduced columns: lanes along the contiguous dim, and block after block along the reduction;
 * products of blocks: a block of sums for a program, and block after block along the depth;
 * attentions: a block of rows for a program, and block after block along the keys.
 """
@@ -27,19 +27,19 @@ from igniter.dialects.loop.schedule import PRODUCTS, Launch, Loop, ScheduleAttr,
 from igniter.dialects.sym.expr import ONE, Expr
 
 ELEMENTS = 1024
-"""Of a block: eight for each thread of four warps."""
+"""The elements of a block: eight for each thread of four warps."""
 
 LONGEST_ROW = 4096
-"""Elements of what a program has wholly; longer rows are taken block by block."""
+"""The most elements along a dim that a program covers whole; longer rows are processed in blocks."""
 
 DEPTH_BYTES = 128
-"""The most of each row that a product of blocks multiplies at a time: a line of memory."""
+"""The most bytes of each row that a product of blocks multiplies at a time: a line of memory."""
 
 STAGES = 3
-"""The iterations of a product that are under way."""
+"""The iterations of a product in flight."""
 
 SIDE = 32
-"""The least lanes along what lies side by side: a warp reads them together."""
+"""The least lanes along the contiguous dim: a warp reads them together."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TritonAuthor(ScheduleAuthor):
 
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
         groups = launch_groups(kernel) if all(isinstance(op, NestOp) for op in kernel.computations) else []
-        # A machine says by its features what was asked for.
+        # The features of a machine give the requested arithmetic of products.
         products = machine.features if machine.features in PRODUCTS else ""
         return [_choice(group, f"l{k}", products) for k, group in enumerate(groups)]
 
@@ -73,7 +73,7 @@ def _choice(group: LaunchGroup, label: str, products: str) -> Choice:
 
 
 def _product_blocks(group: LaunchGroup, products: str) -> tuple[dict[str, int], set[str]]:
-    """The lanes of each dim of a launch that is a product of blocks, and those that programs go along."""
+    """Returns the lanes of each dim of a launch that is a product of blocks, and the dims that programs loop over."""
     assert group.product is not None
     nest, dot = group.product
     names, size = group.names[nest], element_bytes(dot.element)
@@ -96,25 +96,26 @@ def _product_blocks(group: LaunchGroup, products: str) -> tuple[dict[str, int], 
 
 
 def _product_launch(group: LaunchGroup, lanes: dict[str, int], products: str) -> Launch:
-    """Sums fill the registers of the warps; loads are under way for the blocks behind."""
+    """Returns the launch of a product: the sums fill the registers of the warps, and loads run ahead for the next
+    blocks."""
     assert group.product is not None
     nest, dot = group.product
     sums = lanes[group.names[nest][dot.row]] * lanes[group.names[nest][dot.column]]
     if element_bytes(dot.element) == 4 and not products:
-        # Without tensor cores a thread has all of the depth of its rows and columns in registers.
+        # Without tensor cores a thread holds the whole depth of its rows and columns in registers.
         return Launch(8 if sums >= 64 * 64 and lanes[group.names[nest][dot.depth]] >= 32 else 4, STAGES)
     warps = 8 if sums > 64 * 128 else 4 if sums > 32 * 32 else 2 if sums > 16 * 16 else 1
     return Launch(warps, STAGES, products if element_bytes(dot.element) == 4 else "")
 
 
 def _warps(size: int) -> int:
-    """More where a block has more elements, so that a thread has eight to sixteen."""
+    """Returns the number of warps: more for larger blocks, so that a thread has eight to sixteen elements."""
     return 8 if size > 2 * ELEMENTS else 4 if size > ELEMENTS // 8 else 1
 
 
 @dataclass(frozen=True)
 class _Ways:
-    """How a launch goes along its dims."""
+    """The lanes, loops and shares of a launch, by dim."""
 
     lanes: dict[str, int]
     looped: set[str]
@@ -140,7 +141,7 @@ def _schedule(nest: NestOp, group: LaunchGroup, ways: _Ways, label: str, launch:
 
 
 def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
-    """The lanes of each dim, and those that programs go along block by block."""
+    """Returns the lanes of each dim, and the dims that programs loop over block by block."""
     beside = _side_by_side(group)
     lanes = dict.fromkeys(group.dims, 1)
     looped: set[str] = set()
@@ -174,7 +175,8 @@ def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
 
 
 def _power(extent: Expr, most: int) -> int:
-    """As many lanes as there are elements, rounded up to a power of two, and `most` where that is more or not known."""
+    """Returns the number of elements, rounded up to a power of two, or `most` if that is less or the extent is
+    unknown."""
     known = extent.constant
     if known is None:
         return most
@@ -182,8 +184,8 @@ def _power(extent: Expr, most: int) -> int:
 
 
 def _side_by_side(group: LaunchGroup) -> list[str]:
-    """The dims that lie side by side in tensors of many dims, those of the most dims first, and of these those that
-    are written, each once: what a launch makes of rows on the way, as their maxima, decides nothing."""
+    """Returns the contiguous dims of tensors with several dims, each once: those of the highest rank first, and of
+    these results before operands. Row values made inside a launch, such as maxima, decide nothing."""
     accesses = [
         renamed(clause.subscripts, group.names[nest]) for nest in group.members for clause in nest.yield_op.clauses
     ]
