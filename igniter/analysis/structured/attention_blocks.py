@@ -1,8 +1,8 @@
-"""How large the blocks of an attention on a GPU are.
+"""The block sizes of an attention on a GPU.
 
-A program has a block of rows, all features, and goes along the keys block after block. Many rows load keys and values
-less often; few are more programs, of which every multiprocessor should have one. The number of rows is the one that
-loses least where symbols are small, middling and large, or at the sizes that are given.
+A program has a block of rows and all features, and loops over blocks of keys. With many rows, keys and values are
+loaded less often; with few, there are more programs, and every multiprocessor should have one. The number of rows
+minimises the loss for small, middling and large symbols, or at the given sizes.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from igniter.dialects.sym.expr import Expr
 
 ROWS = (16, 32, 64, 128)
 ROWLESS_ELEMENTS = 4096
-"""Of the keys that a step of decoding has at hand."""
+"""The elements of keys that a step of decoding holds at a time."""
 SHARE, LEAST_SHARE = 512, 256
-"""The keys of a program where nobody said how many there are, and the fewest that it has."""
+"""The keys of a program if their number is unknown, and the fewest."""
 ROWLESS_PROGRAMS = 8
-"""Of a multiprocessor, where a program has a single row: each waits for its blocks of keys, one after the other."""
+"""The programs of a multiprocessor if each has a single row: each waits for its blocks of keys in sequence."""
 STAGES = 2
-"""The blocks of keys that are under way."""
+"""The blocks of keys in flight."""
 
 
 @dataclass(frozen=True)
 class AttentionBlocks:
-    """How a launch goes along an attention."""
+    """The blocks, loops and shares of an attention's launch."""
 
     lanes: dict[str, int]
-    """Of each dim."""
+    """The lanes of each dim."""
     looped: set[str]
-    """The dims that programs go along block by block."""
+    """The dims that programs loop over block by block."""
     shares: dict[str, int]
-    """Of those that several programs share, the elements of each."""
+    """The elements of each program, for dims that several programs share."""
     launch: Launch
 
 
 def attention_blocks(group: LaunchGroup, products: str = "") -> AttentionBlocks:
-    """The blocks of an attention."""
+    """Returns the blocks of an attention."""
     attention, dims = group.attention, attention_dims(group)
     assert attention is not None and dims is not None
     inner = dot_product(attention.scores)
     size = element_bytes(inner.element) if inner is not None and dims.rows else 4
     features = max(LEAST, _power(group.dims[dims.features]))
     depth = max(LEAST, _power(group.dims[dims.depth]))
-    # Sums, scores and weights are in registers at a time; without tensor cores all of the depth is, too.
+    # Sums, scores and weights are in registers together; without tensor cores so is the whole depth.
     wide = max(features, depth)
     cores = products if inner is not None and dims.rows and size == 4 else ""
     if cores:
@@ -77,7 +77,8 @@ def attention_blocks(group: LaunchGroup, products: str = "") -> AttentionBlocks:
 
 
 def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int) -> dict[str, int]:
-    """The keys of a program, where one block has all rows, as in a step of decoding: there would be few programs."""
+    """Returns the keys of a program if one block has all rows, as in a step of decoding: otherwise there are too few
+    programs."""
     assert group.attention is not None
     own = group.dims[dims.rows].constant if dims.rows else 1
     if own is None or own > rows:
@@ -94,7 +95,7 @@ def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int) -> di
 
 
 def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int, peak: float) -> int:
-    """The rows of a block."""
+    """Returns the rows of a block."""
     attention = group.attention
     assert attention is not None
     candidates = [r for r in ROWS if r <= most]
@@ -106,7 +107,7 @@ def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int, peak: f
         seconds: dict[int, float] = {}
         for rows in candidates:
             programs = -(-sizes[dims.rows] // rows) * others
-            # Half of the products of a block that is this low are lost.
+            # A block of so few rows wastes half of its products.
             multiplied = (rows + 16) * work / (peak / MULTIPROCESSORS)
             loaded = work * size / BYTES_A_SECOND
             seconds[rows] = -(-programs // MULTIPROCESSORS) * max(multiplied, loaded)
@@ -117,7 +118,7 @@ def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int, peak: f
 
 
 def _power(extent: Expr) -> int:
-    """The lanes that have all of an extent."""
+    """Returns the lanes that cover a whole extent."""
     known = extent.constant
     assert known is not None
     return 1 << max(0, known - 1).bit_length()

@@ -1,10 +1,11 @@
-"""Which kernels do the same for every element of a batch: along the first dim of what they read and write.
+"""Kernels that treat batch elements independently, along the first dim of their inputs and results.
 
     loop.kernel @k symbols [n, h] (%x: tensor<?x?xf32, #sym.dims<n, h>>, %w: tensor<8xf32>) -> (tensor<?x8xf32, ..>)
 
-is *batched* along `n` where the results at one place of it depend on the inputs at that place alone. Then a call for
-`n` elements is `n` calls for one, each on a part of the inputs and results that is contiguous. It is read off the
-nests: one axis of a nest is the batch, and it is the first subscript, bare, of all that has the dim, and nowhere else.
+is *batched* along `n` if the results at one place of `n` depend only on the inputs at that place. A call for `n`
+elements is then `n` calls for one, each on a contiguous part of the inputs and results. The property follows from the
+nests: one axis of a nest is the batch. It is the first subscript, bare, of all tensors that have the dim, and occurs
+nowhere else.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from igniter.dialects.sym.expr import Expr, symbols_of
 
 
 def batched_inputs(kernel: KernelOp) -> tuple[int, ...] | None:
-    """The inputs that have a batch as their first dim, of a kernel that is batched along it and all of whose results
-    have it; `None` for others."""
+    """Returns the inputs whose first dim is a batch, if the kernel is batched along it and all results have it; `None`
+    for other kernels."""
     for symbol in dict.fromkeys(s for t in kernel.declared_types for s in [_first(t)] if s is not None):
         if _is_batched(kernel, symbol):
             return tuple(k for k, arg in enumerate(kernel.block.args) if _first(arg.type) == symbol)
@@ -28,13 +29,13 @@ def batched_inputs(kernel: KernelOp) -> tuple[int, ...] | None:
 
 
 def _first(kind: Attribute) -> str | None:
-    """The symbol that the first dim of a tensor is."""
+    """Returns the symbol of a tensor's first dim."""
     dims = dims_of(kind)
     return dims[0].symbol if dims else None
 
 
 def _is_batched(kernel: KernelOp, symbol: str) -> bool:
-    # What has to hold of a batch may not hold of its elements.
+    # An assumption about a batch may not hold for its elements.
     if kernel.checks or kernel.variants or any(symbol in r.symbols for r in kernel.requires):
         return False
     values = [*kernel.block.args, *(r for op in kernel.block.ops for r in op.results)]
@@ -46,7 +47,7 @@ def _is_batched(kernel: KernelOp, symbol: str) -> bool:
 
 
 def has_batch(value: SSAValue, symbol: str) -> bool:
-    """Whether a tensor has the symbol as its first dim, and nowhere else."""
+    """True if a tensor has the symbol as its first dim, and nowhere else."""
     dims = dims_of(value.type)
     return bool(dims) and dims[0].symbol == symbol and symbol not in symbols_of(dims[1:])
 
@@ -56,7 +57,7 @@ def _has_none(value: SSAValue, symbol: str) -> bool:
 
 
 def _keeps_apart(op: Operation, symbol: str) -> bool:
-    """Whether an op of a kernel does the same for every element of a batch."""
+    """True if an op of a kernel treats batch elements independently."""
     if isinstance(op, ViewOp):
         return has_batch(op.source, symbol) == has_batch(op.result, symbol)
     return isinstance(op, NestOp) and _nest_keeps_apart(op, symbol)

@@ -1,4 +1,4 @@
-"""What the body of a nest costs to run once, and what kind of nest it is: what inlining weighs."""
+"""The cost of one run of a nest's body, and the kind of the nest: the inputs of decisions about inlining."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CASTS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
 
 @dataclass(frozen=True)
 class BodyCost:
-    """One run of a body, in additions; reads are counted apart."""
+    """The cost of one run of a body, in additions; reads are counted separately."""
 
     arithmetic: int
     reads: int
@@ -30,17 +30,17 @@ class BodyCost:
 
     @property
     def total(self) -> int:
-        """What a run costs beyond one plain read: that is what a reader pays anyhow."""
+        """The cost beyond one plain read, which a reader has anyway."""
         return self.arithmetic + max(0, self.reads - 1) + min(1, self.guarded) + 2 * self.indirect
 
     @property
     def is_movement(self) -> bool:
-        """Elements move and nothing is computed."""
+        """True if the body computes nothing and only moves elements."""
         return self.arithmetic == 0
 
 
 def backward_slice(value: SSAValue) -> list[Operation]:
-    """The ops of a body that `value` depends on, in program order."""
+    """Returns the ops of a body that `value` depends on, in program order."""
     found: dict[Operation, None] = {}
     pending = [value.owner]
     while pending:
@@ -56,8 +56,8 @@ def backward_slice(value: SSAValue) -> list[Operation]:
 
 
 def body_cost(ops: Iterable[Operation], machine: MachineModel) -> BodyCost:
-    """The cost of running `ops` once on `machine`. The arithmetic that only finds an indirect subscript counts as its
-    read's."""
+    """Returns the cost of one run of `ops` on `machine`. Arithmetic used only for an indirect subscript counts as part
+    of its read."""
     ops = list(ops)
     reads = [op for op in ops if isinstance(op, ReadOp)]
     addresses = {a for r in reads for i in r.indices for a in backward_slice(i)}
@@ -87,10 +87,10 @@ def _through_casts(value: SSAValue) -> Operation | None:
 
 
 def is_contraction(nest: NestOp) -> bool:
-    """Whether a nest sums products of two reads (MatMul, Conv, Einsum) over axes that both have, and one of them leaves
-    out a parallel axis that the other has.
+    """True if a nest sums products of two reads (MatMul, Conv, Einsum) over axes of both, and one read lacks a parallel
+    axis of the other.
 
-    Such a nest reads every element many times, so that packing, tiling and registers decide its speed.
+    Such a nest reads every element many times, so its speed depends on packing, tiling and registers.
     """
     clauses = nest.yield_op.clauses
     if len(clauses) != 1 or clauses[0].combiner != "add":
@@ -107,7 +107,7 @@ def is_contraction(nest: NestOp) -> bool:
 
 
 def axes_behind(values: Iterable[SSAValue]) -> frozenset[str]:
-    """The names in the expressions of every read and index that `values` depend on."""
+    """Returns the names in the expressions of every read and index that `values` depend on."""
     names: set[str] = set()
     for value in values:
         for op in backward_slice(value):

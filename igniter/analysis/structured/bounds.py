@@ -1,10 +1,10 @@
-"""Whether every access stays inside of its tensor or buffer, and every element is written once: proofs, or reasons.
+"""Proofs that every access stays inside its tensor or buffer, and that every element is written once; or reasons.
 
     unproven_accesses(kernel) -> [Unproven("matmul", "read of k + 1 in a dim of k: ...")]
 
-A subscript is in bounds when `subscript >= 0` and `dim - 1 - subscript >= 0` are proven from the ranges of the axes and
-the guards of the access (a guard is a fact where the access happens). Sound and incomplete: what is not proven may
-still be right, and what is proven cannot be wrong.
+A subscript is in bounds if `subscript >= 0` and `dim - 1 - subscript >= 0` follow from the ranges of the axes and the
+guards of the access (a guard is a fact at the access). The analysis is sound and incomplete: an unproven access may
+still be in bounds, but a proven one is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Unproven:
 def _unproven(
     subscripts: Sequence[Expr], dims: Sequence[Expr], facts: Sequence[Expr], ranges: Ranges
 ) -> Iterator[tuple[Expr, str]]:
-    """For each subscript, what is not proven to be >= 0, and that in words."""
+    """Yields, for each subscript, the expressions not proven to be >= 0, each with its meaning in words."""
     for subscript, dim in zip(subscripts, dims, strict=True):
         if not proven(subscript, ranges, facts):
             yield subscript, f"{subscript} may be negative"
@@ -48,7 +48,7 @@ def _unproven(
 
 
 def facts_of(requires: Iterable[Requirement]) -> list[Expr]:
-    """What a kernel requires, as expressions that are >= 0 wherever it runs."""
+    """Returns the requirements of a kernel as expressions that are >= 0 wherever it runs."""
     found: list[Expr] = []
     for requirement in requires:
         found.append(requirement.right - requirement.left)
@@ -59,7 +59,7 @@ def facts_of(requires: Iterable[Requirement]) -> list[Expr]:
 
 @dataclass(frozen=True)
 class KnownAccess:
-    """An access with what is known where it happens."""
+    """An access with the facts at its place."""
 
     where: str
     op: AccessOp
@@ -68,17 +68,18 @@ class KnownAccess:
     ranges: Ranges
 
     def unproven(self) -> Iterator[tuple[Expr, str]]:
-        """What must be >= 0, and is not proven to be, with what it means."""
+        """Yields the expressions that must be >= 0 and are not proven to be, with their meaning."""
         return _unproven(self.op.subscripts, dims_of(self.op.accessed.type), self.facts, self.ranges)
 
 
 def missing_guards(access: KnownAccess) -> list[Expr]:
-    """The guards that keep an access inside of its buffer where proofs do not."""
+    """Returns the guards that an access needs because its bounds are not proven."""
     return list(dict.fromkeys(e for e, _ in access.unproven()))
 
 
 def known_accesses(op: KernelOp | FuncOp) -> Iterator[KnownAccess]:
-    """Every read, load, store and accumulation of a kernel; not the writes of nests, nor micro-kernels."""
+    """Yields every read, load, store and accumulation of a kernel, without the writes of nests and without
+    micro-kernels."""
     facts = facts_of(op.requires)
     if isinstance(op, FuncOp):
         yield from _statements(op, op.sym_name.data, {}, facts)
@@ -94,7 +95,7 @@ def known_accesses(op: KernelOp | FuncOp) -> Iterator[KnownAccess]:
 def _statements(
     root: FuncOp | ProcedureOp, where: str, around: Mapping[str, tuple[Expr, Expr]], facts: Sequence[Expr]
 ) -> Iterator[KnownAccess]:
-    """The accesses below `root`, with the ranges of the axes `around` it."""
+    """Yields the accesses below `root`, with the ranges of the axes `around` it."""
     from igniter.analysis.scheduled.loop_accesses import enclosing_loops, vector_width
 
     for op in root.walk():
@@ -107,7 +108,7 @@ def _statements(
 
 
 def unproven_writes(op: KernelOp | FuncOp) -> Iterator[Unproven]:
-    """What is not proven of the clauses of nests: that they stay inside, and that no element is written twice."""
+    """Yields the unproven properties of nests' clauses: bounds, and a single write of each element."""
     if isinstance(op, FuncOp):
         return
     facts = facts_of(op.requires)
@@ -122,7 +123,7 @@ def unproven_writes(op: KernelOp | FuncOp) -> Iterator[Unproven]:
 
 
 def _reached(loop: ForOp) -> tuple[Expr, Expr]:
-    """The values that an axis takes, as `(first, end)`; the last one may be more than 1 below the loop's end."""
+    """Returns the values of an axis as `(first, end)`; the last value may be more than 1 below the loop's end."""
     from igniter.analysis.scheduled.loop_accesses import loop_range
 
     (first, end), step = map(without_mod, loop_range(loop)), loop.step
@@ -134,7 +135,7 @@ def _reached(loop: ForOp) -> tuple[Expr, Expr]:
 
 
 def enclosing_guards(op: MemoryOp) -> list[Expr]:
-    """What the conditions around an access say. A value that they name is called as the access calls it, if it does."""
+    """Returns the guards of the conditions around an access. Values used by both have the access's names."""
     found: list[Expr] = []
     own = {value: Expr.of(f"{INDIRECT_PREFIX}{k}") for k, value in enumerate(op.indices)}
     parent = op.parent_op()
@@ -150,7 +151,7 @@ def enclosing_guards(op: MemoryOp) -> list[Expr]:
 
 
 def unproven_accesses(op: Operation) -> list[Unproven]:
-    """What is not proven of a `loop.kernel` or a `loop.func`."""
+    """Returns the unproven accesses and writes of a `loop.kernel` or a `loop.func`."""
     if not isinstance(op, (KernelOp, FuncOp)):
         raise ValueError(f"'{op.name}' is neither a loop.kernel nor a loop.func")
     found = [

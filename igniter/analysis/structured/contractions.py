@@ -143,7 +143,7 @@ def contraction_of(nest: NestOp, moved: bool = False, kernel: str = "") -> Contr
 
 
 def factors_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
-    """Returns the two reads whose product is summed, or the reason why there are none."""
+    """Returns the two reads whose product is summed, or the reason why a nest is no such sum."""
     clauses = nest.yield_op.clauses
     if len(clauses) != 1 or clauses[0].combiner != "add":
         return "it is not one sum"

@@ -1,6 +1,6 @@
 """`default`: Igniter's own author of schedules, for CPUs: vectors, tiles in registers and caches, tasks for a pool.
 
-How it chooses for nests is in `schedule_choice.py`, for procedures in `procedure_schedules.py`.
+Its choices for nests are in `schedule_choice.py`, for procedures in `procedure_schedules.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DefaultAuthor(ScheduleAuthor):
 
 
 def _told(schedule: ScheduleAttr) -> str:
-    """The schedule of a procedure in words."""
+    """Describes the schedule of a procedure."""
     vectors = [f"vectors of {loop.vector} along '{loop.axis}'" for loop in schedule.loops if loop.vector]
     shared = [f"'{loop.axis}'" for loop in schedule.loops if loop.threads is not None]
     said = [*([f"threads share {' and '.join(shared)}"] if shared else []), *vectors]

@@ -3,8 +3,8 @@
     matmul [i, j, k: reduction]           sum of a(i, k) * b(k, j)          rows i, columns j, depth k
     conv [n, c, y, x, d, h, w: reductions]  sum of f(c, d, h, w) * p(n, y + h, x + w, d)   rows c, columns x, depth d
 
-What is multiplied can be any value that hangs on the right axes: a read, widened or not, a converted one, a function of
-several (the prologue). The sums over the other reductions go to the same block, one after the other.
+A factor can be any value that depends on the right axes: a read, widened or not, a converted one, a function of several
+(the prologue). The sums over the other reductions are added to the same block in sequence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize, symbols_of
 
 LEAST = 16
-"""Lanes that each dim of a product of blocks has at least: what one instruction of a tensor core multiplies."""
+"""The fewest lanes in each dim of a product of blocks: one instruction of a tensor core multiplies that many."""
 
 
 @dataclass(frozen=True)
@@ -31,28 +31,27 @@ class DotProduct:
 
     a: SSAValue
     b: SSAValue
-    """What is multiplied, as narrow as it can be: a value of the body for each row and depth, and one for each depth
-    and column."""
+    """The factors before widening: a value of the body for each row and depth, and one for each depth and column."""
     row: str
     column: str
     depth: str
 
     @property
     def element(self) -> Attribute:
-        """The type of what is multiplied."""
+        """The type of the factors."""
         return self.a.type
 
     def renamed(self, names: Mapping[str, str]) -> DotProduct:
-        """The same with dims for axes."""
+        """Returns the same with dims for axes."""
         return DotProduct(self.a, self.b, names[self.row], names[self.column], names[self.depth])
 
     def swapped(self) -> DotProduct:
-        """The same with rows for columns."""
+        """Returns the same with rows and columns exchanged."""
         return DotProduct(self.b, self.a, self.column, self.row, self.depth)
 
 
 def dot_product(nest: NestOp) -> DotProduct | None:
-    """A nest as a product of blocks; None where it is none."""
+    """Returns a nest as a product of blocks; `None` for other nests."""
     clauses = nest.yield_op.clauses
     if len(clauses) != 1 or clauses[0].combiner != "add" or clauses[0].otherwise is not None:
         return None
@@ -76,7 +75,7 @@ def dot_product(nest: NestOp) -> DotProduct | None:
 
 
 def _factors(x: SSAValue, y: SSAValue, sums: Attribute) -> tuple[SSAValue, SSAValue] | None:
-    """What is multiplied, without the widening that a product of blocks does itself; None for types that it has not."""
+    """Returns the factors without the widening that a product of blocks does itself; `None` for unsupported types."""
     narrow = [narrowed(v) for v in (x, y)]
     kinds = {v.type for v in narrow}
     if len(kinds) == 1:
@@ -89,16 +88,16 @@ def _factors(x: SSAValue, y: SSAValue, sums: Attribute) -> tuple[SSAValue, SSAVa
 
 
 def narrowed(value: SSAValue) -> SSAValue:
-    """What a value is widened from; itself where it is not."""
+    """Returns the value before widening; the value itself if it is not widened."""
     op = value.owner
     return op.operands[0] if isinstance(op, Operation) and op.name in ("arith.extf", "arith.extsi") else value
 
 
 def hangs_on(value: SSAValue) -> frozenset[str]:
-    """The axes, and symbols, that a value of a body is another for."""
+    """Returns the axes and symbols that a value of a body depends on."""
     op = value.owner
     assert isinstance(op, Operation)
-    # The tensor that is read is no value of the body.
+    # The source tensor is no value of the body.
     inside = [v for v in op.operands if not (isinstance(op, ReadOp) and v is op.source)]
     found = frozenset[str]().union(*(hangs_on(v) for v in inside))
     if isinstance(op, ReadOp):
@@ -107,12 +106,12 @@ def hangs_on(value: SSAValue) -> frozenset[str]:
 
 
 def _size(extent: Expr) -> int:
-    """How long an axis is; one that only a run knows is long."""
+    """Returns the extent of an axis; a symbolic axis counts as long."""
     return extent.constant if extent.constant is not None else 1 << 20
 
 
 def _step(nest: NestOp, axis: str) -> int:
-    """The least distance in memory of two elements along an axis that a nest reads; 0 where it has none."""
+    """Returns the least distance in memory between elements that a nest reads along an axis; 0 without one."""
     steps: list[int] = []
     for read in nest.reads:
         if axis in symbols_of(read.subscripts):
@@ -122,6 +121,6 @@ def _step(nest: NestOp, axis: str) -> int:
 
 
 def _widest(axes: list[str], extents: Mapping[str, Expr]) -> str:
-    """The axis that blocks go along: the last one that fills a block, else the longest."""
+    """Returns the axis of the blocks: the last axis that fills a block, else the longest."""
     filling = [n for n in axes if _size(extents[n]) >= LEAST]
     return filling[-1] if filling else max(axes, key=lambda n: _size(extents[n]))

@@ -1,13 +1,13 @@
-"""Panels that are made of a weight while it is multiplied: of codes of few bits, the floats that they stand for.
+"""Panels made from a weight during its multiplication: the floats decoded from codes of few bits.
 
     %w = loop.nest "panels" [p: parallel 192, b: .., k: .., l: parallel 16] -> .. { .. yield none at [p, b, k, l] }
     %y = loop.nest "product" [i: parallel rows, j: parallel 3072, d: reduction 768] -> .. {
       .. loop.read %v[j floordiv 16, d, j mod 16] ..                                    // %v a view of %w
     }
 
-All rows share what is made, and a group of panels is enough at a time: so the two nests go over groups of panels
-together, columns outermost, and what stands between them is a group of panels, in the second-level cache. No other axis
-of the product may be outside of that, or all panels would be made again for each of its steps.
+All rows share the panels, and one group of panels is enough at a time. So the two nests share a loop over groups of
+panels, with columns outermost, and the intermediate is a group of panels in the second-level cache. No other axis of
+the product may be outside this loop: all panels would be made again for each of its steps.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
 from igniter.dialects.sym.ranges import Ranges
 
 MOST_TASKS = 16
-"""Of a product: each of its tasks has panels of its own, so that many tasks would take the memory of the whole weight,
-and lines that no cache has."""
+"""The most tasks of a product. Each task has panels of its own, so many tasks would take the memory of the whole
+weight, and lines that are in no cache."""
 
 
 MOST_UNROLLED = 16
-"""Steps that are written out: the numbers of a word or a byte, whose shifts are constants then."""
+"""The most unrolled steps: the numbers of a word or a byte, whose shifts are then constants."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class MadePanels:
 
 
 def made_panels(contraction: Contraction) -> MadePanels | None:
-    """What makes the right factor of a product of weights, for it alone; None where that is there, or is computed."""
+    """Returns the nest that makes the right factor of a product of weights, and only that; `None` for an input or
+    another intermediate."""
     value = tensor_behind(contraction.b.source)
     maker = value.owner
     if not isinstance(maker, NestOp) or maker.schedule is not None or len(maker.outputs) != 1:
@@ -53,7 +54,7 @@ def made_panels(contraction: Contraction) -> MadePanels | None:
         return None
     if any(not isinstance(tensor_behind(r.source), BlockArgument) for r in maker.reads) or not _is_read_once(maker):
         return None
-    # A nest of one read is a copy, which goes along what it reads.
+    # A nest of one read is a copy, which follows the order of its source.
     if len(maker.reads) < 2:
         return None
     axes = [a for a in maker.axes if a.extent != ONE]
@@ -70,7 +71,7 @@ def made_panels(contraction: Contraction) -> MadePanels | None:
 
 
 def makers_of(kernel: KernelOp) -> Iterator[NestOp]:
-    """The nests of a kernel that make panels for a product."""
+    """Yields the nests of a kernel that make panels for a product."""
     for nest in kernel.nests:
         found = contraction_of(nest) if nest.schedule is None else ""
         made = None if isinstance(found, str) else made_panels(found)
@@ -79,7 +80,7 @@ def makers_of(kernel: KernelOp) -> Iterator[NestOp]:
 
 
 def _is_read_once(maker: NestOp) -> bool:
-    """Whether one nest reads what a nest makes, through views or not."""
+    """True if exactly one nest reads the results of a nest, through views or not."""
     todo: list[SSAValue] = [maker.outputs[0]]
     readers = set[NestOp]()
     while todo:
@@ -95,7 +96,7 @@ def _is_read_once(maker: NestOp) -> bool:
 
 
 def _panel_step(contraction: Contraction) -> int | None:
-    """The elements from panel to panel of the right factor."""
+    """Returns the distance between panels of the right factor, in elements."""
     product = contraction.b.parent_op()
     assert isinstance(product, NestOp)
     lanes = panel_lanes(element_of(product.outputs[0].type))
@@ -108,14 +109,14 @@ def _panel_step(contraction: Contraction) -> int | None:
 
 
 def panels_of_a_task(made: MadePanels) -> int:
-    """The panels of a task, if there are as many tasks as there may be."""
+    """Returns the panels of a task when there are `MOST_TASKS` tasks."""
     count = next(a.extent.constant for a in made.nest.axes if a.extent != ONE)
     assert count is not None
     return -(-count // (made.steps * MOST_TASKS))
 
 
 def grain_of(made: MadePanels, panels: int) -> int:
-    """The groups of so many panels that are a task: each task has memory for a group."""
+    """Returns the groups of `panels` panels in a task: each task has memory for one group."""
     count = next(a.extent.constant for a in made.nest.axes if a.extent != ONE)
     assert count is not None
     groups = -(-count // (panels * made.steps))
@@ -123,7 +124,8 @@ def grain_of(made: MadePanels, panels: int) -> int:
 
 
 def maker_schedule(made: MadePanels, panels: int, label: str, machine: Machine) -> ScheduleAttr:
-    """The schedule of the nest that makes panels, so many at a time, in the loop over columns of its product."""
+    """Returns the schedule of the nest that makes panels, `panels` at a time, in the loop over columns of its
+    product."""
     axes = [a.name for a in made.nest.axes if a.extent != ONE]
     first, last = axes[0], axes[-1]
     shared, size = Loop(first, fuse=label, threads=grain_of(made, panels)), panels * made.steps

@@ -1,13 +1,13 @@
-"""Whether the body of a nest means what a micro-kernel means: the two are compared as expressions of their two reads.
+"""Matching of a nest's body with a micro-kernel: the two are compared as expressions of their two reads.
 
     %d = arith.subf %x, %y       %q = arith.mulf %d, %d       loop.yield add %q         a nest's
-    %e = arith.subf %u, %v       %r = arith.mulf %e, %e       loop.yield add %r         a meaning's
+    %e = arith.subf %u, %v       %r = arith.mulf %e, %e       loop.yield add %r         a micro-kernel's
 
-Both are put in one form. Equal expressions become one number, so that an expression that is used twice costs no more
-than one that is used once; the operands of what commutes are in one order; a chain of widenings of one sort is the
-first and last type of it; and `math.fma`, which `form-fma` makes, is the product and the sum that it stands for. Equal
-forms then mean the same values, up to the rounding that a fused operation saves. Forms that differ may still mean the
-same: the proof is by structure alone, and refuses what it does not see.
+Both are put in a normal form. Equal expressions get one number, so that an expression used twice costs no more than one
+used once. The operands of commutative ops are sorted. A chain of widenings of one sort is reduced to its first and last
+type. `math.fma`, made by `form-fma`, becomes a product and a sum. Equal forms then have the same values, up to the
+rounding that a fused operation saves. Different forms may still be equivalent: the comparison is structural only, and
+rejects the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMMUTATIVE = frozenset(
 )
 
 FREEDOMS = frozenset(("fastmath", "overflowFlags"))
-"""What says how an op may be computed, and not what."""
+"""Attributes that affect the computation of an op, and not its meaning."""
 
 
 class Forms:
@@ -41,7 +41,7 @@ class Forms:
         self._numbers: dict[Hashable, int] = {}
 
     def of(self, value: SSAValue, leaves: Mapping[SSAValue, str]) -> int:
-        """The number of a value, in which `leaves` are known by name."""
+        """Returns the number of a value; `leaves` gives the names of its inputs."""
         known: dict[SSAValue, int] = {v: self._number(("read", name)) for v, name in leaves.items()}
         todo = [value]
         while todo:
@@ -74,7 +74,7 @@ class Forms:
 
 
 def _operands(op: Operation, leaves: Mapping[SSAValue, str]) -> list[SSAValue]:
-    """The operands of an op; of a chain of widenings of one sort what goes into the first of them."""
+    """Returns the operands of an op; for a chain of widenings of one sort, the operand of the first."""
     if op.name not in WIDENINGS:
         return list(op.operands)
     value = op.operands[0]
@@ -84,7 +84,7 @@ def _operands(op: Operation, leaves: Mapping[SSAValue, str]) -> list[SSAValue]:
 
 
 def reads_of(nest: NestOp, kernel: MicroKernel) -> tuple[ReadOp, ReadOp] | str:
-    """The two reads that a nest folds as `kernel` does, in no order; else why there are none."""
+    """Returns the two reads that a nest reduces as `kernel` does, unordered; otherwise the reason."""
     clauses = nest.yield_op.clauses
     wanted = kernel.facts.combiner
     if len(clauses) != 1 or clauses[0].combiner != wanted:
@@ -113,8 +113,8 @@ def reads_of(nest: NestOp, kernel: MicroKernel) -> tuple[ReadOp, ReadOp] | str:
 
 
 def difference(nest: NestOp, kernel: MicroKernel, a: ReadOp, b: ReadOp, widened: bool = False) -> str | None:
-    """Why `nest` does not compute what `kernel` means of `a` and `b`; None if it does. `widened`: the kernel takes `a`
-    as what the nest has widened it to."""
+    """Returns the reason why `nest` does not compute `kernel` of `a` and `b`; `None` if it does. `widened`: the kernel
+    takes `a` after the nest's widening."""
     facts = kernel.facts
     result = nest.outputs[0].type
     left: SSAValue = _widened(a) if widened else a.result
@@ -133,7 +133,7 @@ def difference(nest: NestOp, kernel: MicroKernel, a: ReadOp, b: ReadOp, widened:
 
 
 def _widened(read: ReadOp) -> SSAValue:
-    """What a read is widened to by all that use it."""
+    """Returns the widened value of a read, if all its uses share the widening."""
     value: SSAValue = read.result
     while True:
         users = [use.operation for use in value.uses]

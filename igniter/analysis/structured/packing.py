@@ -1,9 +1,10 @@
-"""Which factor of a contraction has to be packed at run time before a micro-kernel can read it.
+"""Factors of contractions that must be packed at run time before a micro-kernel can read them.
 
-Where the columns of neither factor lie in panels, one of them is copied to where they do: every element once, so many
-rows have to share it (`MachineModel.pack_rows`). So is one whose columns do lie in panels, but whose steps of depth are
-so far apart that the lines of a panel drive each other out of the caches before the next rows read them.
-`pack-operands` makes the copy; who chooses between schedules asks here what it would be.
+If the columns of neither factor are in panels, one factor is copied into panels. The copy reads every element once, so
+it needs many rows to share it (`MachineModel.pack_rows`). A factor in panels is copied as well if its steps of depth
+are so far apart that the lines of a panel evict each other from the caches before the next rows read them.
+
+`pack-operands` makes the copy; code that compares schedules asks here for its properties.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
 
 @dataclass(frozen=True)
 class UnpackedFactor:
-    """The right factor of a contraction, whose columns are to be packed."""
+    """The right factor of a contraction, with the columns to pack."""
 
     read: ReadOp
     column: str
@@ -32,15 +33,15 @@ class UnpackedFactor:
     rows: Expr
     """The rows of the left factor that share it, along their last axis."""
     all_rows: Expr
-    """And along all their axes."""
+    """The same, along all their axes."""
     elements: Expr
-    """How many elements it has."""
+    """The number of its elements."""
     is_beside: bool
-    """Whether its columns lie side by side, in panels or not."""
+    """True if its columns are contiguous, in panels or not."""
 
 
 def unpacked_factor(nest: NestOp) -> UnpackedFactor | str:
-    """The factor that has to be packed; why there is none, or "" where that needs no word."""
+    """Returns the factor to pack; otherwise the reason, or "" if none needs reporting."""
     factors = factors_of(nest)
     if nest.schedule is not None or isinstance(factors, str):
         return ""
@@ -67,16 +68,15 @@ def unpacked_factor(nest: NestOp) -> UnpackedFactor | str:
 
 
 CROWDED = 16
-"""From how many times the first-level cache on the lines of a panel are too far apart. It is a ratio for caches of
-eight ways or about as many: lines at a stride that is a power of two then meet in so few sets that 32 rows or fewer
-make up for the copy. Measured on one core of a Zen 3, 128 rows, time in panels as they lie by that of packing: 0.97 to
-1.06 up to 8 times (512 steps of 128 columns), 1.4 to 1.9 at 16 (64 of 2048, 2048 of 64, 256 of 512), 2.3 to 2.9 at 64
-and more."""
+"""The span of a panel, in first-level caches, from which its lines are too far apart. The ratio is for caches of about
+eight ways: lines at a power-of-two stride then map to so few sets that the copy is profitable with 32 rows or fewer.
+Measured on one core of a Zen 3, 128 rows, time in panels as stored by time with packing: 0.97 to 1.06 up to 8 times
+(512 steps of 128 columns), 1.4 to 1.9 at 16 (64 of 2048, 2048 of 64, 256 of 512), 2.3 to 2.9 at 64 and more."""
 
 
 def crowded_factor(nest: NestOp, machine: MachineModel) -> UnpackedFactor | None:
-    """The right factor of a contraction that lies in panels whose lines crowd a few sets of the caches, as a row-major
-    matrix of many rows has them; None where there is none."""
+    """Returns the right factor of a contraction if its panels' lines map to a few sets of the caches, as in a row-major
+    matrix of many rows; `None` otherwise."""
     found = contraction_of(nest)
     if nest.schedule is not None or isinstance(found, str):
         return None
@@ -91,7 +91,7 @@ def crowded_factor(nest: NestOp, machine: MachineModel) -> UnpackedFactor | None
         return None
     used, in_a = symbols_of(read.subscripts), symbols_of(found.a.subscripts)
     if used & set(found.sums):
-        # With other sums than the depth the copy may be larger than what is read.
+        # With other sums than the depth the copy may be larger than its source.
         return None
     rows = product(a.extent for a in nest.axes if a.kind == "parallel" and a.name in in_a and a.name not in used)
     elements = product(a.extent for a in nest.axes if a.name in used)
@@ -100,19 +100,20 @@ def crowded_factor(nest: NestOp, machine: MachineModel) -> UnpackedFactor | None
 
 
 def meets_few_rows(nest: NestOp, machine: MachineModel) -> bool:
-    """Whether a contraction has a crowded factor, and fewer rows, by what is known or typical, than packing takes."""
+    """True if a contraction has a crowded factor, and fewer rows, known or typical, than packing needs."""
     factor = crowded_factor(nest, machine)
     count = None if factor is None else typical_of(nest).known(factor.all_rows)
     return count is not None and count < machine.pack_rows
 
 
 def is_packed(read: ReadOp) -> bool:
-    """Whether what is read lies in panels that were packed."""
+    """True if the source of a read is in packed panels."""
     return any(s.call is not None for s in read.subscripts)
 
 
 def _columns(nest: NestOp, factors: tuple[ReadOp, ReadOp], depth: str) -> tuple[ReadOp, str, list[Expr]] | None:
-    """The factor to pack, its columns, and how many rows the other has; the result's last axis if that can be."""
+    """Returns the factor to pack, its columns, and the extents of the other's rows; the columns are the last suitable
+    axis of the result."""
     written = nest.yield_op.clauses[0].subscripts
     order = [a.name for s in reversed(written) for a in nest.axes if a.name in s.symbols and a.extent != ONE]
     for column in dict.fromkeys(order):

@@ -1,9 +1,9 @@
-"""Schedules of procedures: which loops get threads, and which loops of the body are vectors.
+"""Schedules of procedures: their threaded loops and their vector loops.
 
-The order of the axes stays. Threads go to the outermost axis, or, where a procedure has none, to the loops of its body
-that are outermost, have independent iterations and write what no other of them touches. A loop of the body becomes a
-vector when nothing in it runs in order or under a condition that a value decides, and when every access along it is
-contiguous or does not move.
+The order of the axes stays. The outermost axis is threaded. In a procedure without axes, the outermost loops of its
+body are, if they have independent iterations and write nothing that another of them accesses. A loop of the body
+becomes a vector if nothing in it is sequential or under a data-dependent condition, and if every access along it is
+contiguous or invariant.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from igniter.dialects.sym.expr import ONE, Expr, linearize
 
 
 def schedule_procedure(op: ProcedureOp, machine: Machine) -> ScheduleAttr:
-    """The schedule of one procedure."""
+    """Returns the schedule of one procedure."""
     loops = {a.name: Loop(a.name) for a in op.axes}
     wide = [a for a in op.axes if a.extent != ONE]
     if wide:
@@ -44,8 +44,9 @@ def _outermost(block: Block) -> list[ForOp]:
 
 
 def _apart(op: ProcedureOp, loop: ForOp) -> bool:
-    """Whether no two iterations of `loop` meet: seen at a glance where every access to what it writes has its axis,
-    bare, in one and the same place, and proven where it counts rows of them."""
+    """True if no two iterations of `loop` access the same element (no dependence). The quick test: every access to a
+    written buffer has the loop's axis, bare, in one and the same dim. Other subscripts, such as rows per iteration,
+    need a proof."""
     accesses = [x for x in loop.walk() if isinstance(x, MemoryOp)]
     name = Expr.of(loop.axis)
     for buffer in {x.accessed for x in accesses if not isinstance(x, LoadOp)}:
@@ -57,7 +58,7 @@ def _apart(op: ProcedureOp, loop: ForOp) -> bool:
 
 
 def _width(loop: ForOp, machine: Machine) -> int | None:
-    """The lanes of a vector along `loop`; None where it stays scalar."""
+    """Returns the lanes of a vector along `loop`; `None` if it stays scalar."""
     if loop.is_sequential or loop.indices or loop.step != 1 or (loop.end - loop.first).constant in (0, 1):
         return None
     elements: list[Attribute] = []
@@ -84,7 +85,7 @@ def _width(loop: ForOp, machine: Machine) -> int | None:
 
 
 def _inside(op: MemoryOp, loop: ForOp) -> bool:
-    """Whether the buffer belongs to an iteration."""
+    """True if the buffer belongs to an iteration."""
     return _within(op.accessed.owner, loop)
 
 
@@ -96,7 +97,7 @@ def _within(owner: Operation | Block, loop: ForOp) -> bool:
 
 
 def _contiguous(op: MemoryOp, loop: ForOp) -> bool:
-    """Whether neighbours along `loop` are neighbours in memory, or one element, at a place that no value in it says."""
+    """True if an access is contiguous along `loop` or invariant, and no value computed in the loop is a subscript."""
     axis = loop.axis
     if any(_within(index.owner, loop) for index in op.indices):
         return False

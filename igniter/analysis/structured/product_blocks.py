@@ -1,8 +1,8 @@
-"""How large the blocks of a product on a GPU are: the ones that are expected to take least time at typical sizes.
+"""The block sizes of a product on a GPU: those with the least expected time at typical sizes.
 
 A program multiplies a block of rows by one of columns. Large blocks load less for each product; small ones are more
-programs, of which every multiprocessor should have one. A multiprocessor does its programs one after the other, each in
-the time of its products or of its loads, whichever is longer; figures are those of an A100 by its data sheet.
+programs, and every multiprocessor should have one. A multiprocessor runs its programs in sequence, each in the time of
+its products or of its loads, whichever is longer. The figures are those of an A100 by its data sheet.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from igniter.analysis.structured.dot_products import LEAST
 MULTIPROCESSORS = 108
 CACHE_BYTES_A_SECOND = 4e12
 MEMORY_BYTES_A_SECOND = 1.5e12
-"""That kernels reach."""
+"""The memory bandwidth reached by kernels."""
 BYTES_A_SECOND = CACHE_BYTES_A_SECOND / MULTIPROCESSORS
-"""That one multiprocessor loads of the second-level cache."""
+"""The bytes a second that one multiprocessor loads from the second-level cache."""
 LATENCY = 0.6e-6
 """Seconds from a load to its data."""
 LINE, STAGES_UNDER_WAY, HELD = 128, 2, 4
-"""Bytes of a row or column that are loaded at a time, how often they are under way, programs of a multiprocessor."""
+"""Bytes of a row or column in one load, loads in flight, programs of a multiprocessor."""
 LAUNCH_SECONDS = 2e-6
 PRODUCTS_A_SECOND: Mapping[int | str, float] = {1: 312e12, 2: 156e12, 4: 9.7e12, "tf32": 78e12, "tf32x3": 26e12}
-"""Multiply-adds of all of them, by the bytes of what is multiplied, or by how f32 is."""
+"""Multiply-adds a second of all multiprocessors, by the bytes of a factor, or by the arithmetic of f32."""
 TYPICAL = (1, 16, 256)
-"""What a symbol that nobody gave a size may be."""
+"""The assumed values of a symbol without a typical size."""
 SIDES = (16, 32, 64, 128)
 NARROW_SIDE, WIDE_SIDE = 128, 64
-"""The most rows and columns, of elements of sixteen bits or fewer, and of others: more sums than registers hold."""
+"""The most rows and columns, for elements of at most sixteen bits, and for others: more sums exceed the registers."""
 
 
 @dataclass(frozen=True)
 class ProductSize:
-    """A product at typical sizes: `count` products of rows by depth by columns, of elements of so many bytes."""
+    """A product at typical sizes: `count` products of rows by depth by columns, of elements of `bytes` bytes."""
 
     rows: int
     columns: int
@@ -44,24 +44,24 @@ class ProductSize:
     count: int
     bytes: int
     how: str = ""
-    """How f32 is multiplied, where that is not without tensor cores."""
+    """The arithmetic of f32 products, if they use tensor cores."""
 
     def split(self, parts: int) -> ProductSize:
-        """The product of a part of the depth, as often as there are parts."""
+        """Returns the products of the depth's parts."""
         return replace(self, depth=-(-self.depth // parts), count=self.count * parts)
 
     def joining(self, parts: int) -> float:
-        """The seconds that it takes to store the sums of parts, and to add them up in a launch of its own."""
+        """Returns the seconds to store the sums of parts, and to add them in a launch of its own."""
         return LAUNCH_SECONDS + 2 * 4 * parts * self.rows * self.columns * self.count / CACHE_BYTES_A_SECOND
 
     def seconds(self, rows: int, columns: int) -> float:
-        """What blocks of so many rows and columns are expected to take."""
+        """Returns the expected seconds with blocks of the given rows and columns."""
         programs = -(-self.rows // rows) * -(-self.columns // columns) * self.count
-        # Each row and column that is at hand serves as many products as the block has of the other.
+        # Each loaded row and column is used once for every column or row of the block.
         reuse = (1 + 32 / rows + 32 / columns) / 2
         peak = PRODUCTS_A_SECOND[self.how if self.bytes == 4 and self.how else self.bytes]
         multiplied = reuse * rows * columns / (peak / MULTIPROCESSORS)
-        # Loads of small blocks are too few under way for a multiprocessor to get all that it could.
+        # Small blocks have too few loads in flight for a multiprocessor's full bandwidth.
         under_way = STAGES_UNDER_WAY * LINE * (rows + columns) * min(HELD, max(1, programs // MULTIPROCESSORS))
         busy = min(1.0, under_way / (LATENCY * BYTES_A_SECOND))
         loaded = (rows + columns) * self.bytes / (BYTES_A_SECOND * busy)
@@ -69,14 +69,14 @@ class ProductSize:
 
 
 def best_seconds(size: ProductSize) -> float:
-    """What a product takes with the blocks that are best for it."""
+    """Returns the seconds of a product with its best blocks."""
     rows, columns = blocks_for([size])
     return size.seconds(rows, columns)
 
 
 def blocks_for(sizes: Sequence[ProductSize]) -> tuple[int, int]:
-    """The rows and columns of the blocks that lose least over all `sizes`, which are equally likely; of those that lose
-    the same, the largest."""
+    """Returns the rows and columns of the blocks with the least loss over all `sizes`, assumed equally likely; among
+    equals the largest."""
     most = NARROW_SIDE if sizes[0].bytes < 4 or sizes[0].how else WIDE_SIDE
     sides = [s for s in SIDES if s <= most]
     longest = (max(s.rows for s in sizes), max(s.columns for s in sizes))

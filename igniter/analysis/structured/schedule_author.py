@@ -1,14 +1,14 @@
-"""Who writes schedules: a *schedule author*, which `choose-schedule` asks for each kernel.
+"""Schedule authors: `choose-schedule` asks one for the schedules of each kernel.
 
     author(kernel, machine) -> [Choice({"max": [i threads, j vector 16], ..}, "vectors of 16 along 'j'"), ..]
 
-An author decides how a kernel runs and not what it computes: a nest that has a schedule keeps it, whatever the author
-says of it, and one that the author leaves out gets plain loops. What it says is checked here as the verifier checks
-what a person writes; whether the backend has those words, `choose-schedule` asks the backend (`igniter.targets`).
+An author decides the loops of a kernel and not its results. A nest that already has a schedule keeps it, whatever the
+author returns, and a nest without an answer gets plain loops. The answer is checked here, as the verifier checks a
+handwritten schedule. `choose-schedule` asks the backend if it supports the directives (`igniter.targets`).
 
 Each backend names its own author; `default` (`default_author.py`) is that of the CPU's. A package adds one by an entry
-point of the group `igniter.schedule_authors`; its options are the fields of the class, each with a default, as those of
-a pass are.
+point of the group `igniter.schedule_authors`. Its options are the fields of the class, each with a default, like those
+of a pass.
 """
 
 from __future__ import annotations
@@ -27,31 +27,32 @@ from igniter.registry import load_schedule_author
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for nests that share loops, or for a procedure."""
+    """A choice for nests that share loops, or for a procedure."""
 
     schedules: dict[str, ScheduleAttr]
-    """By label, in program order."""
+    """The schedules by label, in program order."""
     what: str
-    """In words."""
+    """A description in words."""
 
 
 @dataclass(frozen=True)
 class ScheduleAuthor(ArgSpecConvertible, ABC):
-    """The base of authors: a frozen dataclass with a `name`, whose fields are its options. It keeps no state, and
-    changes nothing of the kernel."""
+    """The base of authors: a frozen dataclass with a `name`, whose fields are its options. It keeps no state, and does
+    not change the kernel."""
 
     @abstractmethod
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
-        """Schedules for the nests and procedures of `kernel` on `machine`, as far as they have none."""
+        """Returns schedules for the nests and procedures of `kernel` that have none, on `machine`."""
 
 
 def make_author(text: str) -> ScheduleAuthor:
-    """The author that `text` names, with its options: see `AuthorKind.make`."""
+    """Returns the author named by `text`, with its options: see `AuthorKind.make`."""
     return AuthorKind("schedule author", ScheduleAuthor, load_schedule_author).make(text)
 
 
 def choices_of(author: ScheduleAuthor, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
-    """What an author chooses; `AuthorError` where it fails, or says what is no schedule of a nest of the kernel."""
+    """Returns an author's choices; raises `AuthorError` if it fails, or returns a schedule that does not suit its
+    nest."""
     where = f"the schedule author '{author.name}', asked about kernel @{kernel.sym_name.data},"
     try:
         found = author(kernel, machine)
@@ -69,7 +70,7 @@ def choices_of(author: ScheduleAuthor, kernel: KernelOp, machine: MachineModel) 
 
 
 def _reason(op: ComputeOp | None, schedule: ScheduleAttr, again: bool) -> str | None:
-    """What is wrong with a schedule of a nest or a procedure."""
+    """Returns the error in a schedule of a nest or a procedure."""
     if op is None:
         return "there is no such nest"
     if again:

@@ -1,4 +1,4 @@
-"""What the authors of schedules share: the machine, the groups of nests, and the form that a schedule has."""
+"""The common types of schedule authors: the machine, the groups of nests, and the form of a schedule."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from igniter.dialects.sym.expr import Expr, symbols_of
 Below = Literal["", "reductions", "loops"]
 
 Machine = MachineModel
-"""What a schedule depends on, besides the nests."""
+"""The input of a schedule besides the nests."""
 
 
 NO_WORDS = Loop("")
-"""A loop of which nothing is said."""
+"""A loop without directives."""
 
 
 @dataclass
@@ -32,35 +32,37 @@ class Group:
     levels: list[tuple[Expr, dict[str, str]]]
     members: list[NestOp] = field(default_factory=list[NestOp])
     products: dict[NestOp, Contraction] = field(default_factory=dict[NestOp, Contraction])
-    """The members that micro-kernels compute: the first, and in a group of rows others."""
+    """The members computed by micro-kernels: the first, and in a group of rows others."""
     by_rows: bool = False
-    """Whether only batch axes and rows are common: the members go over a block of rows one after the other."""
+    """True if only batch axes and rows are common: the members run in sequence over a block of rows."""
     alone: bool = False
-    """Whether no other nest may join."""
+    """True if no other nest may join."""
 
 
 @dataclass
 class Plan:
-    """What an author has decided for one axis; `in_order` makes its loops of it."""
+    """An author's decisions for one axis; `in_order` turns them into loops."""
 
     outer: Loop = NO_WORDS
-    """The words of its loops over blocks, or of its only one."""
+    """The directives of its loops over blocks, or of its only loop."""
     inner: Loop = NO_WORDS
-    """The words of the loop inside a block."""
+    """The directives of the loop inside a block."""
     blocks: tuple[int, ...] = ()
-    """The sizes of its blocks, outermost first: its loops are where the order names the axis, once more than these."""
+    """The sizes of its blocks, outermost first. The order names the axis once for each of these and once more for the
+    loop inside."""
     tile: int = 1
-    """Or the size of a tile, which is made once the nests of a group are in one loop: the order names the axis once."""
+    """Alternatively the size of a tile, made once the nests of a group are in one loop: the order names the axis
+    once."""
     tail: Tail = "mask"
     below: Below = ""
-    """What the loop inside a tile goes below: nothing, the reductions in it, or all loops that are neither vectors nor
-    unrolled."""
+    """The place of the loop inside a tile: not sunk, below the tile's reductions, or below all loops that are neither
+    vectors nor unrolled."""
 
 
 def in_order(
     nest: ComputeOp, order: Sequence[str], plans: Mapping[str, Plan], product: Product | None = None
 ) -> ScheduleAttr:
-    """The schedule of a nest whose loops are in `order`, those inside of tiles below what they have to be below."""
+    """Returns the schedule of a nest with its loops in `order`, and the loops inside tiles sunk to their places."""
     steps: list[Loop] = []
     sunk: list[tuple[Loop, int, Plan]] = []
     for name in order:
@@ -86,8 +88,8 @@ def in_order(
 
 
 def put_below(steps: Sequence[Loop], sunk: Sequence[tuple[Loop, int, Below]], reductions: Set[str]) -> list[Loop]:
-    """The loops with those inside of tiles, each with the least place that it may have, below what they have to be
-    below; of those at one place the vector comes last."""
+    """Sinks the loops inside tiles, each given with its least position, below the loops that must be outside them;
+    among loops at one position the vector comes last."""
     places: list[tuple[int, Loop]] = []
     for inner, least, below in sunk:
         place = least
@@ -103,14 +105,14 @@ def put_below(steps: Sequence[Loop], sunk: Sequence[tuple[Loop, int, Below]], re
 
 
 def tensor_behind(value: SSAValue) -> SSAValue:
-    """The tensor behind views."""
+    """Returns the tensor behind views."""
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return value
 
 
 def vector_width(nest: NestOp, machine: Machine, axis: str | None = None) -> int:
-    """Lanes of a vector: as many of the widest element that the nest touches along `axis` as fill a register."""
+    """Returns the lanes of a vector: a register's worth of the widest element that the nest accesses along `axis`."""
     varying: set[SSAValue] = set()
     elements = [element_of(r.type) for r in nest.outputs]
     for op in nest.block.ops:
@@ -123,7 +125,7 @@ def vector_width(nest: NestOp, machine: Machine, axis: str | None = None) -> int
             moves = moves or axis in op.value.symbols
         if moves:
             varying.update(op.results)
-            # What is read in few bits and computed in more fills registers with what it is computed in.
+            # Elements read in few bits and widened fill registers with the wider type.
             elements += [r.type for r in op.results if is_float(r.type)]
     widest = max((element_bytes(e) for e in elements), default=4)
     return max(2, min(machine.vector_bytes // widest, 64))

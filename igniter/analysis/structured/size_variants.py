@@ -1,9 +1,10 @@
-"""Where one schedule does not fit all sizes: which variant of a kernel is worth its code, and for which sizes.
+"""Variants of kernels for some sizes, where one schedule does not suit all: which are worth their code, and their
+sizes.
 
-A product of two tensors that a run computes has its right factor packed into panels, which micro-kernels read. That
-pays where rows share it. A symbolic number of rows may be 1, as in each step of a decoder behind the first, and the
-copy is then most of the time: a row is multiplied as the matrix lies. Measured on one core of a server with AVX-512,
-in us, with packing and without:
+A product of two computed tensors has its right factor packed into panels, which micro-kernels read. That is profitable
+where rows share it. A symbolic number of rows may be 1, as in each step of a decoder behind the first. The copy then
+dominates, so a single row is multiplied with the unpacked matrix. Measured on one core of a server with AVX-512, in us,
+with packing and without:
 
     scores of 12 heads of 64, 64 keys      1 row   7.6   5.0    2 rows   7.7   9.9
     scores of 12 heads of 64, 512 keys     1 row   120    40    2 rows   120    76    3 rows   124   116
@@ -11,8 +12,8 @@ in us, with packing and without:
     their attention, 1024 keys             1 row   462   242    2 rows   469   291    3 rows   470   331
     256 to 1000 columns, row-major         1 row    53    12    2 rows    55    24    3 rows    52    47
 
-Where the columns lie across memory, the rows of a plain loop each gather them again, so more than one is a loss at some
-sizes; where they lie side by side, the plain loop wins below `pack_rows` of the machine, also where they would be
+Where the columns are strided, each row of a plain loop gathers them again, so more than one row is a loss at some
+sizes. Where they are contiguous, the plain loop is faster below `pack_rows` of the machine, also if they would be
 panels but for the caches (`crowded_factor`).
 """
 
@@ -28,24 +29,25 @@ from igniter.dialects.loop import KernelOp, NestOp
 from igniter.dialects.sym.expr import Expr
 
 MOST_COMPUTATIONS = 16
-"""In a kernel that is compiled twice: what its code costs in space and in time to compile, on any machine."""
+"""The most computations in a kernel with a variant, which is compiled twice: a limit on code size and compile time, on
+any machine."""
 
 
 @dataclass(frozen=True)
 class SizeVariant:
-    """A variant that is worth having: what it is for, and what it is chosen for."""
+    """A worthwhile variant: the sizes that it is for, and the typical sizes of its schedule."""
 
     name: str
     what: Expr
     most: int
-    """It runs where `what` is at most this."""
+    """It runs if `what` is at most this."""
     typical: dict[str, int]
     why: str
 
 
 def worthwhile_variant(kernel: KernelOp, machine: MachineModel) -> SizeVariant | None:
-    """The variant of a kernel that pays; None where one schedule fits all sizes, or the kernel has schedules or
-    variants already, or packing takes less time than a call costs anyway."""
+    """Returns the profitable variant of a kernel. `None` if one schedule suits all sizes, if the kernel has schedules
+    or variants already, or if packing takes less time than a call costs anyway."""
     if kernel.variants or len(kernel.computations) > MOST_COMPUTATIONS:
         return None
     if any(each.schedule is not None for each in kernel.computations):
@@ -63,7 +65,7 @@ def worthwhile_variant(kernel: KernelOp, machine: MachineModel) -> SizeVariant |
 
 
 def _of_depth(nest: NestOp, machine: MachineModel) -> SizeVariant | None:
-    """The variant for one row of a product whose depth is cut in blocks for many."""
+    """Returns the variant for one row of a product whose depth is blocked for many."""
     rows = deep_rows(nest, machine)
     if rows is None or not rows.symbols:
         return None
@@ -72,14 +74,14 @@ def _of_depth(nest: NestOp, machine: MachineModel) -> SizeVariant | None:
 
 
 def _of_packed(nest: NestOp, factor: UnpackedFactor, kernel: KernelOp, machine: MachineModel) -> SizeVariant | None:
-    """The variant for as few rows as do not make up for packing the right factor."""
+    """Returns the variant for row counts too small for packing the right factor to pay."""
     rows = factor.all_rows
     if not rows.symbols or rows.symbols & factor.elements.symbols:
-        return None  # There are always as many rows, or few rows are few columns, too.
+        return None  # The number of rows is constant, or few rows mean few columns, too.
     most = machine.pack_rows - 1 if factor.is_beside else 1
     ones = dict.fromkeys(sorted(rows.symbols), 1)
     typical = typical_of(kernel)
-    # A matrix of which nobody said either size may be large, and one that is small loses nothing by the variant.
+    # A matrix with two unknown sizes may be large, and a small one loses nothing by the variant.
     is_open = len(factor.elements.symbols - dict(typical.given).keys()) > 1
     is_small = not is_open and typical.value(factor.elements, WORK) < machine.launch_elements
     if rows.evaluate(ones) > most or is_small:

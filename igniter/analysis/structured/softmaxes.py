@@ -33,7 +33,7 @@ class Softmax:
     sums: tuple[NestOp, ...]
     """The nests that sum the exponentials over the keys, alone or times values."""
     scores: tuple[tuple[NestOp, str], ...]
-    """The nests that make the scores for all rows and keys, each with its axis of keys; the first one is read last."""
+    """The nests that make the scores for all rows and keys, each with its axis of keys; consumers before producers."""
 
 
 def difference_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | None:

@@ -1,9 +1,10 @@
-"""Into how many parts a GPU splits a sum whose results are too few programs: split-K, and reductions in two steps.
+"""The number of parts into which a GPU splits a sum with too few results for its programs: split-K, and two-step
+reductions.
 
-A part is a program more, and costs memory for its results, and a launch that adds them up. What is won is estimated as
-for the blocks of products (`product_blocks.py`), at sizes that are known or given: a product whose rows only a run
-knows is not split, as with many rows that would cost more than it wins with few. Of other sums the results have to be
-known, and what is added up is taken to be as long as symbols typically are.
+Each part is another program. It costs memory for its results, and a launch that adds them. The gain is estimated as for
+the blocks of products (`product_blocks.py`), at known or given sizes. A product whose rows are known only at run time
+is not split: with many rows that would cost more than it gains with few. Other sums need a known number of results; the
+reduction is assumed to have a typical length.
 """
 
 from __future__ import annotations
@@ -24,34 +25,34 @@ from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import Expr, symbols_of
 
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
-"""What is tried."""
+"""The candidate numbers of parts."""
 
 SHORTEST_DEPTH = 256
-"""Of a part of a product."""
+"""The shortest part of a product's depth."""
 
 SHORTEST_SUM = 4096
-"""Of a part of any other sum, along what lies side by side."""
+"""The shortest part of any other sum, along the contiguous dim."""
 
 SHORTEST_COLUMN = 256
-"""And across it."""
+"""The shortest part across it."""
 
 COLUMNS = 64
-"""Sums across what lies side by side that a program has."""
+"""The sums of a program, across the contiguous dim."""
 
 PROGRAM_BYTES_A_SECOND = 5e9
-"""What a program reads that goes along what it sums block by block: it waits for each block of 4 KiB. Measured on an
-H200: 13e9 where there are few, and less where they share a memory as fast as an A100's."""
+"""The read rate of a program that sums block by block: it waits for each block of 4 KiB. Measured on an H200: 13e9 for
+few programs, and less where they share a memory as fast as an A100's."""
 
 LIKELY = 256
-"""A symbol that nobody gave a size, along what is added up."""
+"""The assumed value of a symbol without a typical size, along a reduction."""
 
 WORTHWHILE = 1.25
-"""How many times as long a sum has to take without parts."""
+"""The least speedup for which a sum is split."""
 
 
 def parts_of(nest: NestOp, how: str = "") -> tuple[str, int] | None:
-    """The axis along which a nest is worth splitting, and the parts; None where it is best as it is. `how` says how f32
-    is multiplied, where that is not without tensor cores."""
+    """Returns the axis along which a nest is worth splitting, and the number of parts; `None` if it is best unsplit.
+    `how` is the arithmetic of f32 products, if they use tensor cores."""
     sums = [a.name for a in nest.axes if a.kind == "reduction"]
     # Products of all elements overflow in one order, and are 0 in another.
     if not sums or any(c.otherwise is not None or c.combiner == "mul" for c in nest.yield_op.clauses):
@@ -93,10 +94,10 @@ def _sum_parts(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -
         used = symbols_of((*read.subscripts, *read.guards))
         count = prod(size for name, size in sizes.items() if name in used)
         total += count * element_bytes(element_of(read.source.type))
-        # Where what is summed is not the last of a tensor that has the results too, programs go down columns.
+        # If the reduced axis is not the last dim of a tensor that the results index too, programs run down columns.
         last = read.subscripts[-1].symbols if read.subscripts else frozenset[str]()
         across |= axis in used and count > lengths[axis] and axis not in last
-    # Rows that are short share a program.
+    # Short rows share a program.
     programs = outputs // COLUMNS if across else min(outputs, outputs * prod(lengths.values()) // SHORTEST_SUM)
 
     def took(parts: int) -> float:
@@ -111,7 +112,7 @@ def _sum_parts(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -
 
 
 def _best(axis: str, seconds: dict[int, float]) -> tuple[str, int] | None:
-    """The least parts of those that take about as long as the best, where that is worth it."""
+    """Returns the fewest parts that take about as long as the best, if the gain is worth it."""
     least = min(seconds.values())
     parts = min(p for p, s in seconds.items() if s <= 1.05 * least)
     return (axis, parts) if parts > 1 and seconds[1] > WORTHWHILE * seconds[parts] else None
