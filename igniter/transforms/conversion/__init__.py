@@ -1,1 +1,1 @@
-"""Passes that lower from one level to the next."""
+"""The lowerings between levels."""

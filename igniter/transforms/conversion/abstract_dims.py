@@ -9,12 +9,12 @@ becomes
 
     loop.kernel @r7 symbols [s0] (%x : tensor<?x64xf32, #sym.dims<s0 + 2, 64>>) -> (tensor<?x64xf32, #sym.dims<s0, 64>>)
 
-After five layers that halve an image, its height is an expression with five divisions. A kernel reads the height of its
-own image from that image and need not know its derivation: its expressions become short, and kernels that differ only
-in the derivation become equal. An operand of the region that only gives symbols is removed with them. The assumptions
-of the graph about these symbols are then checked elsewhere (`guard-assumptions`, a later pass).
+After five layers with a stride of two, its height is an expression with five divisions. A kernel reads the height of
+its own image from that image and need not know its derivation: its expressions become short, and kernels with different
+derivations become equal. An operand of the region is removed with the symbols if it only gives them. The assumptions of
+the graph about these symbols are then checked elsewhere (`guard-assumptions`, a later pass).
 
-The pass runs directly after `lower-onnx-to-loop`; `deduplicate-kernels` merges the kernels that became equal.
+The pass runs directly after `lower-onnx-to-loop`; `deduplicate-kernels` merges the new equal kernels.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from igniter.rewrites import budget
 from igniter.transforms.structured.kernel_exprs import exprs_of, map_kernel_exprs, retype
 
 UNTAKEN = "?"
-"""A symbol that no kernel has, to test what remains of an expression."""
+"""An unused symbol, to test if an expression still needs others."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def _next(kernel: KernelOp) -> Call | None:
 
 
 def _idle(kernel: KernelOp, found: Call, renamed: Callable[[Expr], Expr]) -> list[BlockArgument]:
-    """Returns the arguments that are unused once `found` is a symbol: they gave only symbols inside `found`. Returns
-    none if one of them still gives another needed symbol; a later step may remove that one."""
+    """Returns the arguments without use once `found` is a symbol: they gave only symbols inside `found`. Returns none
+    if one of them still gives another needed symbol; a later step may remove it."""
     gone = Expr({(found,): 1}).symbols
     dims = {arg: [renamed(d) for d in dims_of(arg.type)] for arg in kernel.block.args}
     idle = [arg for arg, of in dims.items() if arg.first_use is None and gone & symbols_of(of)]
@@ -102,8 +102,8 @@ def _solvable(dim: Expr) -> Iterator[Call]:
 
 
 def _needed(kernel: KernelOp, used: Sequence[BlockArgument]) -> Iterator[Expr]:
-    """Yields the expressions that a kernel computes with. Dims of unused arguments do not count, and neither do
-    assumptions of the graph, which belong to no node of the region."""
+    """Yields the expressions in a kernel's computation. Dims of unused arguments do not count, and neither do
+    assumptions of the graph, because they belong to no node of the region."""
     for arg in used:
         yield from dims_of(arg.type)
     yield from exprs_of(kernel)
@@ -141,7 +141,7 @@ def _quotient_of(atom: Call, found: Call) -> int | None:
 
 
 def _abstract(kernel: KernelOp, found: Call, regions: Iterable[RegionOp]) -> str:
-    """Turns a call into a symbol of the kernel, and drops the arguments that only gave the symbols inside it."""
+    """Turns a call into a symbol of the kernel, and drops the arguments needed only for the symbols inside it."""
     gone = Expr({(found,): 1}).symbols
     taken = {s for e in exprs_of(kernel) for s in e.symbols} | set(kernel.symbol_names)
     taken |= {s for arg in kernel.block.args for d in dims_of(arg.type) for s in d.symbols}
@@ -157,7 +157,7 @@ def _abstract(kernel: KernelOp, found: Call, regions: Iterable[RegionOp]) -> str
         retype(arg, renamed)
     map_kernel_exprs(kernel, renamed)
     bound = bind_symbols([(dims_of(a.type), True) for a in kernel.block.args]).bound
-    # The graph may assume facts about symbols that are gone with any dropped operand.
+    # The graph may assume facts about symbols of dropped operands.
     kept = [r for r in kernel.requires if isinstance(r.node, int) or _symbols(r.left, r.right, renamed) <= set(bound)]
     kernel.requires_attr = requirements_attr(r.mapped(renamed) for r in kept)
     kernel.checks_attr = checks_attr(c.mapped(renamed) for c in kernel.checks)

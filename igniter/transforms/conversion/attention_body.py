@@ -60,7 +60,7 @@ class AttentionBody(LaunchBody):
         self.laned = (dims.rows, dims.features) if dims.rows else self.inner
         self.products = self._both_products() if dims.rows else {}
         self.ready: dict[SSAValue, SSAValue] = {}
-        """Factors that are the same for all blocks of keys."""
+        """Factors shared by all blocks of keys."""
         self._require()
 
     def _both_products(self) -> dict[NestOp, DotProduct]:
@@ -111,7 +111,7 @@ class AttentionBody(LaunchBody):
                 self._finish(nest, scope, None)
 
     def _begin(self, scope: Scope) -> list[SSAValue]:
-        """Returns the initial maximum and sums, and computes factors that are the same for all blocks."""
+        """Returns the initial maximum and sums, and computes the factors shared by all blocks."""
         attention, builder = self.attention, scope.builder
         scores = self.products.get(attention.scores)
         if scores is not None and self.at.keys not in self._dims_of(attention.scores, scores.a):
@@ -262,7 +262,7 @@ class AttentionBody(LaunchBody):
         some = builder.binary(lambda a, b: CmpiOp(a, b, "sgt"), builder.expr(extent, scope.index), builder.number(0))
         return builder.select(some, value, builder.const(0.0, Float32Type()))
 
-    # -- what is there ------------------------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------------------
 
     def _factor(self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: str, scope: Scope) -> SSAValue:
         return self.ready[wanted] if wanted in self.ready else super()._factor(nest, wanted, laned, depth, scope)

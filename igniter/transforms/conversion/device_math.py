@@ -1,5 +1,5 @@
-"""Scalar ops of bodies, emitted on blocks: directly as `arith` and `math` ops that Triton has, otherwise through these
-or CUDA's device library.
+"""Scalar ops of bodies, emitted on blocks: directly as Triton's `arith` and `math` ops, otherwise through these or
+CUDA's device library.
 
 Quotients and square roots of f32 are correctly rounded. Functions of 16-bit floats are computed in f32.
 """
@@ -46,7 +46,7 @@ _PLAIN = frozenset(
         "math.absf",
     )
 )
-"""Ops that are emitted unchanged on blocks."""
+"""Ops emitted unchanged on blocks."""
 
 _FLOAT = frozenset(
     (
@@ -129,7 +129,7 @@ def _cast(builder: BlockBuilder, op: Operation, value: SSAValue) -> SSAValue:
 
 
 def _negated(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
-    # Triton negates as 0 - x, which gives the wrong sign for 0.
+    # Triton negates as 0 - x, with the wrong sign for 0.
     zero = builder.const(-0.0, tt.element_type(values[0].type))
     return builder.binary(arith.SubfOp, zero, values[0])
 

@@ -1,9 +1,9 @@
-"""The body of one launch: emits the blocks that its nests compute, on demand from the results.
+"""The body of one launch: emits the blocks of its nests, on demand from the results.
 
 Phases run in sequence: a reduction over several blocks is a loop, and the readers of its sums follow it. In a phase
 every value is computed once, at its first use (`Scope`).
 
-Products of blocks (`igniter.analysis.structured.dot_products`) have a dim that only their factors have, the depth. The
+Products of blocks (`igniter.analysis.structured.dot_products`) have a dim of their factors only, the depth. The
 factors, with their operands, are computed on blocks of two own dims: rows by depth and depth by columns.
 """
 
@@ -192,7 +192,7 @@ class LaunchBody:
                 self._enter(scope, dim, None)
 
     def _take_share(self, dim: Dim, number: SSAValue) -> None:
-        """Sets the program's share of a dim that several programs reduce."""
+        """Sets the program's share of a dim reduced by several programs."""
         del number
         raise IgniterError(f"lower-to-triton: programs share the dim '{dim.name}', which only those of an attention do")
 
@@ -323,7 +323,7 @@ class LaunchBody:
     # -- sums ---------------------------------------------------------------------------------------------------------
 
     def _terms(self, nest: NestOp, scope: Scope) -> list[SSAValue]:
-        """Returns the values that a nest reduces, on the current blocks, with the neutral element where masked."""
+        """Returns the operands of a nest's reduction, on the current blocks, with the neutral element where masked."""
         names = self.group.names[nest]
         if nest in self.products:
             return [self._product(nest, self._initial(nest, 0, scope), scope)]
@@ -368,7 +368,7 @@ class LaunchBody:
         return inside
 
     def _ends_with_zero(self, nest: NestOp, value: SSAValue, depth: str) -> bool:
-        """True if a value is a load that is 0 beyond the end of the depth."""
+        """True if a value is a load, 0 beyond the end of the depth."""
         read = value.owner
         if not isinstance(read, ReadOp) or read.otherwise is not None or self.group.makes(read.source):
             return False
@@ -482,7 +482,7 @@ class LaunchBody:
         return scope.loads[key]
 
     def _of_launch(self, source: SSAValue, scope: Scope) -> SSAValue:
-        """Returns the value that another nest of the launch computes."""
+        """Returns the result of another nest of the launch."""
         if source in self.folded:
             if scope.laned != self.laned:
                 raise IgniterError("lower-to-triton: a factor of a product of blocks reads sums of the same launch")
@@ -539,7 +539,7 @@ def renamed_names(axes: frozenset[str], names: Mapping[str, str]) -> frozenset[s
 
 
 def from_memory(builder: BlockBuilder, value: SSAValue, element: Attribute) -> SSAValue:
-    """Converts a loaded value to the type that bodies use."""
+    """Converts a loaded value to the type in bodies."""
     if scalar_type(element) != i1:
         return value
     return builder.binary(lambda a, b: CmpiOp(a, b, "ne"), value, builder.const(0, i8))

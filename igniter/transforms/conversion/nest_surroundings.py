@@ -1,4 +1,4 @@
-"""Fills the parts of a result that its nest does not write: a part of `lower-to-loops`.
+"""Fills the unwritten parts of a nest's result: a part of `lower-to-loops`.
 
     loop.nest "relu" [y: parallel 56, x: parallel 56, c: parallel 64] .. {
       loop.yield none %v at [y + 1, x + 1, c] else 0.0
@@ -30,7 +30,7 @@ Box = list[tuple[Expr, Expr]]
 
 
 def surround(nest: NestOp, buffers: Mapping[SSAValue, SSAValue], fresh: Callable[[str], str], block: Block) -> None:
-    """Adds loops at the end of `block` that fill the parts of results that the clauses of a nest do not write."""
+    """Adds loops at the end of `block` that fill the unwritten parts of a nest's results."""
     for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
         if clause.otherwise is None:
             continue
@@ -55,7 +55,7 @@ def _boxes(clause: Clause, nest: NestOp, dims: Sequence[Expr]) -> Iterator[Box]:
 
 
 def _stretch(subscript: Expr, nest: NestOp) -> tuple[Expr, Expr] | None:
-    """Returns the range of a dim that a subscript covers; None if it has gaps or is not known."""
+    """Returns the range of a subscript in its dim; None if it has gaps or is not known."""
     axes = [a for a in nest.axes if a.name in subscript.symbols]
     if not axes:
         return subscript, ONE

@@ -1,4 +1,4 @@
-"""Converts the directives of schedules to hints, which `lower-to-loops` puts on loops and buffers.
+"""Converts the directives of schedules to the hints of loops and buffers, for `lower-to-loops`.
 
 One of the following passes consumes each hint (`igniter/dialects/loop/hints.py`).
 """
@@ -17,7 +17,7 @@ from igniter.errors import IgniterError
 
 
 def hints_inside(op: ComputeOp, axis: str) -> DictionaryAttr | None:
-    """Returns the hints that the schedule of a procedure gives to a loop in its body."""
+    """Returns the hints of a procedure's schedule for a loop in its body."""
     loops = () if op.schedule is None else op.schedule.loops
     return next((words_as_hints(loop) for loop in loops if loop.axis == axis), None)
 
@@ -65,8 +65,8 @@ def inside_tiles(loops: Sequence[Loop]) -> dict[int, int]:
 
 
 def tile_hints(op: ComputeOp, loops: Sequence[Loop], inner: Mapping[int, int]) -> dict[int, DictionaryAttr]:
-    """Returns the hints of loops over blocks with a tail: the split, and the loops below which the inner loop is
-    sunk."""
+    """Returns the hints of loops over blocks with a tail: the split, and the kind of loops to sink the inner loop
+    below."""
     reductions = {a.name for a in op.axes if a.kind == "reduction"}
     below: dict[int, Below] = {}
     for k, q in inner.items():

@@ -49,7 +49,7 @@ class ScheduleKernels(ModulePass):
     name = "schedule-kernels"
 
     passes: str = ""
-    """A pipeline that lowers each loop.kernel to a loop.func. Empty: the backend's."""
+    """A pipeline from a loop.kernel to a loop.func. Empty: the backend's."""
     tuned: str = ""
     """A database of schedules; "" for none."""
 
@@ -69,7 +69,7 @@ class ScheduleKernels(ModulePass):
 
 
 def _launched(func: FuncOp) -> list[Operation]:
-    """Returns the kernels that a func launches."""
+    """Returns the kernels launched by a func."""
     names = {op.kernel for op in func.walk() if isinstance(op, LaunchOp)}
     module = func.parent_op()
     beside = module.body.block.ops if isinstance(module, ModuleOp) and names else ()
@@ -95,7 +95,7 @@ def schedule_kernel(
     except PassError as error:
         if not tuned:
             raise
-        # A schedule in the database may use features that the passes no longer have. Its other schedules stay valid.
+        # A schedule in the database may use features removed from the passes. Its other schedules stay valid.
         remark(ctx, SAYS, name, "missed", f"compiled with no schedule of {tuned}: {reason_of(error)}")
         alone = ModuleOp([kernel.clone()])
         _run(ctx, alone, passes, "", verify_each)

@@ -1,4 +1,4 @@
-"""`compress-weights`: stores weights in fewer bits, in models that ONNX Runtime can run directly.
+"""`compress-weights`: stores weights in fewer bits; ONNX Runtime can run the result directly.
 
 `weights=int8 granularity=channel`: codes and scales, dequantised before their readers.
 

@@ -36,7 +36,7 @@ from igniter.transforms.edit.graph_edits import is_omitted, reads, restore_order
 from igniter.transforms.edit.names import node_text
 
 SMALL_BYTES = 4096
-"""The largest constant, in bytes, that the converter sees; it makes attributes of them."""
+"""The largest constant, in bytes, shown to the converter; it makes attributes of them."""
 
 
 @dataclass(frozen=True)

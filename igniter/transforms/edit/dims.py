@@ -146,7 +146,7 @@ class Substitution:
     def attribute(self, attr: Attribute) -> Attribute:
         """Returns the attribute with the symbols replaced; the same object if it contains none of them."""
         if isinstance(attr, TensorAttr):
-            # A lookup would compare it with equal ones, which may be gigabytes of weights.
+            # A lookup would compare it with equal ones, perhaps gigabytes of weights.
             return attr
         if attr not in self._made:
             self._made[attr] = self._replace(attr)

@@ -3,8 +3,8 @@
     %h = onnx.Relu(%x)                    drop-nodes{nodes="relu"}
     %y = onnx.Exp(%h)             ->      %y = onnx.Exp(%x)
 
-Without `by`, the replacement is the only input that is not constant and has the type of the result. If there are
-several or none, the error lists them. Nodes read only by the dropped one are removed too.
+Without `by`, the replacement is the only non-constant input with the type of the result. If there are several or none,
+the error lists them. Nodes read only by the dropped one are removed too.
 """
 
 from __future__ import annotations

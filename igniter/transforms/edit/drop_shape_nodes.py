@@ -1,4 +1,4 @@
-"""`drop-shape-nodes`: replaces computed shapes by constants, and removes the nodes that computed them.
+"""`drop-shape-nodes`: replaces computed shapes by constants, and removes their nodes.
 
     %s = onnx.Shape(%x)  ...  %t = onnx.Concat(%b, %n, ...)
     %y = onnx.Reshape(%x, %t) {igniter.values = {"1" = #sym.dims<batch, seq, 12, 64>}}
@@ -6,7 +6,7 @@
     ->  %t = onnx.Constant() {value = #onnx.tensor<i64, [0, 0, 12, 64]>}
         %y = onnx.Reshape(%x, %t)
 
-The result is the *compute graph*: the nodes that process data. ONNX expresses the value of an operand as follows:
+The result is the *compute graph*: the nodes for data. ONNX expresses the value of an operand as follows:
 
     Reshape   0 for a dim that stays at its place, -1 for one that is neither that nor an integer
     Expand    1 for a dim that is the operand's own
@@ -14,11 +14,12 @@ The result is the *compute graph*: the nodes that process data. ONNX expresses t
     Resize    scales in place of sizes that are multiples of the operand's
     Constant  where all elements are integers
 
-A shape that none of these expresses (an Expand of a single element to `[batch, seq]`, a Range up to `seq`) stays
-computed, each symbol once and from the inputs (`shape_arithmetic`), with a remark. -1 is correct only for a tensor with
-elements: if another dim of such a target is 0, ONNX Runtime refuses it. Constants become initializers.
+A shape without such a form (an Expand of a single element to `[batch, seq]`, a Range up to `seq`) stays computed, each
+symbol once and from the inputs (`shape_arithmetic`), with a remark. -1 is correct only for a tensor with elements: if
+another dim of such a target is 0, ONNX Runtime refuses it. Constants become initializers.
 
-The pass runs after `infer-shapes`, which records the shapes, and `fold-constants`, which inserts those without symbols.
+The pass runs after `infer-shapes`, to have the recorded shapes, and after `fold-constants`, to have those without
+symbols as constants.
 """
 
 from __future__ import annotations
@@ -243,7 +244,7 @@ def _axes_of(op: OnnxOp, count: int) -> list[int] | None:
 
 
 def _scales(op: OnnxOp) -> list[float] | None:
-    """Returns scales equivalent to the sizes of a Resize: integers, which are exact; None if there are none."""
+    """Returns scales equivalent to the sizes of a Resize, as integers, to be exact; else None."""
     dims, elements = known_dims(operand(op, 0)), known_values(op, 3)
     plain = op.opset >= 13 and op.attr("keep_aspect_ratio_policy") in (None, "stretch")
     plain = plain and op.attr("coordinate_transformation_mode") != "tf_crop_and_resize"
@@ -260,7 +261,7 @@ def _scales(op: OnnxOp) -> list[float] | None:
 
 
 def _factor(e: Expr, dim: Expr) -> int | None:
-    """Returns the positive integer k with `e == k*dim`; None if there is none."""
+    """Returns the positive integer k with `e == k*dim`, or None."""
     if not e.terms or not dim.terms or e.terms[0][1] % dim.terms[0][1]:
         return None
     k = e.terms[0][1] // dim.terms[0][1]

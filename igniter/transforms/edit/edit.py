@@ -1,8 +1,8 @@
-"""`Edit`, the base of passes that change a model at a user's request.
+"""`Edit`, the base of passes for changes at a user's request.
 
-An edit names values, nodes and dims as the model does. An unknown name is an error that suggests similar ones; so is an
-edit without effect. Besides changing the IR, an edit describes its effect on users of the model: `track` updates an
-`Interface`, with which the edited model runs beside the original.
+An edit names values, nodes and dims as the model does. An unknown name is an error; the message suggests similar ones;
+so is an edit without effect. Besides changing the IR, an edit describes its effect on users of the model: `track`
+updates an `Interface`, for runs of the edited model beside the original.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Interface:
     dims: dict[str, str] = field(default_factory=dict[str, str])
     """Renamed dims of the edited model, with their original names."""
     freed: dict[str, int] = field(default_factory=dict[str, int])
-    """Dims of the edited model that are constants in the original."""
+    """Dims of the edited model with constants in the original."""
     equal: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Dims of the original that are equal in the edited model."""
+    """Pairs of the original's dims, equal in the edited model."""
     values: dict[str, str] = field(default_factory=dict[str, str])
     """Renamed values: the new name, and the original's."""
     different: list[str] = field(default_factory=list[str])
@@ -47,14 +47,14 @@ class Interface:
 
 @dataclass(frozen=True)
 class Edit(ModulePass):
-    """A pass that changes the meaning of a model, not only its implementation."""
+    """A pass for changes of a model's meaning, not only of its implementation."""
 
     def track(self, interface: Interface) -> None:
         """Records the edit's changes in `interface`; called in the order of the edits."""
 
 
 def paired(what: str, first: Sequence[str], second: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs two options of equal length. Raises `IgniterError` if lengths differ, there are none, or a name is
+    """Pairs two options of equal length. Raises `IgniterError` if lengths differ, both are empty, or a name is
     repeated."""
     if len(first) != len(second):
         raise IgniterError(

@@ -1,4 +1,4 @@
-"""All edit classes, for modules that use several."""
+"""All edit classes, for modules with several edits."""
 
 from igniter.transforms.edit.change_types import ChangeTypes
 from igniter.transforms.edit.convert_opset import ConvertOpset

@@ -38,7 +38,7 @@ class ExposeValues(Edit):
     pattern: str = ""
     """A regular expression; values with a match in their names."""
     all: bool = False
-    """Selects every value that a node of the main graph computes."""
+    """Selects the results of all nodes of the main graph."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = Names(op)

@@ -4,11 +4,11 @@
                                extract-part{... part="before"}      x -> a
                                extract-part{... part="after"}       c -> y
 
-The *inside* are the nodes that depend on a value of `start` and on which a value of `end` depends. *After* are the
-nodes that depend on the inside, and *before* are all other nodes. In sequence, the three compute the model. Other
-values that the inside reads are its inputs too, and other results read after it are its outputs; `exact` excludes the
-latter, for a part used alone. Without `start` the inside begins at the inputs; without `end` it ends at the outputs.
-Types and symbols of dims are kept; every part has the weights that it reads.
+The *inside* are the nodes on the paths from values of `start` to values of `end`. *After* are all users of the inside,
+and *before* are all other nodes. In sequence, the three compute the model. Other values read by the inside are its
+inputs too, and other results read after it are its outputs; `exact` excludes the latter, for a part used alone. Without
+`start` the inside begins at the inputs; without `end` it ends at the outputs. Types and symbols of dims are kept; every
+part has its own weights.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class ExtractPart(Edit):
 
     name = "extract-part"
     start: tuple[str, ...] = ()
-    """The values at which the inside begins; its inputs."""
+    """The start of the inside; its inputs."""
     end: tuple[str, ...] = ()
-    """The values at which the inside ends; its outputs."""
+    """The end of the inside; its outputs."""
     part: str = "inside"
     """before, inside or after."""
     exact: bool = False
@@ -94,7 +94,7 @@ def extract_parts(module: ModuleOp, start: tuple[str, ...], end: tuple[str, ...]
         "after": [op for op in partition.nodes if op in behind and op not in set(inside)],
     }
     if exact:
-        # An output that does not depend on `start` is not part of the inside: its producers are not there.
+        # An output independent of `start` is not part of the inside: its producers are not there.
         behind_start = [(n, v) for n, v in partition.outputs if v.owner in set(inside)]
         outputs = [(n, v) for n, v in zip(end, last, strict=True)] if end else behind_start
         return [partition.part("inside", inside, partition.needed(inside), outputs)]
@@ -111,7 +111,7 @@ def _closed(partition: Partition, inside: list[OnnxOp]) -> list[OnnxOp]:
 
 
 def _below(partition: Partition, values: list[SSAValue]) -> set[Operation]:
-    """Returns the nodes that depend on any of the values."""
+    """Returns all users of the values, direct and indirect."""
     reached = set(values)
     found: set[Operation] = set()
     for op in partition.nodes:
@@ -122,7 +122,7 @@ def _below(partition: Partition, values: list[SSAValue]) -> set[Operation]:
 
 
 def _above(partition: Partition, values: list[SSAValue], stop: set[SSAValue]) -> set[Operation]:
-    """Returns the nodes on which any of the values depends, without passing `stop`."""
+    """Returns all producers of the values, direct and indirect, without passing `stop`."""
     found: set[Operation] = set()
     pending = [v.owner for v in values if isinstance(v, OpResult)]
     while pending:

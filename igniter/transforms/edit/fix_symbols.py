@@ -1,12 +1,12 @@
-"""`fix-symbols`: gives every symbol of the inputs' dims a size, so that all dependent shapes become integers.
+"""`fix-symbols`: gives every symbol of the inputs' dims a size, and all dependent shapes become integers.
 
     onnx.graph @main(%x: tensor<?x4xf32, #sym.dims<n, 4>>)     fix-symbols{sizes="n=8"}
     ->
     onnx.graph @main(%x: tensor<8x4xf32>)
 
-The types of all values change accordingly, including declared types of outputs. Sizes at which the model cannot run are
-refused by `ShapeEngine`. The pass runs after `infer-shapes`, which runs again to use the sizes: for example to find the
-branch of an If that runs.
+The types of all values change accordingly, including declared types of outputs. `ShapeEngine` refuses sizes outside the
+model's requirements. The pass runs after `infer-shapes`, and then runs it again to use the sizes, for example to find
+the branch of an If.
 """
 
 from __future__ import annotations

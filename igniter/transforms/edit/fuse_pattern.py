@@ -5,12 +5,12 @@
     %y = onnx.Mul(%h, %t)                      onnx.function @Gelu ... { the nodes that were there }
 
 The call is of a function of the model whose body is the matched nodes, so it computes the same bits in any runtime.
-Equal instances share one function. With `into` the call is an op instead, such as `com.microsoft.Gelu`, with the
-attributes that the pattern takes from the model; then the runtime must know that op.
+Equal instances share one function. With `into` the call is an op instead, such as `com.microsoft.Gelu`, with attributes
+taken from the model; then the runtime must know the op.
 
 Patterns are files, or come with Igniter (`graph_pattern`). A file may have alternatives; the first match wins. Remarks
-report failed matches: the attempts that came furthest, and the point of failure. The pass runs after `infer-shapes`,
-because conditions need dims, and the rank is needed to count axes from the front.
+report failed matches: the furthest attempts, and the point of failure. The pass runs after `infer-shapes`, because
+conditions need dims, and the rank is needed to count axes from the front.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class FusePattern(ModulePass):
     name = "fuse-pattern"
     one_rewrite = "an instance of the pattern replaced"
     pattern: str = ""
-    """The file of the pattern, or the name of one that comes with Igniter."""
+    """The file of the pattern, or the name of a shipped one."""
     into: str = ""
-    """The op that replaces an instance, OP or OP<name = @parameter>(inputs) => (outputs); `default` for the one that
-    the pattern names. Empty: a function."""
+    """The op that replaces an instance, OP or OP<name = @parameter>(inputs) => (outputs); `default` for the pattern's
+    own. Empty: a function."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not self.pattern:
@@ -65,8 +65,8 @@ class FusePattern(ModulePass):
 
 
 def keeps_types(module: ModuleOp) -> bool:
-    """True if the types of a model say more than inference could: all are there, including types of calls, which
-    inference does not know. This is the case after an earlier fusion."""
+    """True if the types of a model say more than inference could: all are there, including types of calls, unknown to
+    inference. This is the case after an earlier fusion."""
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]
     nodes = [op for graph in graphs for op in graph.body.ops if isinstance(op, OnnxOp)]
     typed = all(r.type == NONE or known_dims_of(r.type) is not None for op in nodes for r in op.results)

@@ -16,7 +16,7 @@ from igniter.errors import IgniterError
 from igniter.transforms.edit.names import Names, Scope, node_text
 
 SIGNATURE = "igniter.signature"
-"""The types that the model gives its inputs, as kept by `infer-shapes`; an edit that changes these drops them."""
+"""The model's types of its inputs, as kept by `infer-shapes`; an edit of these types drops them."""
 DERIVED = (SIGNATURE, "igniter.assumptions")
 
 
@@ -81,7 +81,7 @@ def remove_input(graph: GraphOp, position: int) -> None:
 
 
 def set_defaults(graph: GraphOp, defaults: dict[str, Attribute]) -> None:
-    """Sets the initializers that a caller may override, by the input's name."""
+    """Sets the overridable initializers, by the input's name."""
     if defaults:
         graph.attributes["input_defaults"] = DictionaryAttr(defaults)
     else:
@@ -98,7 +98,7 @@ def forget_derived(graph: GraphOp) -> None:
 
 
 def reads(op: Operation) -> Iterator[SSAValue]:
-    """Yields the values that a node reads: its operands, and outer values read by the graphs inside it."""
+    """Yields the values read by a node: its operands, and outer values read by the graphs inside it."""
     inner: set[SSAValue] = set()
     for sub in op.walk():
         inner.update(sub.results)
@@ -145,7 +145,7 @@ def restore_order(block: Block) -> None:
 
 
 def sweep(candidates: Iterable[SSAValue]) -> list[str]:
-    """Erases the nodes of these values that are unused, and nodes that only they read. Returns their names."""
+    """Erases the unused nodes of these values, and nodes read only by them. Returns their names."""
     gone: list[str] = []
     pending = [v.owner for v in candidates if isinstance(v, OpResult)]
     erased: set[Operation] = set()
@@ -167,7 +167,7 @@ def is_omitted(value: SSAValue) -> bool:
 
 
 def rename_annotations(names: Names, renamed: dict[str, str]) -> None:
-    """Renames tensors in quantization annotations, which refer to them by name."""
+    """Renames tensors in quantization annotations."""
     for scope in names.scopes:
         attr = scope.info.get("quantization_annotations")
         if isinstance(attr, ArrayAttr):

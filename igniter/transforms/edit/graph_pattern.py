@@ -1,8 +1,9 @@
 """A pattern of `fuse-pattern`: a small graph with conditions.
 
 The graph is a function of ONNX. Its inputs match any values. A Constant matches a constant of the same value, and an
-attribute an equal attribute. An attribute that refers to a parameter of the function (`axis: int = @axis`) matches any
-value, which the fused node gets under that name; so does a Constant whose value is a reference. Conditions are lines:
+attribute an equal attribute. An attribute with a reference to a parameter of the function (`axis: int = @axis`) matches
+any value, and the fused node gets it under the same name; so does a Constant whose value is a reference. Conditions are
+lines:
 
     tolerance 1e-3               how far constants may be off, relative (a few units in the last place by default)
     any NODE ...                 the nodes that make these values may have any attributes
@@ -32,12 +33,12 @@ from igniter.errors import IgniterError
 from igniter.registry import UnknownName
 
 FOLDER = Path(__file__).parent / "patterns"
-"""The folder of the patterns that come with Igniter."""
+"""The folder of the shipped patterns."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """An op that replaces the matched nodes. Attributes are values, or names of parameters after `@`."""
+    """The replacement of the matched nodes. Attributes are values, or names of parameters after `@`."""
 
     op: str
     attributes: tuple[tuple[str, Any], ...] = ()
@@ -88,14 +89,14 @@ class Pattern:
 
     @property
     def root(self) -> OnnxOp:
-        """The node that computes the first output; matching starts there."""
+        """The node of the first output; matching starts there."""
         owner = self.function.terminator.operands[0].owner
         assert isinstance(owner, OnnxOp)
         return owner
 
 
 def load_patterns(name: str) -> list[Pattern]:
-    """Loads the patterns of a file, or the named ones that come with Igniter."""
+    """Loads the patterns of a file, or the shipped ones of a name."""
     from igniter.frontend.pattern_files import read_pattern_file
 
     shipped = shipped_patterns()
@@ -110,7 +111,7 @@ def load_patterns(name: str) -> list[Pattern]:
 
 
 def shipped_patterns() -> dict[str, Path]:
-    """Returns the patterns that come with Igniter, by name."""
+    """Returns the shipped patterns, by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.pattern"))}
 
 

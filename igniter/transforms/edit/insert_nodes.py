@@ -4,10 +4,10 @@
     %y = onnx.Neg(%h)                                  ->                              %h = onnx.Clip(%h_1, ...)
                                                                                        %y = onnx.Neg(%h)
 
-A node whose output has the name of an existing value replaces that value: all its readers read the new one, which keeps
-the name; the old value gets another name. This inserts a node after a value. To insert it before certain nodes,
+A node whose output has the name of an existing value replaces the value: all its readers read the new one under the
+same name; the old value gets another name. This inserts a node after a value. To insert it before certain nodes,
 `readers` names them for each node; `*` means all. A node with new output names is only added; nodes inserted later may
-read it, or it may become an output (`expose-values`). A domain that the model does not import is imported at version 1.
+read it, or it may become an output (`expose-values`). A new domain is imported at version 1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ALL_READERS = "*"
 
 @dataclass(frozen=True)
 class InsertNodes(Edit):
-    """Inserts nodes that the user writes into the graph."""
+    """Inserts the user's nodes into the graph."""
 
     name = "insert-nodes"
     nodes: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ def _take_place(names: Names, made: OnnxOp, result: OpResult, target: SSAValue, 
 
 
 def _block_for(names: Names, written: WrittenNode, operands: list[SSAValue | None], target: SSAValue | None) -> Block:
-    """Returns the graph for the node: that of the value it replaces, else the innermost graph of its operands."""
+    """Returns the graph for the node: the graph of the replaced value, else the innermost one of its operands."""
     blocks = [b for v in (target, *operands) if v is not None and (b := block_of(v)) is not None]
     if target is not None:
         chosen = blocks[0]

@@ -34,7 +34,7 @@ class Scope:
 
     @property
     def info(self) -> dict[str, Attribute]:
-        """The attributes that describe the graph."""
+        """The attributes with the graph's description."""
         return self.holder.attributes
 
     @property
@@ -201,7 +201,7 @@ def set_result_name(value: SSAValue, name: str) -> None:
 
 
 def block_of(value: SSAValue) -> Block | None:
-    """Returns the block that defines a value."""
+    """Returns the block of a value's definition."""
     return value.owner if isinstance(value.owner, Block) else value.owner.parent
 
 
@@ -221,5 +221,5 @@ def node_text(op: Operation) -> str:
 
 
 def readers(value: SSAValue) -> list[Operation]:
-    """Returns the ops that read a value, each once."""
+    """Returns the readers of a value, each once."""
     return list(dict.fromkeys(use.operation for use in value.uses))

@@ -1,10 +1,9 @@
-"""Models made of some nodes of another one: values that cross their borders become inputs and outputs.
+"""Models made of some nodes of another one: values across their borders become inputs and outputs.
 
-The nodes of the main graph are distributed over parts that run in sequence. A value computed in one part and read in a
-later one is an output of the first and an input of the other, with its type and its symbols. Weights are not passed on:
-every part has the weights that it reads, by the same handle. The same holds for values computed from weights and
-constants alone (such as a dequantised weight), unless a random node computes them: they are computed in each part that
-reads them.
+The nodes of the main graph are distributed over a sequence of parts. A value computed in one part and read in a later
+one is an output of the first and an input of the other, with its type and its symbols. Weights are not passed on: every
+part has its own weights, by the same handle. The same holds for values computed from weights and constants alone (such
+as a dequantised weight), unless a random node computes them: they are computed in each reading part.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Partition:
         self.module = module
         self.graph: GraphOp = main_graph(module)
         self.shared = _shared(self.graph.body)
-        """Constants and values computed from them alone; every part has those that it reads."""
+        """Constants and values computed from them alone; copied into their parts."""
         self.reads: dict[Operation, list[SSAValue]] = {
             op: [v for v in dict.fromkeys(reads(op)) if not is_omitted(v)] for op in self.graph.body.ops
         }
@@ -83,8 +82,8 @@ class Partition:
         return names
 
     def parts(self, stages: Sequence[Sequence[OnnxOp]], titles: Sequence[str]) -> list[Part]:
-        """Returns the models of stages that run in sequence; together they have all nodes that outputs need. An output
-        of the model that is an input, or shared, belongs to the last part."""
+        """Returns the models of a sequence of stages; together they have all nodes needed for outputs. If an output of
+        the model is an input, or shared, it belongs to the last part."""
         place: dict[Operation, int] = {op: i for i, stage in enumerate(stages) for op in stage}
         inputs: list[list[SSAValue]] = [self.needed(stage) for stage in stages]
         passed: list[list[tuple[str, SSAValue]]] = [[] for _ in stages]
@@ -106,8 +105,8 @@ class Partition:
         ]
 
     def needed(self, nodes: Iterable[OnnxOp]) -> list[SSAValue]:
-        """Returns the values that nodes read and do not compute, in the order of the model, without constants and
-        shared values."""
+        """Returns the values read but not computed by nodes, in the order of the model, without constants and shared
+        values."""
         own = set(nodes)
         found: dict[SSAValue, None] = {}
         for op in self.nodes:
@@ -122,7 +121,7 @@ class Partition:
     def part(
         self, title: str, nodes: Sequence[OnnxOp], inputs: Sequence[SSAValue], outputs: Sequence[tuple[str, SSAValue]]
     ) -> Part:
-        """Returns the model of some nodes. Inputs that are also outputs are passed through."""
+        """Returns the model of some nodes. Outputs may be inputs, passed through."""
         arguments = list(inputs)
         arguments += [v for _, v in outputs if isinstance(v, BlockArgument) and v not in arguments]
         module = part_module(self.graph, nodes, arguments, outputs, self.type_of, self.names, title)
@@ -177,7 +176,7 @@ def part_module(
     names: Mapping[SSAValue, str],
     title: str = "",
 ) -> ModuleOp:
-    """Returns a module of `nodes`, in the order of the graph, with the constants that they read."""
+    """Returns a module of `nodes`, in the order of the graph, with their constants."""
     wanted = _with_shared(graph, nodes, [v for _, v in outputs], set(inputs))
     block = Block(arg_types=[type_of(v) for v in inputs])
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
@@ -198,7 +197,7 @@ def part_module(
 def _with_shared(
     graph: GraphOp, nodes: Iterable[OnnxOp], outputs: Sequence[SSAValue], inputs: set[SSAValue]
 ) -> set[Operation]:
-    """Returns the nodes, and the producers of their operands that are not inputs."""
+    """Returns the nodes, and the producers of their operands, except inputs."""
     wanted: set[Operation] = set(nodes)
     pending = [v for op in wanted for v in reads(op)] + list(outputs)
     while pending:
@@ -213,7 +212,7 @@ def _with_shared(
 def _attributes(
     graph: GraphOp, inputs: Sequence[SSAValue], outputs: list[str], names: Mapping[SSAValue, str], title: str
 ) -> dict[str, Attribute]:
-    """Returns the attributes of a part; inputs and outputs that belong to the model keep their info."""
+    """Returns the attributes of a part; the model's own inputs and outputs keep their info."""
     old = graph.attributes
     given = graph.input_names
     infos = dict(zip(given, info_entries(old.get("input_info"), len(given)), strict=True))
@@ -236,7 +235,7 @@ def _attributes(
 
 
 def _called(module: ModuleOp, graph: GraphOp) -> list[FunctionOp]:
-    """Returns copies of the functions that a graph calls, directly or through others."""
+    """Returns copies of the functions called by a graph, directly or through others."""
     functions = {op.key: op for op in module.ops if isinstance(op, FunctionOp)}
     called: set[tuple[str, str, str]] = set()
     pending: list[Operation] = [graph]

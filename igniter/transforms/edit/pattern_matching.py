@@ -2,8 +2,8 @@
 
 Matching runs backwards from the first output of the pattern, tries commutative operands in all orders, and backtracks.
 Constants are compared to the precision of their type (`recompose.matching`), axes are counted from the front, and
-attributes have their defaults. Nodes that pass on their input (an Identity, a Cast to the same type, a Dropout) may be
-between the nodes of an instance, and become part of it. Only the outputs of an instance may have other users.
+attributes have their defaults. Identity-like nodes (Identity, a Cast to the same type, Dropout) may be between the
+nodes of an instance, and become part of it. Only the outputs of an instance may have other users.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Match:
     parameters: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
     dims: dict[str, Expr] = field(default_factory=dict[str, Expr])
     passed: tuple[OnnxOp, ...] = ()
-    """Nodes between those of the instance that pass on their input."""
+    """Identity-like nodes between those of the instance."""
 
     @property
     def inside(self) -> list[OnnxOp]:
-        """All nodes of the model that belong to the instance."""
+        """All nodes of the model in the instance."""
         return [*self.nodes.values(), *self.passed]
 
     def copy(self) -> Match:
@@ -96,7 +96,7 @@ class Attempt:
     # -- goals -------------------------------------------------------------------------------------------------------
 
     def _solve(self, goals: list[Goal], state: Match) -> Match | None:
-        """Returns a match that satisfies all goals, or None."""
+        """Returns a match for all goals, or None."""
         while goals:
             self._steps += 1
             if self._steps > MOST_STEPS:
@@ -136,7 +136,7 @@ class Attempt:
         return state
 
     def _past_identities(self, wanted: SSAValue, found: SSAValue, state: Match) -> SSAValue:
-        """Returns the value behind nodes that pass it on, if the op that the pattern requires computes it."""
+        """Returns the value behind identity-like nodes, if its op is the pattern's."""
         owner = wanted.owner
         if not isinstance(owner, OnnxOp) or owner.name == "onnx.Constant":
             return found
@@ -330,7 +330,7 @@ def _orders(wanted: OnnxOp, found: OnnxOp) -> Iterator[list[Goal]]:
     if not commutes(wanted) or len(mine) > 4:
         yield list(zip(mine, theirs, strict=True))
         return
-    # Constants and nodes first: they are more specific than inputs of the pattern, which match anything.
+    # Constants and nodes first: they are more specific than inputs of the pattern, because these match anything.
     for order in permutations(theirs):
         yield sorted(zip(mine, order, strict=True), key=lambda goal: isinstance(goal[0].owner, OnnxOp))
 

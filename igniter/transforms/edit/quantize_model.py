@@ -8,9 +8,8 @@
                                          %y = a pair of both again, behind a Relu or a Clip if that reads %e
 
 A value with several readers is quantised once. The bias is i32 in steps of the product of both scales. The result of a
-convolution, after a Relu or a Clip that is its only reader, is quantised for all its readers, because integer kernels
-return integers. The result of a product is not: its readers quantise it if needed. The outputs of the graph stay in
-float.
+convolution, after a Relu or a Clip as its only reader, is quantised for all its readers, because integer kernels return
+integers. The result of a product is not: its readers quantise it if needed. The outputs of the graph stay in float.
 
 First the model is brought to the form of `quantizable_form`. The results of calibration are in a JSON file, as written
 by `igniter quantize --parameters`; all keys except `values` are optional:
@@ -57,7 +56,7 @@ LEAST_OPSET, OF_CHANNELS = 10, 13
 I8, UI8 = IntegerType(8), IntegerType(8, Signedness.UNSIGNED)
 LARGEST_I32 = 2.0**31 - 1
 NOTHING_SEEN = 1.0 / 256.0
-"""The scale of a value that was 0 in all samples; the biases of its readers are in steps of it."""
+"""The scale of a value of 0 in all samples; the biases of its readers are in steps of it."""
 WITH_RESULTS = ("Conv", "ConvTranspose")
 """The ops whose integer kernels return integers."""
 BOUNDING = ("Relu", "Clip")
@@ -118,7 +117,7 @@ class QuantizeModel(ModulePass):
     only: tuple[str, ...] = ()
     """Patterns of names and ops of nodes; only these are quantised."""
     leave: tuple[str, ...] = ()
-    """The same patterns, for nodes that stay in float."""
+    """The same patterns, for nodes left in float."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         style = Style(self.activations, self.symmetric, self.granularity, self.asymmetric_weights).checked()
@@ -189,8 +188,8 @@ def quantize(
 
 
 def require_opset(module: ModuleOp, style: Style) -> bool:
-    """Raises the opset to the version that a style needs. True if nodes were rewritten for it. Raises `IgniterError` if
-    that fails."""
+    """Raises the opset to the version needed for a style. True if nodes were rewritten for it. Raises `IgniterError` on
+    failure."""
     from igniter.frontend.opsets import convert_opset, raise_opset
 
     least = OF_CHANNELS if style.granularity == "channel" else LEAST_OPSET
@@ -209,8 +208,7 @@ def node_quantizer(module: ModuleOp, ranges: Ranges, style: Style) -> NodeQuanti
 
 
 def coded_result(op: OnnxOp) -> SSAValue:
-    """Returns the value that integer kernels of a convolution return: its result, or the bounded result if that is its
-    only reader."""
+    """Returns the result of a convolution's integer kernels: its own, or the bounded one if only the bound reads it."""
     use = op.results[0].get_unique_use()
     reader = use.operation if use is not None else None
     bounded = isinstance(reader, OnnxOp) and reader.op_type in BOUNDING and not reader.domain and use is not None

@@ -1,4 +1,4 @@
-"""`remove-inputs`: removes unused inputs, and inputs with a default, which becomes their constant value.
+"""`remove-inputs`: removes unused inputs, and inputs with a default, then their constant value.
 
     graph(%x, %unused)                  remove-inputs{inputs="unused"}     ->     graph(%x)
 
@@ -25,7 +25,7 @@ from igniter.transforms.edit.names import Names, node_text, readers
 
 @dataclass(frozen=True)
 class RemoveInputs(Edit):
-    """Removes inputs that the caller need not give."""
+    """Removes unneeded inputs."""
 
     name = "remove-inputs"
     inputs: tuple[str, ...] = ()

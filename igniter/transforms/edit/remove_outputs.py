@@ -1,4 +1,4 @@
-"""`remove-outputs`: removes outputs, and the nodes that only they needed.
+"""`remove-outputs`: removes outputs, and the nodes needed only for them.
 
 onnx.return %y, %h {output_names = ["y", "h"]}    remove-outputs{outputs="h"}   ->   onnx.return %y
 """
@@ -19,7 +19,7 @@ from igniter.transforms.edit.names import Names, Scope
 
 @dataclass(frozen=True)
 class RemoveOutputs(Edit):
-    """Removes outputs, and the nodes that only they needed."""
+    """Removes outputs, and the nodes needed only for them."""
 
     name = "remove-outputs"
     outputs: tuple[str, ...] = ()

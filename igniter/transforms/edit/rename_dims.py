@@ -3,7 +3,7 @@
     %x: tensor<?x?xf32, #sym.dims<N, seq + 1>>    rename-dims{old="N","seq" new="batch","past"}
                                              ->   %x: tensor<?x?xf32, #sym.dims<batch, past + 1>>
 
-An unnamed dim is named by its place, `x:0`. The name of another dim would make the two equal; use `set-dims` for that.
+An unnamed dim is named by its place, `x:0`. The name of another dim would make the two equal; `set-dims` does it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from igniter.transforms.edit.edit import Edit, Interface, paired
 
 
 def require_name(text: str) -> str:
-    """Returns a name that is valid in expressions. Raises `IgniterError` for other texts."""
+    """Returns a valid name for expressions. Raises `IgniterError` for other texts."""
     if not text.isascii() or not text.replace(".", "_").isidentifier():
         raise IgniterError(f"'{text}' is no name for a dim: use letters, digits, '_' and '.'")
     return text

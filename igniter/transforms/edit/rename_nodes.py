@@ -2,7 +2,7 @@
 
     %y = onnx.Relu(%x) <{node_name = "n0"}>    rename-nodes{old="n0" new="act"}    ->    <{node_name = "act"}>
 
-An unnamed node is found by the name of a value that it computes.
+An unnamed node is found by the name of a result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RenameNodes(Edit):
 
     name = "rename-nodes"
     old: tuple[str, ...] = ()
-    """Their names in the model, or values that they compute."""
+    """Their names in the model, or those of their results."""
     new: tuple[str, ...] = ()
     """Their new names, in the same order."""
 

@@ -31,11 +31,11 @@ from igniter.transforms.edit.names import Names, node_text, result_names
 
 @dataclass(frozen=True)
 class ReplaceNodes(Edit):
-    """Replaces nodes by nodes that the user writes."""
+    """Replaces nodes by the user's."""
 
     name = "replace-nodes"
     nodes: tuple[str, ...] = ()
-    """Names of nodes, or of values that they compute."""
+    """Names of nodes, or of their results."""
     by: tuple[str, ...] = ()
     """The new node for each, in ONNX's text form."""
 

@@ -5,8 +5,8 @@
                                %d = onnx.Mul(%s, 2)
                                %t = onnx.Concat(%b, 1, %d)
 
-Each symbol, each part of an expression and each list is computed once, before all other nodes of the main graph, so
-that every nested graph can read it.
+Each symbol, each part of an expression and each list is computed once, before all other nodes of the main graph, to be
+visible in every nested graph.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of
 
 CALLS = {"floordiv": ("Div", 7), "mod": ("Mod", 10), "min": ("Min", 12), "max": ("Max", 12)}
-"""The op of a call, and the first opset in which it takes i64."""
+"""The op of a call, and its first opset with i64."""
 
 
 class ShapeArithmetic:

@@ -1,4 +1,4 @@
-"""The requirements of nodes on the dims of their operands, for edits that change these."""
+"""The requirements of nodes on the dims of their operands, for edits of these dims."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POINTWISE = BROADCASTS | frozenset((
     "HardSwish", "Identity", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink",
     "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
 ))
-"""Ops that compute each element from the elements at the same place."""
+"""Ops whose elements depend only on elements at the same place."""
 POINTWISE_OF_ORT = frozenset(("BiasGelu", "FastGelu", "Gelu", "QuickGelu"))
 # fmt: on
 
@@ -53,8 +53,8 @@ def typed_by(facts: ShapeFacts) -> Generator[None]:
 
 
 def side_by_side(node: OnnxOp) -> Iterator[tuple[Expr, Expr]]:
-    """Yields pairs of different dims, neither 1, that are aligned where a node broadcasts: a run in which they differ
-    is refused, unless one of them is then 1."""
+    """Yields pairs of different dims, neither 1, aligned by a broadcasting node: a run with different sizes is refused,
+    unless one of them is then 1."""
     if not is_pointwise(node) and (node.domain, node.op_type) != ("", "MatMul"):
         return
     shapes = [d for v in node.operands if (d := known_dims_of(v.type)) is not None]

@@ -1,4 +1,4 @@
-"""`shard-products`: makes the model of one of several ranks that share the products with weights.
+"""`shard-products`: makes the model of one rank; several ranks share the products with weights.
 
     %h = MatMul(%x, %w1)                   %h = MatMul(%x, %w1[:, mine])            // columns
     %a = Relu(%h)                 ->       %a = Relu(%h)
@@ -7,13 +7,13 @@
 
     shard-products{ranks=2 rank=0}
 
-Weights are cut by columns if the following nodes keep the columns apart until a product that can be cut by rows. Such
-nodes are elementwise ones, Transpose, Softmax over another axis, a Reshape that splits columns into heads or joins
-them, and products of two such values per head. A transformer's feed-forward and attention are shared in this way
-(Shoeybi et al., Megatron-LM, 2019). Any other product is cut by rows alone, with each rank taking its part of the input
-(`alone`); one whose weight cannot be cut evenly stays whole. Products cut by rows give partial sums, which `AllReduce`
-of the domain `igniter.collective` adds over all ranks. It has no kernel; the runner of the ranks computes it. Rank 0
-adds a bias that follows rows. Every rank has the inputs and outputs of the whole model.
+Weights are cut by columns if the following nodes keep the columns apart until a product to be cut by rows. Such nodes
+are elementwise ones, Transpose, Softmax over another axis, a Reshape of columns into heads or back, and products of two
+such values per head. A transformer's feed-forward and attention are shared in this way (Shoeybi et al., Megatron-LM,
+2019). Any other product is cut by rows alone, with each rank taking its part of the input (`alone`); one whose weight
+cannot be cut evenly stays whole. Products cut by rows give partial sums; `AllReduce` of the domain `igniter.collective`
+adds them over all ranks. It has no kernel; the runner of the ranks computes it. Rank 0 adds a bias after rows. Every
+rank has the inputs and outputs of the whole model.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class ShardProducts(Edit):
 
     name = "shard-products"
     ranks: int = 2
-    """The number of ranks that share the products."""
+    """The number of ranks."""
     rank: int = 0
     """The rank of this model."""
     alone: bool = True
-    """Also cuts products by rows that follow no product cut by columns."""
+    """Also cuts products by rows without a preceding product cut by columns."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.ranks < 2 or not 0 <= self.rank < self.ranks:
@@ -178,7 +178,7 @@ def _reshaped(target: np.ndarray[Any, Any], axis: int, ranks: int) -> np.ndarray
 
 
 def _cut_bias(node: OnnxOp, ranks: int, rank: int) -> None:
-    """Cuts the bias of a Gemm that is cut by columns."""
+    """Cuts the bias of a Gemm cut by columns."""
     bias = constant_weight(node.operands[2]) if node.op_type == "Gemm" and len(node.operands) > 2 else None
     if bias is not None and bias.shape and bias.shape[-1] > 1:
         _replace_constant(node, 2, _part(bias, len(bias.shape) - 1, ranks, rank), "columns")

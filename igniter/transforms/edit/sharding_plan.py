@@ -1,8 +1,8 @@
-"""Groups the products with weights that ranks share: products cut by columns, followed by products cut by rows.
+"""Groups the shared products with weights: products cut by columns, followed by products cut by rows.
 
-`Plan(ranks, products).groups()` grows a group from each product that can be cut by columns. The readers of its result
-must keep the columns apart until products that can be cut by rows, and their other operands must be cut in the same
-way. The types of the values must be inferred.
+`Plan(ranks, products).groups()` grows a group from each product with divisible columns. The readers of its result must
+keep the columns apart until products with divisible rows, and their other operands must be cut in the same way. The
+types of the values must be inferred.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOVES = frozenset(("Concat", "Expand", "Reshape", "Slice", "Unsqueeze"))
 
 
 Place = tuple[OnnxOp | None, int, int]
-"""The place of a number in a shape: the Concat, or `None` for a constant, its operand, and the index in that."""
+"""The place of a number in a shape: the Concat, or `None` for a constant, its operand, and the index there."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def product_of(node: object, ranks: int) -> Product | None:
     return Product(node, weight, depth, ranks)
 
 
-# -- which products go together ---------------------------------------------------------------------------------------
+# -- groups ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Plan:
         return self._mark(group, node.results[0], len(dims) - 1, pending)
 
     def _mark(self, group: Group, value: SSAValue, axis: int, pending: list[SSAValue]) -> bool:
-        """Cuts a value along an axis. False if that contradicts an earlier cut."""
+        """Cuts a value along an axis. False if it contradicts an earlier cut."""
         if value in group.axes:
             return group.axes[value] == axis
         group.axes[value] = axis
@@ -146,7 +146,7 @@ class Plan:
         return False
 
     def _move(self, group: Group, node: OnnxOp, axis: int, pending: list[SSAValue]) -> bool:
-        """Propagates a cut through a node that moves elements along other axes."""
+        """Propagates a cut through a movement along other axes."""
         before, after = known_dims_of(node.operands[0].type), known_dims_of(node.results[0].type)
         if before is None or after is None:
             return False
@@ -207,7 +207,7 @@ class Plan:
         return self._backwards(group, owner, value, axis, pending)
 
     def _backwards(self, group: Group, node: OnnxOp, value: SSAValue, axis: int, pending: list[SSAValue]) -> bool:
-        """Cuts the operands of a value, so that the value is cut itself."""
+        """Cuts a value by cutting its operands."""
         dims = known_dims_of(value.type)
         if dims is None or node.regions or not node.operands:
             return False
@@ -233,7 +233,7 @@ class Plan:
             if not is_pointwise(node):
                 return False
             return self._elementwise(group, node, axis - len(dims), pending)
-        # Nodes reached backwards are reached again forwards; that records the changes.
+        # Nodes reached backwards are reached again forwards; then the changes are recorded.
         return ok
 
     def _reshape(self, group: Group, node: OnnxOp, axis: int, pending: list[SSAValue]) -> bool:
@@ -261,7 +261,7 @@ class Plan:
 
 
 def _new_axes(node: OnnxOp, rank: int) -> list[int] | None:
-    """Returns the axes at which an Unsqueeze adds dims of 1; `None` if they are known only at run time."""
+    """Returns the new axes of an Unsqueeze; `None` if they are known only at run time."""
     given = node.attr("axes") if node.opset < 13 else None
     found = constant_value(node.operands[1]) if given is None and len(node.operands) > 1 else None
     axes = given if given is not None else found.reshape(-1).tolist() if found is not None else None
@@ -288,8 +288,8 @@ def _written_at(target: SSAValue, axis: int) -> Place | None:
 
 
 def _origin(before: tuple[Expr, ...], after: tuple[Expr, ...], axis: int, ranks: int) -> int | None:
-    """Returns the axis before a Reshape of which `axis` after it is the outermost part, or that is the outermost part
-    of `axis`; `None` if there is none. The axis must be a multiple of `ranks` on both sides."""
+    """Returns the axis before a Reshape that has `axis` after it as its outermost part, or the reverse; `None` for any
+    other axis. The axis must be a multiple of `ranks` on both sides."""
     outer = product(after[:axis])
     for i in range(len(before)):
         sizes = (before[i].constant, after[axis].constant)

@@ -24,7 +24,7 @@ BALANCES = ("flops", "bytes", "time")
 @dataclass(frozen=True)
 class Stages:
     """The stages of a model, in order. `costs` has for each its flops and bytes, and seconds if measured. `crossing`
-    has the bytes that flow from one to the next, including those that only pass through."""
+    has the bytes sent from one to the next, including bytes only passed on."""
 
     parts: tuple[Part, ...]
     costs: tuple[dict[str, float], ...]

@@ -1,9 +1,9 @@
 """Reads and writes weights in NumPy files: `.npy` for one, `.npz` or a folder of `.npy` files for many.
 
-The name of a weight is that of its initializer, or of the value that its Constant node computes. Bytes are read when
-they are written, one weight at a time; a `.npy` file is mapped and stays in place. Types that NumPy lacks (bfloat16,
-8-bit floats, 4-bit integers) are written as integers of the same width, at least one byte per element, and converted
-back to the type of the weight that they replace. A sparse weight has `NAME.values` and `NAME.indices`.
+The name of a weight is that of its initializer, or of its Constant node's result. Bytes are read when they are written,
+one weight at a time; a `.npy` file is mapped and stays in place. Types that NumPy lacks (bfloat16, 8-bit floats, 4-bit
+integers) are written as integers of the same width, at least one byte per element, and converted back to the type of
+the replaced weight. A sparse weight has `NAME.values` and `NAME.indices`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VALUES, INDICES = ".values", ".indices"
 
 
 def weight_ops(module: ModuleOp) -> dict[str, OnnxOp]:
-    """Returns the constants of a model that hold tensors, by name, except those inside local functions."""
+    """Returns the tensor constants of a model, by name, except those inside local functions."""
     found: dict[str, OnnxOp] = {}
     for op in Names(module).graph.walk():
         if isinstance(op, OnnxOp) and op.name == "onnx.Constant" and tensors_of(op):
@@ -217,7 +217,7 @@ def _from_array(array: Array, like: Weight, name: str, where: str) -> Weight:
 
 
 def ends(name: str) -> Iterator[tuple[str, str]]:
-    """Yields the weights to which a file entry may belong, with the suffix of the part."""
+    """Yields the possible weights of a file entry, with the suffix of the part."""
     yield name, ""
     for end in (VALUES, INDICES):
         if name.endswith(end):

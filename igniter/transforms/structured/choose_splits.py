@@ -10,9 +10,6 @@ chooses the sums and the number of parts. A product of few rows and columns with
 sum of a whole tensor takes two steps: parts that fill the GPU, then the sum of the parts. The order of each sum is
 fixed, so results are deterministic. The sums of an attention run along its blocks of keys and are not split. The pass
 runs before `choose-schedule`; nests with schedules are left alone.
-
-What an attention sums goes along its blocks of keys, and stays as it is. It stands before `choose-schedule`; nests with
-schedules are left alone.
 """
 
 from __future__ import annotations
