@@ -262,7 +262,7 @@ class AttentionBody(LaunchBody):
         some = builder.binary(lambda a, b: CmpiOp(a, b, "sgt"), builder.expr(extent, scope.index), builder.number(0))
         return builder.select(some, value, builder.const(0.0, Float32Type()))
 
-    # -- values ------------------------------------------------------------------------------------------------
+    # -- values -------------------------------------------------------------------------------------------------------
 
     def _factor(self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: str, scope: Scope) -> SSAValue:
         return self.ready[wanted] if wanted in self.ready else super()._factor(nest, wanted, laned, depth, scope)

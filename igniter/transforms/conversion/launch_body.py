@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def memory_element(element: Attribute) -> Attribute | None:
     """Returns the pointee type for elements of a tensor: a bool takes a byte, and integers have no sign. None for types
-    that Triton does not have."""
+    without a Triton type."""
     scalar = scalar_type(element)
     width = tt.width_of(scalar)
     if isinstance(element, SMALL_FLOATS) or 1 < width < 8:

@@ -337,7 +337,7 @@ class NestLoops:
                 mapping[old] = new
         return mapping
 
-    # -- micro-kernels -----------------------------------------------------------------------------------------------
+    # -- micro-kernels ------------------------------------------------------------------------------------------------
 
     def _product(self, product: Product, block: Block) -> None:
         """Adds a micro-kernel for every tile of a contraction, and loops that copy the tile to the result."""

@@ -189,7 +189,7 @@ def _name_constant(op: object) -> None:
     op.properties["initializer_name"] = text_attr((names[0] if names else "") or op.node_name or "constant")
 
 
-# -- the values of operands in ONNX ------------------------------------------------------------------------------------
+# -- the values of operands in ONNX -----------------------------------------------------------------------------------
 
 
 def _reshape_target(op: OnnxOp, elements: Dims) -> list[int] | None:

@@ -129,7 +129,7 @@ class _Fuser:
             text = f"{count} {name}, then {failure.node} does not: {failure.reason}"
             remark(self.ctx, "fuse-pattern", failure.root, "missed", text, **details)
 
-    # -- replacing ---------------------------------------------------------------------------------------------------
+    # -- replacing ----------------------------------------------------------------------------------------------------
 
     def _replace(self, match: Match, root: OnnxOp) -> Failure | None:
         pattern = match.pattern

@@ -97,7 +97,7 @@ class Names:
             self.values.setdefault(name, value)
             self.taken.add(name)
 
-    # -- finding -----------------------------------------------------------------------------------------------------
+    # -- finding ------------------------------------------------------------------------------------------------------
 
     def value(self, name: str) -> SSAValue:
         """Returns the value of a name. Raises `IgniterError` if there is none."""
@@ -149,7 +149,7 @@ class Names:
         owner = value.owner
         return "a weight" if isinstance(owner, Operation) and owner.name == "onnx.Constant" else "a value"
 
-    # -- new names ---------------------------------------------------------------------------------------------------
+    # -- new names ----------------------------------------------------------------------------------------------------
 
     def require_free(self, name: str) -> None:
         """Raises `IgniterError` if a new name is empty or taken."""

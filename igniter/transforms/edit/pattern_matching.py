@@ -93,7 +93,7 @@ class Attempt:
             return None
         return self._solve([(output, self.root.results[output.index])], Match(self.pattern))
 
-    # -- goals -------------------------------------------------------------------------------------------------------
+    # -- goals --------------------------------------------------------------------------------------------------------
 
     def _solve(self, goals: list[Goal], state: Match) -> Match | None:
         """Returns a match for all goals, or None."""
@@ -184,7 +184,7 @@ class Attempt:
             return f"{_told(found)} is in another graph"
         return None if wanted.index == found.index else f"it is result {found.index} of {_told(found)}"
 
-    # -- constants, attributes, conditions ---------------------------------------------------------------------------
+    # -- constants, attributes, conditions ----------------------------------------------------------------------------
 
     def _constant(self, op: OnnxOp, wanted: SSAValue, found: SSAValue, state: Match) -> str | None:
         import numpy as np
@@ -262,7 +262,7 @@ class Attempt:
                     return f"its axis {axis} is {dim}, and not {needed}"
         return None
 
-    # -- the whole ---------------------------------------------------------------------------------------------------
+    # -- the whole ----------------------------------------------------------------------------------------------------
 
     def _whole(self, state: Match) -> tuple[str, str] | None:
         """Returns an error of an instance as a whole, and its place; None if there is none."""

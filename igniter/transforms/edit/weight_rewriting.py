@@ -48,7 +48,7 @@ class _Made:
     forms: list[str] = field(default_factory=list[str])
     constants: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
-    # -- 16 bits -----------------------------------------------------------------------------------------------------
+    # -- 16 bits ------------------------------------------------------------------------------------------------------
 
     def cast(self) -> None:
         weight, half = self.plan.weight, self.plan.half
@@ -67,7 +67,7 @@ class _Made:
             return
         self._whole(make_op("Cast", [rounded], [tensor_of(weight.element_type, weight.shape)], {"to": code}))
 
-    # -- ops of ONNX -------------------------------------------------------------------------------------------------
+    # -- ops of ONNX --------------------------------------------------------------------------------------------------
 
     def dequantize(self) -> None:
         """Inserts one DequantizeLinear for all remaining readers of the weight."""
@@ -119,7 +119,7 @@ class _Made:
             found.append(self._constant(Weight(shape, coding.element, derivation=Zeros(weight, coding)), "zeros"))
         return found
 
-    # -- ops of com.microsoft ----------------------------------------------------------------------------------------
+    # -- ops of com.microsoft -----------------------------------------------------------------------------------------
 
     def product(self, use: WeightUse) -> None:
         op, coding = use.op, self.plan.coding
@@ -181,7 +181,7 @@ class _Made:
         packed = (columns, -(-count * coding.bits // 8))
         return codes, scales, self._constant(Weight(packed, UI8, derivation=derived(Zeros, "blocks")), "zeros")
 
-    # -- placing -----------------------------------------------------------------------------------------------------
+    # -- placing ------------------------------------------------------------------------------------------------------
 
     def _constant(self, weight: Weight, part: str) -> SSAValue:
         """Returns a constant beside the weight, made once."""

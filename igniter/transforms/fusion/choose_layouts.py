@@ -16,13 +16,13 @@ becomes, if another convolution without padding reads the result,
 
 The layouts are decided for a whole graph (`igniter.analysis.fusion.layouts`). Nodes known at every level express a
 layout: a Transpose, and a Pad for the padding of convolutions (zeros, or the zero point of an image of bytes). The
-producer region stores the padding with the image; readers that need none skip it with a Slice. Inside a region these
+producer region stores the padding with the image; readers without padding skip it with a Slice. Inside a region these
 nodes only change access maps and cost nothing. If a tensor comes from outside all regions or leaves them, a separate
 region changes the layout, once for all readers. A convolution whose image is computed in its own region also stores it
 with channels last.
 
-The pass runs after `form-fusion-regions`, which does not know layouts, and before `pack-weights`, which packs the
-weight of a convolution by the layout of its image.
+The pass runs after `form-fusion-regions`, because regions do not depend on layouts, and before `pack-weights`, because
+a convolution's weight is packed by the layout of its image.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ from igniter.rewrites import budget
 from igniter.transforms.fusion.extract_regions import form_region
 
 PADS_OPSET = 11
-"""The first opset in which the sizes of a Pad can be known only at run time."""
+"""The first opset with run-time sizes of a Pad."""
 
 OPERANDS_SINCE = {"Pad": PADS_OPSET, "Slice": 10}
-"""The first opset in which a node takes operands that were attributes before."""
+"""The first opset with operands instead of attributes."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class _Rewriting:
         """The stored tensor of each image."""
 
     def run(self) -> None:
-        """Rewrites region by region, in the order of the block, so that inputs are stored before they are read."""
+        """Rewrites region by region, in the order of the block, to store inputs before they are read."""
         for region in [op for op in self.block.ops if isinstance(op, RegionOp)]:
             for index, operand in enumerate(list(region.inputs)):
                 if operand in self.images:
@@ -161,7 +161,7 @@ class _Rewriting:
         return isinstance(op, RegionOp) and op.parent is self.block
 
     def _converted(self, region: RegionOp, value: SSAValue, layout: ImageLayout) -> SSAValue:
-        """Adds a region before the first reader that stores a tensor from outside all regions as an image."""
+        """Adds a region before the first reader, to store a tensor from outside all regions as an image."""
         at = _Nodes(region)
         return self._region(at.last(at.padded(value, layout.pads, layout.fill)), [value], region)
 
@@ -320,7 +320,7 @@ class _Nodes:
         behind: Sequence[SSAValue] = (),
         **attributes: Any,
     ) -> SSAValue:
-        """Inserts a node. `says` are integers that are operands in later opsets; `behind` are operands after those."""
+        """Inserts a node. `says` are integers, as operands in later opsets; `behind` are operands after those."""
         if says and not self._has_operands(name):
             attributes |= {key: [_number(e) for e in given] for key, given in says.items()}
         elif says:

@@ -1,4 +1,4 @@
-"""Expands `fusion.dims` to ONNX nodes, for a region or a program that is inlined.
+"""Expands `fusion.dims` to ONNX nodes, for an inlined region or program.
 
     %s = fusion.dims [seq, 64*batch]  ->  %0 = onnx.Shape(%x), %1 = onnx.Gather(%0, [1]), %2 = onnx.Gather(%0, [0])
                                           %3 = onnx.Mul(%2, [64]), %s = onnx.Concat(%1, %3)

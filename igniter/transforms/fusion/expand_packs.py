@@ -2,9 +2,9 @@
 
     %w = fusion.unpack %p [1 floordiv 16, 0, 1 mod 16]
 
-becomes a Transpose that places the parts of each dim side by side in the plain order, a Reshape that joins them, and a
-Slice that removes the padding of the last block. If the weight is stored as words, nodes first extract the bytes: each
-is shifted down, and the higher bits are removed (BitShift, Mod, Cast).
+becomes a Transpose to place the parts of each dim side by side in the plain order, a Reshape to join them, and a Slice
+to remove the padding of the last block. If the weight is stored as words, nodes first extract the bytes: each is
+shifted down, and the higher bits are removed (BitShift, Mod, Cast).
 """
 
 from __future__ import annotations

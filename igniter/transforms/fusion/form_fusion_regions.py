@@ -7,14 +7,13 @@
                                                    }
                                                    %2 = onnx.MatMul(%r, %w) : ...
 
-Regions grow along edges, and between nodes that share an input, as long as the graph of regions stays acyclic
+Regions grow along edges, and between nodes with a shared input, as long as the graph of regions stays acyclic
 (`igniter.analysis.fusion.region_growing`). Legality and the backend limit the nodes of regions. A *fusion author*
-(`igniter.analysis.fusion.author`), by default the backend's own, decides profitability and the order in which merges
-are tried. A node without an ONNX Runtime kernel (`igniter.analysis.fusion.ort_kernels`) always gets a region. The
-backend is that of the context's machine (`igniter.targets`). A region gets small constants as clones, and shape
-operands with elements known to `infer-shapes` as `fusion.dims`, so that the nodes that computed them can be dropped.
-Every node gets a remark: its region, or the reason why it has none. One more remark, with the module's name, holds the
-`FusionSummary`.
+(`igniter.analysis.fusion.author`), by default the backend's own, decides profitability and the order of merge trials. A
+node without an ONNX Runtime kernel (`igniter.analysis.fusion.ort_kernels`) always gets a region. The backend is that of
+the context's machine (`igniter.targets`). A region gets small constants as clones, and shape operands with elements
+known to `infer-shapes` as `fusion.dims`, then the nodes of these shapes can be dropped. Every node gets a remark: its
+region, or the reason why it has none. One more remark, with the module's name, holds the `FusionSummary`.
 
 Requires `infer-shapes`; canonical graphs fuse better. The pass runs after all passes on the ONNX level, because these
 do not look into regions.
@@ -54,12 +53,12 @@ from igniter.transforms.fusion.extract_regions import attach_tables, form_region
 from igniter.transforms.onnx.onnx_rewriting import is_unused
 
 AUTHOR_OPTIONS = ("contractions", "singletons", "views", "small_flops")
-"""The options of the pass that are passed to an author with fields of these names."""
+"""The options of the pass for authors with fields of these names."""
 
 
 @dataclass(frozen=True)
 class FormFusionRegions(ModulePass):
-    """Groups nodes into regions that become one kernel each."""
+    """Groups nodes into regions of one kernel each."""
 
     name = "form-fusion-regions"
     one_rewrite = "a region formed"
@@ -70,17 +69,17 @@ class FormFusionRegions(ModulePass):
     contractions: Contractions = "all"
     """The contractions to fuse: none, those of up to `small-flops` operations, or all."""
     singletons: Singletons = "winning"
-    """The nodes that become a region alone: none, those with kernels faster than ONNX Runtime's, or all."""
+    """The nodes to form a region alone: none, those with kernels faster than ONNX Runtime's, or all."""
     views: Views = "fused"
     """The views in regions: those needed by other nodes of the region, or all."""
     siblings: bool = True
-    """Fuses nodes that share an input and nothing else."""
+    """Fuses nodes with a shared input and no other connection."""
     max_nodes: int = 512
     max_inputs: int = 256
     max_outputs: int = 128
     small_flops: int = 65_536
     typical_dim: int = MEMORY
-    """The size that the cost model assumes for a symbolic dim without a given size."""
+    """The cost model's size of a symbolic dim without a given size."""
     required: tuple[str, ...] = ()
     """Ops, such as `Neg` or `com.microsoft.Gelu`, whose nodes always get a region, like nodes without an ONNX Runtime
     kernel."""
@@ -111,7 +110,7 @@ class FormFusionRegions(ModulePass):
         return lambda op: base_name(op) not in required and has_kernel(op, provider)
 
     def _make_author(self, backend: Backend) -> FusionAuthor:
-        """Returns the author with those of its options that were given to the pass."""
+        """Returns the author with its options from the pass."""
         shared = {f.name: getattr(self, f.name) for f in fields(self) if f.name in AUTHOR_OPTIONS}
         defaults = {f.name: f.default for f in fields(self)}
         asked = {name: value for name, value in shared.items() if value != defaults[name]}
@@ -153,15 +152,15 @@ class FormFusionRegions(ModulePass):
 
 
 def summaries(remarks: Remarks) -> list[FusionSummary]:
-    """Returns the summaries that runs of the pass left among remarks, one per graph."""
+    """Returns the summaries of runs of the pass among remarks, one per graph."""
     notes = remarks.of(FormFusionRegions.name, "note")
     return [FusionSummary.from_dict(r.details["summary"]) for r in notes if "summary" in r.details]
 
 
 def _graphs(module: ModuleOp, judges: Judges) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
     """Yields the subgraphs of nodes, innermost first, and the main graph. Each comes with the inputs visible to its
-    nodes (including those of the graphs around it), and True if it is the body of a loop that a program will contain.
-    Functions have no types until inlined."""
+    nodes (including those of the graphs around it), and True if it is the body of a loop in a future program. Functions
+    have no types until inlined."""
     from igniter.dialects.onnx.structure import GraphOp
 
     for graph in module.ops:
@@ -221,7 +220,7 @@ def _extract(block: Block, graph: FusionGraph, selection: Selection, labels: lis
 
 
 def _drop_unused(block: Block) -> None:
-    """Drops values that only regions used and no longer need: shape arithmetic, and constants that they contain."""
+    """Drops values no longer needed by regions: shape arithmetic, and constants cloned into them."""
     op = block.last_op
     while op is not None:
         before = op.prev_op

@@ -1,4 +1,4 @@
-"""`guard-assumptions`: emits a kernel that checks the assumptions of a graph, if no other kernel knows the dims.
+"""`guard-assumptions`: emits a kernel to check the assumptions of a graph, if no other kernel knows the dims.
 
     onnx.graph @main(%x: tensor<6x4x?xf32, #sym.dims<6, 4, n>>) attributes {igniter.assumptions = [1 <= n "..."]} {
       %y = onnx.Reshape(%x, %t) : ...                   // left to ONNX Runtime, which checks less than the model did
@@ -9,12 +9,12 @@
         }
         %y = onnx.Reshape(%x, %t) : ...
 
-Every kernel that knows the symbols checks the assumptions that `infer-shapes` and `canonicalize-onnx` recorded on the
-graph. If no kernel knows them, because the nodes around are left to ONNX Runtime, a separate kernel checks them; it
-computes nothing, and nothing reads its result. Assumptions about dims that no graph input has are not checked.
+Every kernel with the symbols checks the graph's assumptions from `infer-shapes` and `canonicalize-onnx`. If no kernel
+knows them, because the nodes around are left to ONNX Runtime, a separate kernel checks them; it computes nothing, and
+nothing reads its result. Assumptions about dims of no graph input are not checked.
 
-The pass runs after `lower-onnx-to-loop`, when the kernels are known, and before a second run of that pass, which lowers
-the new region.
+The pass runs after `lower-onnx-to-loop`, when the kernels are known, and before a second run of it, to lower the new
+region.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from igniter.transforms.onnx.infer_shapes import graph_assumptions
 
 @dataclass(frozen=True)
 class GuardAssumptions(ModulePass):
-    """Emits a kernel for assumptions of a graph that no other kernel checks."""
+    """Emits a kernel for assumptions not checked by other kernels."""
 
     name = "guard-assumptions"
 

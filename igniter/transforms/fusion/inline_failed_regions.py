@@ -9,11 +9,11 @@ becomes
 
     %y = onnx.Relu(%x) : ...
 
-A pass that works kernel by kernel in an isolating context (`igniter.isolation`) marks the groups whose unit failed
-(`mark_failed`); they do not change until this pass runs. A program with a failed region is inlined with it; the regions
-of a program that failed itself become separate custom ops. Each gets a remark with the reason.
+A kernel-by-kernel pass in an isolating context (`igniter.isolation`) marks the groups whose unit failed
+(`mark_failed`); they do not change until this pass runs. A program with a failed region is inlined with it; if a
+program fails itself, its regions become separate custom ops. Each gets a remark with the reason.
 
-The pass runs after the passes that can fail for one kernel alone: `lower-onnx-to-loop`, `schedule-kernels`,
+The pass runs after the passes with failures of single kernels: `lower-onnx-to-loop`, `schedule-kernels`,
 `lower-programs`.
 """
 
@@ -37,7 +37,7 @@ FAILED = "igniter.failed"
 """The attribute of a group whose kernel failed: the reason."""
 
 SAYS = "driver"
-"""The source of these remarks: the user needs to know that a region was inlined, not by which pass."""
+"""The source of these remarks: the user needs to know of an inlined region, not of the pass."""
 
 
 @dataclass(frozen=True)

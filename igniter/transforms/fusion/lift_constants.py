@@ -1,14 +1,13 @@
-"""`lift-constants`: turns small constants that differ between equal regions into operands, so that one kernel serves
-all.
+"""`lift-constants`: turns different small constants of equal regions into operands, and one kernel then serves all.
 
     %y = fusion.region @r0 (%a = %x) {                     %s = onnx.Constant() 0.013
       %s = onnx.Constant() 0.013                   ->      %y = fusion.region @r0 (%a = %x, %b = %s) {
       %0 = onnx.Mul(%a, %s)                                  %0 = onnx.Mul(%a, %b)
 
 Each layer of a quantised model has its own scales and zero points. They are small enough to be in a kernel, so every
-layer would be compiled separately. The pass compares regions without the values of such constants. Constants that
-differ within a set of equal regions are lifted, if only arithmetic reads them (other lowerings may need the value at
-compile time). The pass runs after `form-fusion-regions`, which takes constants into regions.
+layer would be compiled separately. The pass compares regions without the values of such constants. Different constants
+within a set of equal regions are lifted, if only arithmetic reads them (other lowerings may need the value at compile
+time). The pass runs after `form-fusion-regions`, to find constants in regions.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ READERS = frozenset(("Add", "Sub", "Mul", "Div", *_QUANTISERS, *(f"com.microsoft
 
 @dataclass(frozen=True)
 class LiftConstants(ModulePass):
-    """Turns the constants in which equal regions differ into operands."""
+    """Turns the different constants of equal regions into operands."""
 
     name = "lift-constants"
     one_rewrite = "the constants in which a set of equal regions differs, lifted"
@@ -59,7 +58,7 @@ class LiftConstants(ModulePass):
 
 
 def liftable(region: RegionOp) -> list[Operation]:
-    """Returns the constants of a region that only arithmetic reads, in order."""
+    """Returns the constants of a region read only by arithmetic, in order."""
     return [op for op in region.block.ops if is_liftable(op)]
 
 

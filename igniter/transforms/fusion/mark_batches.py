@@ -1,4 +1,4 @@
-"""`mark-batches`: marks regions that treat batch elements independently.
+"""`mark-batches`: marks regions with independent batch elements.
 
     %b = fusion.region @r0 (%x = %a : tensor<?x8xf32, #sym.dims<n, 8>>, %w = ..) kernel @r0 -> (..) { .. }
 
@@ -28,7 +28,7 @@ from igniter.rewrites import budget
 
 @dataclass(frozen=True)
 class MarkBatches(ModulePass):
-    """Marks regions that are batched along their first dim."""
+    """Marks regions batched along their first dim."""
 
     name = "mark-batches"
     one_rewrite = "a region that is marked"

@@ -9,8 +9,8 @@ becomes
       %0 = onnx.MatMul(%a, %1) : ..
 
 Panels fill 64 bytes of sums for every target, so one file of weights serves every CPU of a library. `fold_packs` turns
-the packed weights into constants when the kernels exist; until then a region that is left to ONNX Runtime finds the
-plain weights. The pass runs after `form-fusion-regions`. Every contraction with a constant operand gets a remark.
+the packed weights into constants when the kernels exist; until then a region left to ONNX Runtime finds the plain
+weights. The pass runs after `form-fusion-regions`. Every contraction with a constant operand gets a remark.
 """
 
 from __future__ import annotations

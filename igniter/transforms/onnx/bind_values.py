@@ -15,7 +15,7 @@ pass is the last of `cpu-onnx`. A carrier is a node between two kernels, and ONN
 the time of the carrier alone.
 
 The pass needs `infer-shapes`, and infers again after its changes. It is the last pass on the ONNX level: a parameter
-that another pass can make constant needs no carrier. The rules are in `igniter.transforms.onnx.binding`.
+made constant by another pass needs no carrier. The rules are in `igniter.transforms.onnx.binding`.
 """
 
 from __future__ import annotations

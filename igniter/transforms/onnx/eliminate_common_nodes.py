@@ -4,11 +4,11 @@
     %b = onnx.Shape(%x)                ->     %c = onnx.Add(%a, %a)
     %c = onnx.Add(%a, %b)
 
-Two nodes are equal if they have the same op, attributes, operands and result types; names do not count. Operands for
-which `infer-shapes` recorded the same elements are equal, however they are computed: the first one replaces all others,
-so that one copy remains of shape arithmetic that every layer of a model repeats. Constants are equal if their bytes
-are. Nodes with graphs inside, and random ones, stay. A nested graph may use values of the graphs around it. The pass is
-one walk: a node costs a hash of its operands and attributes.
+Two nodes are equal if they have the same op, attributes, operands and result types; names do not count. Operands with
+the same elements recorded by `infer-shapes` are equal, however they are computed: the first one replaces all others. So
+one copy remains of shape arithmetic repeated in every layer of a model. Constants are equal if their bytes are. Nodes
+with graphs inside, and random ones, stay. A nested graph may use values of the graphs around it. The pass is one walk:
+a node costs a hash of its operands and attributes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _merge(
 
 
 def _note_same(kept: SSAValue, dropped: SSAValue, same: dict[str, Expr]) -> None:
-    """Records that two dims are equal: inference named them separately for two nodes that are now one."""
+    """Records the equality of two dims: inference named them separately for two nodes, now merged."""
     a, b = known_dims(kept), known_dims(dropped)
     for x, y in zip(a or (), b or (), strict=False):
         x, y = x.substitute(same), y.substitute(same)
@@ -99,7 +99,7 @@ def _substitute(graph: Operation, same: dict[str, Expr]) -> None:
 
 
 def _signature(op: Operation) -> tuple[Hashable, ...]:
-    """Returns the result types, without dims that inference left open."""
+    """Returns the result types, without dims left open by inference."""
     return tuple(_open_type(t) for t in op.result_types)
 
 

@@ -4,9 +4,9 @@
     %y, %mask = onnx.Dropout(%x)       ->     %y, %none = onnx.Dropout(%x) : ... -> (tensor<4xf32>, none)
     onnx.return %y                            onnx.return %y
 
-Dead nodes of nested graphs are removed too. An unused optional result becomes an omitted one, so that ONNX Runtime need
-not compute it. Uncalled functions are dropped. xDSL's `dce` would remove the nodes, but it keeps random ones, and does
-not know optional results.
+Dead nodes of nested graphs are removed too. An unused optional result becomes an omitted one, and ONNX Runtime need not
+compute it. Uncalled functions are dropped. xDSL's `dce` would remove the nodes, but it keeps random ones, and does not
+know optional results.
 """
 
 from __future__ import annotations

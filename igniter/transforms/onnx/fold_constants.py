@@ -1,11 +1,11 @@
-"""`fold-constants`: computes values at compile time that do not depend on any input.
+"""`fold-constants`: computes input-independent values at compile time.
 
     %a = onnx.Transpose(%w) {perm = [1, 0]}    // %w a constant of 4x8            %a = onnx.Constant  // 8x4
     %s = onnx.Shape(%x)                        // x: 3x768                 ->     %s = onnx.Constant  // [3, 768]
     %y = onnx.Reshape(%x, %t) {igniter.values = {"1" = #sym.dims<6, 384>}}        %y = onnx.Reshape(%x, [6, 384])
 
 A node is folded if it is deterministic, all its operands are constant, and its results are small: at most `max_bytes`,
-and at most `max_growth` times its operands once they exceed 64 KiB, so that an Expand or ConstantOfShape does not add
+and at most `max_growth` times its operands once they exceed 64 KiB, because an Expand or ConstantOfShape must not add
 megabytes to the file. A node that only moves or converts a weight is folded at any size, if its result is no larger
 than its operands: layouts are chosen at compile time, not in each run. The nodes run together in one ONNX Runtime
 session, so the bits are ONNX Runtime's; the `fold` of an op's spec has precedence if its operands are at hand. Integers
@@ -56,7 +56,7 @@ SMALL = 64 * 1024
 
 @dataclass(frozen=True)
 class FoldConstants(ModulePass):
-    """Computes values at compile time that do not depend on any input."""
+    """Computes input-independent values at compile time."""
 
     name = "fold-constants"
     one_rewrite = "a node folded, or an operand replaced by the integers that inference knows"
@@ -82,11 +82,11 @@ class _Folder:
     options: FoldConstants
     ctx: Context
     constants: dict[SSAValue, Weight] = field(default_factory=dict["SSAValue", "Weight"])
-    """The constants of the model that folded nodes read."""
+    """The model's constants read by folded nodes."""
     values: dict[SSAValue, Array] = field(default_factory=dict["SSAValue", "Array"])
     """The results already computed by specs."""
     derived: dict[SSAValue, Weight] = field(default_factory=dict["SSAValue", "Weight"])
-    """The results that are 16-bit floats of the model, widened."""
+    """The results with widened 16-bit floats of the model."""
     pending: dict[OnnxOp, None] = field(default_factory=dict["OnnxOp", None])
     """The nodes to run, in order."""
     sizes: dict[SSAValue, int] = field(default_factory=dict["SSAValue", int])
@@ -95,7 +95,7 @@ class _Folder:
     def rewrites(self) -> Budget:
         return budget(self.ctx, self.options.name)
 
-    # -- integers that inference knows -------------------------------------------------------------------------------
+    # -- integers known to inference ----------------------------------------------------------------------------------
 
     def known_integers(self, block: Block) -> None:
         """Replaces operands by integers recorded by `infer-shapes`, and shapes of static tensors by constants."""
@@ -154,7 +154,7 @@ class _Folder:
         array = np.array(ints if op.op_type == "Shape" else ints[0], dtype=np.int64)
         self._replace(op, [array])
 
-    # -- nodes on constants ------------------------------------------------------------------------------------------
+    # -- nodes on constants -------------------------------------------------------------------------------------------
 
     def collect(self, block: Block) -> None:
         """Finds the nodes to fold, in order."""
@@ -264,7 +264,7 @@ class _Folder:
                 return None
         return spec.fold(op, arrays)
 
-    # -- running -----------------------------------------------------------------------------------------------------
+    # -- running ------------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         """Runs the pending nodes and replaces all folded results by constants."""
@@ -335,7 +335,7 @@ _WIDENING = frozenset(("Add", "Cast", "DequantizeLinear", "Mul", "Reshape", "Sub
 
 
 def _keeps_bytes(op: OnnxOp) -> bool:
-    """True if a DequantizeLinear belongs to an op that multiplies the bytes of both operands."""
+    """True if a DequantizeLinear belongs to a product of bytes."""
     from igniter.analysis.onnx.quantized_neighbours import INTEGER_OPS
 
     if op.op_type != "DequantizeLinear":

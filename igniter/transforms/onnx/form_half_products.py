@@ -1,4 +1,4 @@
-"""`form-half-products`: makes a product read weights that are stored as 16-bit floats.
+"""`form-half-products`: makes a product read weights stored as 16-bit floats.
 
     %w = onnx.Constant                     // f32, which `fold-constants` made of %h, a constant of 768x2048xf16
     %y = onnx.MatMul(%x, %w)
@@ -12,7 +12,7 @@ rows, whose time is the time to read its weights, takes about half. Each product
 this pass runs directly before `form-fusion-regions`.
 
 The filters of a convolution are treated alike, unless `winograd` chose tiles: these read transformed filters in f32.
-f16 takes an instruction (`half_loads`); bf16 takes a shift, which every target has.
+f16 takes an instruction (`half_loads`); bf16 takes a shift, available on every target.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from igniter.rewrites import budget
 from igniter.transforms.onnx.fold_constants import erase_dead
 
 PRODUCTS = frozenset(("MatMul", "Gemm", "com.microsoft.FusedMatMul", "Conv"))
-"""Ops that multiply by their second operand: a matrix from the right, or the filters of a convolution."""
+"""Ops with their second operand as a factor: a matrix from the right, or the filters of a convolution."""
 
 FLOAT = 1
 """The number of f32 in ONNX."""

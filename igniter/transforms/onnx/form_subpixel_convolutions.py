@@ -15,8 +15,8 @@ becomes
     %q = onnx.DepthToSpace(%p) {blocksize = 2}
     %y = onnx.Slice(%q) of [1, -1] along both axes
 
-Elementwise ops after a DepthToSpace move before it, so that they become the epilogue of the convolution. If all pixels
-of all phases are wanted, the convolution is marked (`igniter.phases`): phases are then loops of its nest, which writes
+Elementwise ops after a DepthToSpace move before it, and become the epilogue of the convolution. If all pixels of all
+phases are wanted, the convolution is marked (`igniter.phases`): phases are then loops of its nest, and the nest writes
 to the final places.
 
 No zero is multiplied. If the stride does not divide the window, phases use parts of different sizes: those of one size
@@ -24,8 +24,8 @@ form a convolution, and a Concat joins these. In one dim, or with different stri
 DepthToSpace, with shapes computed at run time if necessary. Strides of 1 are one phase, which may be dilated.
 
 Not rewritten: weights that are not constant, or not finite (the rim would multiply them by zeros); strides larger than
-the window; dilations with a stride; pads that depend on sizes. Unless `force` is set, nodes with a stride that are
-connected to no convolution also stay: they alone would have to change the layouts of their input and output.
+the window; dilations with a stride; pads that depend on sizes. Unless `force` is set, nodes with a stride and without
+connection to a convolution also stay: they alone would have to change the layouts of their input and output.
 
 The pass runs at the end of the ONNX level, after channel scales that follow a ConvTranspose have been folded into it.
 """
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 Phase = tuple[int, ...]
 
 POINTWISE = ("Clip", "Elu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Relu", "Sigmoid", "Softplus", "Tanh")
-"""Ops that may move before a DepthToSpace, because they are elementwise: they then become an epilogue."""
+"""Ops to move before a DepthToSpace, because they are elementwise: they then become an epilogue."""
 
 FULL_VECTORS = 12
 """The least number of channels of a phase; with fewer, too much of a panel would be padding."""
@@ -96,7 +96,7 @@ class FormSubpixelConvolutions(ModulePass):
     one_rewrite = "a ConvTranspose that becomes convolutions"
 
     force: bool = False
-    """Also rewrites nodes that are faster in ONNX Runtime."""
+    """Also rewrites nodes with a faster ONNX Runtime kernel."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         missed: dict[str, str] = {}
@@ -349,7 +349,7 @@ def _gathered(rw: Rewriter, shape: SSAValue, k: int) -> SSAValue:
 
 
 def hoist(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Moves a pointwise op before the ops that move its operand."""
+    """Moves a pointwise op before the movement of its operand."""
     moves: list[OnnxOp] = []
     value = op.operands[0]
     while (move := defining(value, "DepthToSpace", "Slice")) is not None and value.has_one_use():

@@ -7,9 +7,9 @@
                  : (...) -> tensor<?x2x4xf32, #sym.dims<batch, 2, 4>>
 
 A node whose integer operand is a function of the model's symbols has its elements in `igniter.values`. Later levels
-then need not look at the shape arithmetic, which may become dead. The types may assume more than the dims of the inputs
-say: adding a position table of 512 rows implies that `min(512, seq)` is `seq`. Such assumptions are recorded on the
-graph, as requirements in `igniter.assumptions`, which kernels check. `igniter.analysis.onnx.shape_inference` has the
+then need not look at the shape arithmetic, and it may become dead. The types may assume more than the dims of the
+inputs say: adding a position table of 512 rows implies `min(512, seq) == seq`. Such assumptions are recorded on the
+graph, as requirements in `igniter.assumptions`, for kernels to check. `igniter.analysis.onnx.shape_inference` has the
 algorithm and its guarantees. The pass may run again at any time: it replaces the results of an earlier run.
 
 The pass runs first, because all later passes need ranks and dims.
@@ -76,11 +76,10 @@ def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
 
 
 def forget_narrowing(graph: Operation) -> list[tuple[Expr, Expr]]:
-    """Restores the dims that the model gives the inputs of a graph. Returns these with the dims found by an earlier
-    run.
+    """Restores the model's own dims of a graph's inputs. Returns these with the dims found by an earlier run.
 
     Later passes may have removed nodes because of those facts: a Reshape of `n` to 4 is removed if another reader
-    implies that `n` is 4. Facts that are not found again become assumptions, for kernels to check.
+    implies `n == 4`. Facts not found again become assumptions, for kernels to check.
     """
     found: list[tuple[Expr, Expr]] = []
     signature = cast("ArrayAttr[Attribute]", graph.attributes[SIGNATURE_ATTRIBUTE])
@@ -96,15 +95,15 @@ def forget_narrowing(graph: Operation) -> list[tuple[Expr, Expr]]:
 
 
 def keep_signature(graph: Operation, types: Mapping[SSAValue, Attribute]) -> None:
-    """Records the types that the model gives its inputs if inference narrows them. The narrower types are for kernels;
-    a run that violates them is refused by the node with the requirement, as in the original."""
+    """Records the model's own types of its inputs if inference narrows them. The narrower types are for kernels; the
+    node with the requirement refuses other runs, as in the original."""
     inputs = graph.regions[0].block.args
     if SIGNATURE_ATTRIBUTE not in graph.attributes and any(types.get(a, a.type) != a.type for a in inputs):
         graph.attributes[SIGNATURE_ATTRIBUTE] = ArrayAttr([a.type for a in inputs])
 
 
 def assume(graph: Operation, requirements: Iterable[Requirement]) -> None:
-    """Adds requirements that a run of the graph must check, because no remaining node checks them."""
+    """Adds requirements to check in a run of the graph, because no remaining node checks them."""
     note_assumptions(graph, [*graph_assumptions(graph), *requirements])
 
 

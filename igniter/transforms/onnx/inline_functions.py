@@ -127,7 +127,7 @@ def _key(op: OnnxOp) -> Key:
 
 
 def _calls(module: ModuleOp, known: Mapping[Key, FunctionOp], refused: set[OnnxOp]) -> list[OnnxOp]:
-    """Returns the calls outside functions, so that a function is copied once its own calls are at their final place."""
+    """Returns the calls outside functions, because a function is copied once its own calls are at their final place."""
     return [
         op
         for graph in module.ops
@@ -143,7 +143,7 @@ def _encloses(function: FunctionOp, call: OnnxOp) -> bool:
 
 
 def _import_opsets(module: ModuleOp, function: FunctionOp) -> str | None:
-    """Makes the model import the function's opsets. Returns the reason if that would change a node's meaning."""
+    """Makes the model import the function's opsets. Returns the reason if this would change a node's meaning."""
     from igniter.dialects.onnx.schemas import find_schema
 
     header = dict(entries_of(module.attributes.get("onnx.model")))
@@ -207,7 +207,7 @@ def _inline(call: OnnxOp, function: FunctionOp, prefix: str) -> None:
 
 
 def _defaults(function: FunctionOp) -> dict[str, Attribute]:
-    """Returns the default values of attributes that a call may omit."""
+    """Returns the default values of optional attributes."""
     attr = function.attributes.get("attribute_defaults")
     if not isinstance(attr, ArrayAttr):
         return {}
@@ -218,7 +218,7 @@ def _defaults(function: FunctionOp) -> dict[str, Attribute]:
 
 
 def _bind_attributes(op: OnnxOp, given: Mapping[str, Attribute], call: OnnxOp) -> None:
-    """Resolves attributes that refer to the caller's; an attribute that the caller omits is omitted."""
+    """Resolves attributes that refer to the caller's; an attribute omitted by the caller is omitted."""
     for name, attr in list(op.attributes.items()):
         if not isinstance(attr, RefAttr):
             continue

@@ -39,7 +39,7 @@ class Rewriter:
         self.applied: dict[str, int] = {}
         """The number of rewrites by each rule, by the rule's name."""
         self.wanted: set[int] = set()
-        """The opsets that rules would have needed."""
+        """The opsets needed by rules, but not available."""
         self._queue: deque[Operation] = deque()
         self._queued: set[Operation] = set()
         self._erased: set[Operation] = set()
@@ -48,7 +48,7 @@ class Rewriter:
         self.memo: dict[Hashable, SSAValue] = {}
         """A memo of rules, for a value or several; check entries with `is_alive`."""
 
-    # -- for rules ---------------------------------------------------------------------------------------------------
+    # -- for rules ----------------------------------------------------------------------------------------------------
 
     @property
     def root(self) -> OnnxOp:
@@ -115,7 +115,7 @@ class Rewriter:
         block.insert_op_before(op, place)
         return op
 
-    # -- driving -----------------------------------------------------------------------------------------------------
+    # -- driving ------------------------------------------------------------------------------------------------------
 
     def run(self, ops: Iterable[Operation]) -> bool:
         """Rewrites until no rule applies. True if any did."""
@@ -171,7 +171,7 @@ class Rewriter:
         self.erase(op)
 
     def erase(self, op: Operation) -> None:
-        """Erases a node without uses, and nodes that only it used."""
+        """Erases a node without uses, and nodes used only by it."""
         if op in self._erased:
             return
         operands = [*op.operands, *_captured(op)]
@@ -209,7 +209,7 @@ def is_unused(op: Operation) -> bool:
 
 
 def _captured(op: Operation) -> list[SSAValue]:
-    """Returns the outer values that the graphs inside a node read."""
+    """Returns the outer values read by the graphs inside a node."""
     if not op.regions:
         return []
     found: list[SSAValue] = []
@@ -236,7 +236,7 @@ def _keep_names(op: OnnxOp, values: Replacement, made: Sequence[OnnxOp]) -> None
             value.name_hint = result.name_hint
 
 
-# -- what rules ask ---------------------------------------------------------------------------------------------------
+# -- queries of rules -------------------------------------------------------------------------------------------------
 
 
 def known_dims(value: SSAValue | None) -> Dims | None:

@@ -93,7 +93,7 @@ def unsigned(numbers: Array, bits: int, signed: bool) -> Array:
 
 
 def _kept(rw: Rewriter, op: OnnxOp, weight: Weight, what: str) -> SSAValue:
-    """Returns a constant that becomes an initializer of the resulting model."""
+    """Returns a constant, an initializer of the resulting model."""
     made = make_constant(weight, f"{name_of(op)}.{what}")
     rw.insert(made)
     return made.results[0]
@@ -143,7 +143,7 @@ def _bytes(rw: Rewriter, op: OnnxOp, weight: Weight, bits: int, signed: bool) ->
     return _kept(rw, op, Weight(shape, ui8, derivation=Bytes(weight, bits, signed)), "bytes")
 
 
-# -- what is quantised and dequantised --------------------------------------------------------------------------------
+# -- quantised and dequantised values ---------------------------------------------------------------------------------
 
 
 def quantised_to_bytes(op: OnnxOp, rw: Rewriter) -> Replacement | None:

@@ -7,7 +7,7 @@ becomes, in tiles of 4 x 4 results, in bands of one row of 14 tiles,
 A marked convolution is always compiled: it becomes a region, with its epilogue, and its lowering makes the tiles, the
 products and the results (`igniter.dialects.onnx.ops.winograd`; `igniter.dialects.onnx.ops.minimal_filters` gives the
 method and its sources). It stays a Conv with its plain weight, so ONNX Runtime can run it. A kernel gets the
-transformed and packed weight, as a table that is computed when the compiled model is written.
+transformed and packed weight, as a table, computed when the compiled model is written.
 
 A tile of m x m results takes (m + 2)^2 products instead of 9 m^2: 16 for 36, or 36 for 144. The costs:
 
@@ -179,7 +179,7 @@ def _details(chosen: Tiling) -> dict[str, float | str]:
     return {"tile": found.results, "band": band, "amplification": round(found.amplification, 1)}
 
 
-# -- what can be ------------------------------------------------------------------------------------------------------
+# -- legality ---------------------------------------------------------------------------------------------------------
 
 
 def shape_reason(node: OnnxOp) -> str | None:
@@ -216,7 +216,7 @@ def _times(sizes: list[int | None] | list[int]) -> str:
     return " x ".join("?" if s is None else str(s) for s in sizes)
 
 
-# -- what it costs ----------------------------------------------------------------------------------------------------
+# -- costs ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

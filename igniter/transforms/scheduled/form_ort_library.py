@@ -164,8 +164,8 @@ def value_name(value: SSAValue) -> str:
 def replace_regions(module: ModuleOp, domain: str, profile: bool = False, ops: Mapping[str, OpOp] | None = None) -> int:
     """Replaces every program, and every region outside programs, by a node of its custom op. Returns their number.
 
-    `profile`: programs have an additional output, their time stamps, which becomes an output of the graph. `ops` are
-    the ops of regions (`name_nodes`) with other names than their kernels.
+    `profile`: programs have an additional output, their time stamps, also an output of the graph. `ops` are the ops of
+    regions (`name_nodes`) with other names than their kernels.
     """
     groups = [op for op in module.walk() if isinstance(op, GroupOp) and program_around(op) is None]
     for group in groups:

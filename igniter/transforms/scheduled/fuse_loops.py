@@ -6,11 +6,11 @@ becomes
     loop.for i = 0 to n { ... store .., %m[i]   ... load %m[i] ... }
 
 Two loops fuse if they have the same range and step, request it (with the same `fuse` hint or the option `all`; loops
-inside a fused loop always request it), and no dependence crosses iterations. Statements between the loops that the
-second one needs move before the first, if that is legal. A pair that cannot fuse stays, with a remark; with the option
-`strict` it is an error if a hint requested fusion.
+inside a fused loop always request it), and no dependence crosses iterations. Statements between the loops needed by the
+second one move before the first, if legal. An illegal pair stays, with a remark; with the option `strict` it is an
+error if a hint requested fusion.
 
-The pass runs directly after `lower-to-loops`, so that later passes work on fewer, longer loop bodies.
+The pass runs directly after `lower-to-loops`, and later passes work on fewer, longer loop bodies.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def hoist_declarations(block: Block) -> None:
 
 
 def _candidates(block: Block, second: ForOp, everything: bool) -> list[ForOp]:
-    """Returns earlier loops that `second` may join, nearest first."""
+    """Returns earlier loops for `second` to join, nearest first."""
     found: list[ForOp] = []
     op = second.prev_op
     while op is not None:
@@ -201,7 +201,7 @@ def _depends(later: Operation, earlier: Operation, accesses: Callable[[Operation
 
 
 def _merge(first: ForOp, second: ForOp) -> None:
-    """Appends the body of `second` to that of `first`."""
+    """Appends the body of `second` to the body of `first`."""
     ops = list(second.block.ops)
     substitute_axes(ops, {second.axis: Expr.of(first.axis)})
     move_ops(ops, first.block)

@@ -4,12 +4,12 @@
 becomes
     loop.for bi = 0 to batch*seq threads(64) { ..b := bi floordiv seq, i := bi mod seq.. }
 
-A loop with the hint `threads` (with the option `auto`, any outermost loop with independent iterations) absorbs the loop
-that is its whole body, so that a batch of one still has rows to distribute. A loop is parallelised only if it is proven
-that no iteration reads or writes an element written by another; otherwise a remark names the conflict. The grain, in
-iterations per task, is the hint's value, or large enough to make a task profitable (`task_cycles`) and to limit the
-number of tasks to `max_tasks`. Both limits are by default the machine's (`igniter.analysis.machine`). The pass runs
-after `sink-loops` and before `vectorize-loops`.
+A loop with the hint `threads` (with the option `auto`, any outermost loop with independent iterations) absorbs a loop
+filling its whole body: a batch of one then still has rows to distribute. A loop is parallelised only with a proof of
+its independence: no iteration reads or writes an element written by another; otherwise a remark names the conflict. The
+grain, in iterations per task, is the hint's value, or large enough to make a task profitable (`task_cycles`) and to
+limit the number of tasks to `max_tasks`. Both limits are by default the machine's (`igniter.analysis.machine`). The
+pass runs after `sink-loops` and before `vectorize-loops`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from igniter.transforms.scheduled.loop_rewrites import AxisNames, move_ops, set_
 
 @dataclass(frozen=True)
 class ParallelizeLoops(ModulePass):
-    """Chooses the loops that run on the thread pool, and the number of iterations per task."""
+    """Chooses the loops for the thread pool, and the number of iterations per task."""
 
     name = "parallelize-loops"
     one_rewrite = "a loop given to threads"
@@ -86,8 +86,8 @@ class ParallelizeLoops(ModulePass):
 
 
 def _is_shared(loop: ForOp, machine: MachineModel) -> bool:
-    """True if the loop that is the body of `loop` has enough work for separate tasks. Otherwise the divisions that
-    compute its index would be wasted."""
+    """True if the loop in the body of `loop` has enough work for separate tasks. Otherwise the divisions for its index
+    would be wasted."""
     only = loop.block.first_op
     if not isinstance(only, ForOp) or loop.end - loop.first == ONE:
         return True

@@ -5,13 +5,14 @@ becomes
     %e = loop.alloc "exp" offset 64*((512*n + 63) floordiv 64) : memref<..., "scratch">
     loop.func @.. scratch(..)
 
-A buffer of a func is live from the first statement of its body that accesses it to the last. Two buffers with disjoint
-live ranges may share memory. The order in the arena is decided for typical sizes; the offsets hold for all sizes
+A buffer of a func is live from its first to its last access, in statements of the body. Two buffers with disjoint live
+ranges may share memory. The order in the arena is decided for typical sizes; the offsets hold for all sizes
 (`igniter/analysis/scheduled/placement.py`). If such offsets are long formulas or need more memory, a buffer gets the
-slot of a dead one: one proven large enough, else the one that grows least. A buffer may also replace, element by
-element, one that is read for the last time by the statement that writes the new one. Small buffers of known size inside
-a loop are on the task's stack. Others get one slot per task in the arena. The hint `memory` overrides this choice. In a
-program loop, which calls kernels, every iteration has its own buffers; these share memory like those of a func.
+slot of a dead one: one proven large enough, else the one with the least growth. A buffer may also replace another in
+place, element by element, if one statement writes it and is the last reader of the other. Small buffers of known size
+inside a loop are on the task's stack. Others get one slot per task in the arena. The hint `memory` overrides this
+choice. In a program loop, around calls of kernels, every iteration has its own buffers; these share memory like those
+of a func.
 
 A remark (`--remarks`) reports the plan: the total, the total without sharing, and the lower bound. The pass is the last
 one before emission.
@@ -66,8 +67,8 @@ class LiveBuffer:
         return self.first <= other.last and other.first <= self.last
 
     def replaces(self, other: LiveBuffer) -> bool:
-        """True if it may replace another in place, element by element: the statement that writes it is the last that
-        reads the other."""
+        """True if it may replace another in place, element by element: the statement writing it is the last reader of
+        the other."""
         return other.last == self.first and other.first < self.first and replaces_in_place(other.alloc, self.alloc)
 
 
@@ -100,7 +101,7 @@ class PlanBuffers(ModulePass):
     """The most bytes of buffers on the stack of one task."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # A planned func is skipped: its tasks have slots that a second run would not recognise.
+        # A planned func is skipped: a second run would not recognise the slots of its tasks.
         for func in [f for f in op.walk() if isinstance(f, FuncOp) and f.scratch_bytes is None]:
             name = func.sym_name.data
             plan = attempt(ctx, partial(plan_func, func, self.stack_bytes), partial(mark_failed, op, name))
@@ -122,7 +123,7 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
     """Plans one func and writes the plan into it."""
     slots = {alloc: ONE for alloc in func.walk() if isinstance(alloc, AllocOp) and alloc.space == "scratch"}
     stack = 0
-    # Buffers that a schedule places on the stack come first.
+    # Buffers placed on the stack by a schedule come first.
     wanted = {a: _memory_of(a) for a in func.walk() if isinstance(a, AllocOp) and a.space == "local"}
     for alloc, memory in sorted(wanted.items(), key=lambda each: each[1] != "stack"):
         alloc.hints = None
@@ -152,7 +153,7 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
 
 
 def _memory_of(alloc: AllocOp) -> str:
-    """Returns the memory that the schedule chose for a buffer; "" if it did not choose."""
+    """Returns the schedule's choice of memory for a buffer; "" if it did not choose."""
     memory = alloc.hint("memory")
     return memory.data if isinstance(memory, StringAttr) else ""
 
@@ -178,7 +179,7 @@ def _numbered(op: Operation, order: Mapping[Operation, tuple[int, int]]) -> Oper
 
 
 def replaces_in_place(old: AllocOp, new: AllocOp) -> bool:
-    """True if `new` may use the memory of `old`, which is read for the last time by the statement that writes `new`.
+    """True if `new` may use the memory of `old`: one statement writes `new` and is the last reader of `old`.
 
     Both must have the same type. In that statement every load of `old` and the store of `new` must be in one body,
     loads first, with the same subscripts: an element is then read before it is replaced, and not needed again.
@@ -213,7 +214,7 @@ def _same_place(load: LoadOp, store: StoreOp) -> bool:
 
 
 def _outermost(op: Operation) -> Operation:
-    """Returns the statement of the func, or of one of its variants, that contains `op`."""
+    """Returns the statement around `op` in the func, or in one of its variants."""
     while not isinstance(parent := op.parent_op(), FuncOp) and not is_version(parent):
         if parent is None:
             return op
@@ -227,7 +228,7 @@ def buffer_bytes(alloc: AllocOp) -> Expr:
 
 
 def plan_offsets(buffers: list[LiveBuffer]) -> Plan:
-    """Chooses offsets such that simultaneously live buffers do not overlap."""
+    """Chooses offsets without overlap of simultaneously live buffers."""
     if not buffers:
         return Plan((), (), ZERO)
     sizes = typical_of(buffers[0].alloc)
@@ -259,7 +260,7 @@ def _conflicts(buffers: Sequence[LiveBuffer]) -> Conflicts:
 
 @dataclass
 class _Slot:
-    """A place in the arena that buffers take in turn."""
+    """A place in the arena for several buffers in turn."""
 
     size: Expr
     buffers: list[int]
@@ -268,8 +269,7 @@ class _Slot:
 def _reuse_slots(
     buffers: list[LiveBuffer], conflicts: Conflicts, typical: Callable[[Expr], int]
 ) -> tuple[list[Expr], Expr]:
-    """Plans symbolic sizes: a buffer gets the slot of a dead one that is proven large enough or grows, else a new
-    slot."""
+    """Plans symbolic sizes: a buffer gets the slot of a dead one, proven large enough or grown, else a new slot."""
     slots: list[_Slot] = []
     chosen: dict[int, _Slot] = {}
 
@@ -321,8 +321,8 @@ def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:
 def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:
     """Numbers the statements in the order of execution; each has the first and the last number of its contents.
 
-    A program loop, which calls kernels, is numbered inside: each of its iterations has its own buffers, live in a part
-    of it. So is a variant of a kernel: only one of several runs. Any other statement has one number.
+    A program loop, around calls of kernels, is numbered inside: each of its iterations has its own buffers, live in a
+    part of it. So is a variant of a kernel: only one of several runs. Any other statement has one number.
     """
     order: dict[Operation, tuple[int, int]] = {}
     count = 0
@@ -345,8 +345,8 @@ def _is_program_loop(op: Operation) -> bool:
 
 
 def _live_range(func: FuncOp, alloc: AllocOp, order: Mapping[Operation, tuple[int, int]]) -> tuple[int, int]:
-    """Returns the first and the last statement that accesses the buffer, in the block of the func or variant; for an
-    alloc in a program loop, in the block of the alloc."""
+    """Returns the first and the last statement with an access to the buffer, in the block of the func or variant; for
+    an alloc in a program loop, in the block of the alloc."""
     here = alloc.parent_block()
     outer = here.parent_op() if here is not None else None
     block = _outermost(alloc).parent_block() or func.block

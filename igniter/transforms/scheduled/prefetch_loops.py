@@ -1,4 +1,4 @@
-"""`prefetch-loops`: prefetches the cache lines of a loop at the start of the body that contains the loop.
+"""`prefetch-loops`: prefetches the cache lines of a loop at the start of the body around it.
 
     loop.for t = 0 to 1792 {
       loop.tile_product %sums[..] = ..
@@ -12,10 +12,10 @@ becomes
     }
 
 A tile of sums takes time in which memory is idle; the data read and written after it, a residual and the result, come
-from main memory. Data that is local to the body, or the same in all iterations of the loop, is already in the cache. A
-contained loop that is contiguous in memory steps from line to line. If no statement precedes a loop with the hint,
-because another nest of the same schedule was not fused with it, nothing is prefetched, with a remark. The pass runs
-after `sink-loops`, when the bodies of tiles are final.
+from main memory. Data local to the body, or the same in all iterations of the loop, is already in the cache. A
+contained, contiguous loop steps from line to line. If no statement precedes a loop with the hint, because another nest
+of the same schedule was not fused with it, nothing is prefetched, with a remark. The pass runs after `sink-loops`, when
+the bodies of tiles are final.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from igniter.rewrites import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, loops_in, substitute_axes, take_hint
 
 UNROLLED = 8
-"""The most prefetches of a row that are unrolled."""
+"""The most unrolled prefetches of a row."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`promote-buffers`: shrinks a buffer to the part that one iteration of a loop needs.
+"""`promote-buffers`: shrinks a buffer to the part needed by one iteration of a loop.
 
     %e = loop.alloc "exp" : memref<?x128xf32, #sym.dims<n, 128>, "scratch">
     loop.for i = 0 to n {
@@ -12,12 +12,12 @@ becomes
     }
 
 If all accesses are inside one loop body, and every subscript is a common expression of the axes around that body plus a
-rest that is >= 0, the buffer moves into the body and each dim shrinks to the extent of its rest. A dim with rest 0 is
+nonnegative rest, the buffer moves into the body and each dim shrinks to the extent of its rest. A dim with rest 0 is
 removed. A buffer without dims becomes a register, and a value stored and then loaded in one body is forwarded. The pass
-runs after `fuse-loops`, and again after tiling, which makes new bodies.
+runs after `fuse-loops`, and again after tiling, because it makes new bodies.
 
-A buffer with the hint `depth` moves into the body of exactly that many loops, and into the `memory` of its hint. If it
-cannot, that is an error.
+A buffer with the hint `depth` moves into the body of exactly `depth` loops, and into the `memory` of its hint. If it
+cannot, it is an error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from igniter.transforms.scheduled.loop_rewrites import nested_blocks, replace_al
 
 @dataclass(frozen=True)
 class PromoteBuffers(ModulePass):
-    """Moves buffers into the loops that use them, shrinks them, and forwards stores to loads."""
+    """Moves buffers into their loops, shrinks them, and forwards stores to loads."""
 
     name = "promote-buffers"
     one_rewrite = "a view resolved, a buffer moved, a load forwarded from a store, or a buffer dropped that is not read"
@@ -70,7 +70,7 @@ def promote_in(func: FuncOp, rewrites: Budget) -> None:
 
 
 def resolve_views(func: FuncOp, rewrites: Budget) -> None:
-    """Replaces accesses through a view by accesses to its source, if that adds no division."""
+    """Replaces accesses through a view by accesses to its source, if this adds no division."""
     for view in reversed([op for op in func.walk() if isinstance(op, ViewOp)]):
         source_dims, dims = dims_of(view.source.type), dims_of(view.result.type)
         users = [use.operation for use in view.result.uses]
@@ -215,7 +215,7 @@ def _move(alloc: AllocOp, accesses: list[Place], block: Block, wanted: str | Non
 def _split(
     accesses: list[Place], full: tuple[Expr, ...], outer: frozenset[str]
 ) -> tuple[list[list[Expr]], list[Expr]] | None:
-    """Splits every subscript into a base of `outer` axes and a rest. Returns the rests and the dims that hold them."""
+    """Splits every subscript into a base of `outer` axes and a rest. Returns the rests and the dims for them."""
     rests: list[list[Expr]] = [[] for _ in accesses]
     dims: list[Expr] = []
     if any(place.is_indirect for place in accesses):
@@ -245,7 +245,7 @@ def _split(
 
 
 def _terms_in(e: Expr, names: frozenset[str]) -> Expr:
-    """Returns the terms of `e` that contain some of `names`."""
+    """Returns the terms of `e` with some of `names`."""
     return Expr({m: c for m, c in e.terms if Expr({m: c}).symbols & names})
 
 
@@ -318,7 +318,7 @@ def _is_inside(block: Block, outer: Block) -> bool:
 
 
 def forward_stores(block: Block, rewrites: Budget, func: str) -> None:
-    """Replaces a load by the value that an earlier store in the same block wrote to the same element."""
+    """Replaces a load by the value of an earlier store to the same element in the same block."""
     known: dict[tuple[SSAValue, tuple[Expr, ...], str | None], SSAValue] = {}
     for op in list(block.ops):
         if isinstance(op, LoadOp):

@@ -22,9 +22,9 @@ storage (Ragan-Kelley et al., 2013). The first row of a band computes a whole wi
 new rows. A band starts anew, so bands can run in parallel; rows shared by two bands are computed twice.
 
 Two loops with the same `slide` label are a producer of rows and, after it in the same body, the loop whose windows read
-them, perhaps inside a loop over bands. Loops that fill the remaining rows with a constant (the rim of an image) move
-along. If another statement reads the rows, or windows do not slide with constant steps, the loops stay, with a remark.
-The pass runs after `promote-buffers`, which does not need to know about it.
+them, perhaps inside a loop over bands. Loops for a constant in the remaining rows (the rim of an image) move along. If
+another statement reads the rows, or windows do not slide with constant steps, the loops stay, with a remark. The pass
+runs after `promote-buffers`, and that pass need not know about it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SlideLoops(ModulePass):
 
 @dataclass(frozen=True)
 class Rim:
-    """A loop nest that fills rows with a constant."""
+    """A loop nest for rows of a constant."""
 
     outermost: ForOp
     store: StoreOp
@@ -96,7 +96,7 @@ class Rim:
     row: str
     """The axis of the rows; "" for a single row."""
     is_row: bool
-    """True if the producer makes none of these rows; otherwise the rim is the rest of rows that it makes."""
+    """True if the producer makes none of these rows; otherwise the rim is the rest of its rows."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ class Slide:
     shift: Expr
     """The row written by an iteration of the producer, minus the iteration's index."""
     origin: Expr
-    """The first row that a band reads."""
+    """The first row read by a band."""
     step: int
-    """The number of rows by which a window moves per iteration of the reader."""
+    """The rows between the windows of consecutive iterations of the reader."""
     ring: int
     """The number of rows of a window."""
     makes: tuple[Place, ...]
@@ -131,7 +131,7 @@ def _reader(maker: ForOp, label: StringAttr) -> ForOp | None:
     return next((x for x in op.walk() if isinstance(x, ForOp) and x.hint("slide") == label), None)
 
 
-# -- what is there ----------------------------------------------------------------------------------------------------
+# -- analysis ---------------------------------------------------------------------------------------------------------
 
 
 def _slide_of(maker: ForOp, reader: ForOp) -> Slide | str:
@@ -164,7 +164,7 @@ def _is_within(buffer: SSAValue, loop: ForOp) -> bool:
 
 
 def _beside(reader: ForOp, maker: ForOp) -> ForOp:
-    """Returns `reader` or the loop around it that is in the same body as `maker`."""
+    """Returns `reader` or the loop around it in the same body as `maker`."""
     found = reader
     while found.parent is not maker.parent:
         around = found.parent_op()
@@ -371,7 +371,7 @@ def _move(found: Slide, low: Expr, high: Expr, front: Operation, names: AxisName
 
 
 def _fill_rows(found: Slide, rim: Rim, low: Expr, high: Expr, block: Block, front: Operation, names: AxisNames) -> None:
-    """Inserts a loop before `front` that fills the new rows of a rim."""
+    """Inserts a loop before `front` to fill the new rows of a rim."""
     row = names.fresh("q")
     first = rim.first - found.origin
     inside = _filling(found, rim, mod(Expr.of(row), Expr.of(found.ring)), names)
@@ -380,14 +380,14 @@ def _fill_rows(found: Slide, rim: Rim, low: Expr, high: Expr, block: Block, fron
 
 
 def _fill_rest(found: Slide, rim: Rim, band: Block, reader: ForOp, names: AxisNames) -> None:
-    """Inserts a loop before the reader that fills the parts of a ring's rows that the producer does not write."""
+    """Inserts a loop before the reader to fill the parts of a ring's rows not written by the producer."""
     row = names.fresh("q")
     inside = _filling(found, rim, Expr.of(row), names)
     band.insert_op_before(ForOp(row, 0, found.ring, Block(inside)), reader)
 
 
 def _filling(found: Slide, rim: Rim, row: Expr, names: AxisNames) -> list[Operation]:
-    """Returns the loops of a rim for one row of the ring, without the loops that already surround the producer."""
+    """Returns the loops of a rim for one row of the ring, without the loops already around the producer."""
     outer = _common(found, rim)
     number = rim.store.value.owner
     assert isinstance(number, arith.ConstantOp)

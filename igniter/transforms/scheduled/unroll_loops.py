@@ -4,7 +4,7 @@
 
 A hint `unroll` without a value unrolls fully and needs a constant trip count. `unroll = 4` copies the body four times
 and leaves a loop for the remainder. Loops that run once are always replaced by their body (`single = true`). The pass
-is the last one that changes loops: here, subscripts of register buffers become constants.
+is the last one on loops: here, subscripts of register buffers become constants.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from igniter.transforms.scheduled.loop_rewrites import AxisNames, clone_ops, set
 
 @dataclass(frozen=True)
 class UnrollLoops(ModulePass):
-    """Unrolls loops with the hint `unroll`, or the loop named by `axis`, and loops that run once."""
+    """Unrolls loops with the hint `unroll`, or the loop named by `axis`, and loops of one iteration."""
 
     name = "unroll-loops"
     one_rewrite = "a loop unrolled"

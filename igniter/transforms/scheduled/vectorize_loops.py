@@ -156,7 +156,7 @@ class _Vectorizer:
         loop.detach()
         loop.erase()
 
-    # -- the loops ---------------------------------------------------------------------------------------------------
+    # -- the loops ----------------------------------------------------------------------------------------------------
 
     def _vector_loop(self, axis: str, first: Expr, end: Expr, *, tail: bool = False) -> ForOp:
         body = Block()
@@ -178,7 +178,7 @@ class _Vectorizer:
         set_hints(each, {"unroll": UnitAttr()})
         return ForOp(axis, first, end, Block([each]), step=self.width * unroll, reduction=self.loop.is_reduction)
 
-    # -- accumulators ------------------------------------------------------------------------------------------------
+    # -- accumulators -------------------------------------------------------------------------------------------------
 
     def _open_accumulators(self) -> list[Operation]:
         ops: list[Operation] = []
@@ -212,7 +212,7 @@ class _Vectorizer:
             ops.extend((lanes, total, AccumulateOp(op.combiner, total.result, op.buffer, op.subscripts)))
         return ops
 
-    # -- bodies ------------------------------------------------------------------------------------------------------
+    # -- bodies -------------------------------------------------------------------------------------------------------
 
     def _emit(
         self,

@@ -4,10 +4,10 @@
 becomes, with `db` a database that has this kernel for the target `cpu`,
     %s = loop.nest "sum" [i: parallel n, k: reduction 64] schedule [i by 8 threads, k, i vector 8] -> ...
 
-The pass finds a kernel by its text (`schedule_database.py`). So it runs directly before `choose-schedule`, which
-schedules every kernel that is not in the database. If a kernel has several entries for several sizes, the newest wins.
-A kernel with a schedule of its own keeps it. A schedule that no longer fits is not applied. Both cases are remarks.
-Without `db` the pass does nothing.
+The pass finds a kernel by its text (`schedule_database.py`). So it runs directly before `choose-schedule`, for the
+kernels outside the database. If a kernel has several entries for several sizes, the newest wins. A kernel with a
+schedule of its own keeps it. An outdated schedule is not applied. Both cases are remarks. Without `db` the pass does
+nothing.
 """
 
 from __future__ import annotations

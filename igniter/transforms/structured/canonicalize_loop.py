@@ -203,7 +203,7 @@ def leaves_kernel(value: SSAValue) -> bool:
 
 def forward_copy(nest: NestOp) -> bool:
     """Replaces a nest that copies a tensor element by element. True if it was replaced. Each result of the kernel must
-    be computed by a nest of its own, so a copy that is such a result may stay."""
+    have its own nest, so a copy may stay if it is such a result."""
     if len(nest.outputs) != 1 or nest.schedule is not None:
         return False
     clause, result = nest.yield_op.clauses[0], nest.outputs[0]

@@ -1,4 +1,4 @@
-"""`check-bounds`: proves that every access of a kernel stays in bounds and that no element is written twice.
+"""`check-bounds`: proves every access of a kernel to be in bounds, and no element to be written twice.
 
 It accepts both levels of the `loop` dialect and may run anywhere. The proofs are in
 `igniter.analysis.structured.bounds`; they use the ranges of axes, the guards, and the kernel's requirements. An access
@@ -8,7 +8,7 @@ without a proof is a remark, and with `strict` an error:
 
     remark: check-bounds: 'copy' missed: a read of tensor<4xf32>: i + 1 may reach 4, the size of its dim
 
-With `guard`, an access without a proof gets guards, so that it does not happen out of bounds:
+With `guard`, an access without a proof gets guards, and does not happen out of bounds:
 
     %v = loop.read %x[i + 1] if [2 - i] : f32
 

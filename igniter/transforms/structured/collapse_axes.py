@@ -1,4 +1,4 @@
-"""`collapse-axes`: merges adjacent axes that are one contiguous dim in every access.
+"""`collapse-axes`: merges adjacent axes if they are one contiguous dim in every access.
 
 Before, `%x: tensor<?x?x768xf32, #sym.dims<b, s, 768>>`:
 
@@ -16,8 +16,8 @@ After:
     }
     %1 = loop.view %m : tensor<?xf32, #sym.dims<b*s>> to tensor<?x?xf32, #sym.dims<b, s>>
 
-Fewer axes give simpler loops, longer vectors and one parallel loop with all iterations. But nests fuse over the axes
-that they share, so the pass decides for all nests connected by tensors: two dims of a tensor are joined in all of these
+Fewer axes give simpler loops, longer vectors and one parallel loop with all iterations. But nests fuse over their
+shared axes, so the pass decides for all nests connected by tensors: two dims of a tensor are joined in all of these
 nests or in none. Above, an elementwise nest on `%x` becomes `[b*s, 768]` and not `[b*s*768]`, because the sum keeps the
 rows apart.
 
@@ -25,11 +25,11 @@ The depth of a packed factor is grouped: `[.., r, c floordiv 4, .., c mod 4]`. I
 become one axis `k`, `[.., k floordiv 4, .., k mod 4]`.
 
 Two kinds of access do not connect nests. A contraction reads its operands through its own view, because nothing is
-fused over their axes. A nest that takes two dims apart (a transpose, a guard on one of them) cannot be fused over them
-either, so its producer may still join them.
+fused over their axes. A nest with separate uses of two dims (a transpose, a guard on one of them) cannot be fused over
+them either, so its producer may still join them.
 
 With `attention`, the nests of an attention (`igniter.analysis.structured.attention`), including its two contractions,
-join the axes that all of them can join: in a single launch they must share their axes.
+join the axes joinable in all of them: in a single launch they must share their axes.
 
 The pass runs after `inline-nests`, and leaves views that `canonicalize-loop` merges.
 """
@@ -100,7 +100,7 @@ class Boundary:
 
 @dataclass
 class Groups:
-    """Union-find over decisions that must agree, with the reason that keeps a group from being joined."""
+    """Union-find over dependent decisions, with the reason against joining a group."""
 
     parents: dict[object, object] = field(default_factory=dict[object, object])
     reasons: dict[object, str] = field(default_factory=dict[object, str])
@@ -163,7 +163,7 @@ def boundaries_of(nest: NestOp, access: Access) -> list[Boundary]:
 
 @dataclass(frozen=True)
 class _WholeAxis:
-    """The axis that covers a dim, perhaps in groups; then `rest` is the dim of the positions in a group."""
+    """The axis over a dim, perhaps in groups; then `rest` is the dim of the positions in a group."""
 
     axis: str
     group: int = 1
@@ -235,7 +235,7 @@ def pair_refusal(
         joined = [x for x in boundaries if x.pair == pair]
         elsewhere = [s for p, s in enumerate(access.subscripts) if joined and p not in joined[0].positions]
         if len(joined) != 1 or any(e.symbols & used for e in (*elsewhere, *access.guards)):
-            # A nest that leaves a rim around its result, or ends a contraction, has the same axes as its operands.
+            # A nest with a rim around its result, or at the end of a contraction, has the same axes as its operands.
             along = access.surrounds or (not access.is_read and _ends_contraction(accesses))
             return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=not along)
     for op in nest.block.ops:
@@ -245,7 +245,7 @@ def pair_refusal(
 
 
 def _ends_contraction(accesses: Sequence[Access]) -> bool:
-    """True if a nest with these accesses reads a contraction directly, so that it can be computed on its tiles."""
+    """True if a nest with these accesses reads a contraction directly, and can be computed on its tiles."""
     owners = [access.tensor.owner for access in accesses if access.is_read]
     return any(isinstance(owner, NestOp) and is_contraction(owner) for owner in owners)
 
@@ -278,7 +278,7 @@ class Plan:
         self.apart = apart or {}
         """Axes that stay separate loops, so that a contraction can share rows with the nest that it reads."""
         self.tied = tied or {}
-        """Per nest, the nests that must join the same axes."""
+        """Per nest, the nests with the same joined axes."""
         for nest in kernel.nests:
             self._add(nest)
 
@@ -412,7 +412,7 @@ class Collapser:
 
 @dataclass(frozen=True)
 class CollapseAxes(ModulePass):
-    """Joins adjacent axes that are contiguous in every access, consistently over a kernel."""
+    """Joins adjacent axes, contiguous in every access, consistently over a kernel."""
 
     name = "collapse-axes"
     one_rewrite = "the axes of a nest joined"

@@ -33,7 +33,7 @@ class DropChecks(ModulePass):
 
 
 def drop_checks(kernel: KernelOp) -> None:
-    """Removes the checks on data from one kernel; the code that computes them becomes dead."""
+    """Removes the checks on data from one kernel; their code becomes dead."""
     kept = len(kernel.returned) - len(kernel.checks)
     if not kernel.checks or not kept:
         return

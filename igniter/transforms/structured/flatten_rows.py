@@ -9,8 +9,8 @@ becomes
       %a = loop.read %image[n, d, y_x floordiv 14 + i - 1, y_x mod 14 + j - 1] if [..]
 
 A view of the result has its old dims. A block of rows is then full even if the rows of an image are short: a GPU
-divides once per element of a block, before the loop that multiplies. The pass joins only axes of one factor that are
-adjacent in the result. `collapse-axes`, which runs next, lets the readers of the result use the joined axis too.
+divides once per element of a block, before the loop of products. The pass joins only axes of one factor, adjacent in
+the result. `collapse-axes`, which runs next, lets the readers of the result use the joined axis too.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def constant_of(value: SSAValue) -> FloatAttr[AnyFloat] | IntegerAttr[IntegerTyp
 
 
 def float_constant(value: float, element: Attribute) -> arith.ConstantOp | None:
-    """Returns `value` rounded to `element`; None for a type that this module does not round, or on overflow."""
+    """Returns `value` rounded to `element`; None for an unsupported type, or on overflow."""
     if isinstance(element, Float64Type):
         return arith.ConstantOp(FloatAttr(value, element))
     if not isinstance(element, Float32Type):

@@ -1,4 +1,4 @@
-"""`form-rims`: shrinks a nest that computes values in a box, with one constant around it, to that box.
+"""`form-rims`: shrinks a nest with values in a box, and one constant around it, to the box.
 
     %p = loop.nest "pad" [y: parallel 58, x: parallel 58, c: parallel 64] -> tensor<58x58x64xf32> {
       %a = loop.read %x[y - 1, x - 1, c] if [y - 1, -y + 56, x - 1, -x + 56] : f32
@@ -12,10 +12,10 @@ becomes
       loop.yield none %a at [y + 1, x + 1, c] else 0.0 : f32
     }
 
-Guards that have the same value for a whole row cost more than the row. Here none remains, and separate loops fill the
-rim. A value computed from a guarded read has a select in place of the guard; it is removed too. A nest before this one
-may then write directly into the box (`order-dims`). The pass runs after `inline-nests`, which has by then folded nests
-into this one.
+Guards with the same value for a whole row cost more than the row. Here none remains, and separate loops fill the rim. A
+value computed from a guarded read has a select in place of the guard; it is removed too. A nest before this one may
+then write directly into the box (`order-dims`). The pass runs after `inline-nests`, which has by then folded nests into
+this one.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ becomes
       }
     }
 
-A variant is a copy with other typical sizes (`igniter.analysis.typical_sizes`), so that later passes choose differently
-for it. A call runs the first variant whose condition holds. `igniter.analysis.structured.size_variants` decides if a
-variant pays. With `symbol` and `most`, every kernel with this symbol gets a variant for sizes up to `most`, without
-that decision. The pass runs before `pack-operands`, the first pass that chooses by sizes; the passes before it do the
+A variant is a copy with other typical sizes (`igniter.analysis.typical_sizes`), and later passes choose differently for
+it. A call runs the first variant whose condition holds. `igniter.analysis.structured.size_variants` decides if a
+variant pays. With `symbol` and `most`, every kernel with this symbol gets a variant for sizes up to `most`,
+unconditionally. The pass runs before `pack-operands`, the first pass that chooses by sizes; the passes before it do the
 same for all sizes. A kernel with variants or a schedule is not changed.
 """
 
@@ -43,7 +43,7 @@ from igniter.rewrites import budget
 
 @dataclass(frozen=True)
 class FormVariants(ModulePass):
-    """Adds variants to kernels for sizes at which another schedule is better."""
+    """Adds variants to kernels for sizes with another best schedule."""
 
     name = "form-variants"
     one_rewrite = "a variant of a kernel"
@@ -51,7 +51,7 @@ class FormVariants(ModulePass):
     symbol: str = ""
     """Forces a variant for sizes of this symbol. Empty: the default author decides."""
     most: int = 0
-    """The largest size for that variant."""
+    """The largest size for the variant."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if bool(self.symbol) != (self.most > 0):
@@ -77,8 +77,7 @@ class FormVariants(ModulePass):
 
 
 def add_variant(kernel: KernelOp, this: SizeVariant) -> KernelOp:
-    """Adds a variant, a copy, to a kernel. The kernel keeps only the typical sizes that are not those of the
-    variant."""
+    """Adds a variant, a copy, to a kernel. The kernel keeps only its typical sizes outside the variant's range."""
     variant = kernel.clone()
     variant.sym_name = StringAttr(this.name)
     variant.when = DimsAttr([this.what, this.most])

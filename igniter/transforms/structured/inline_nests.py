@@ -1,4 +1,4 @@
-"""`inline-nests`: folds nests into their readers, so that their results are never written to memory.
+"""`inline-nests`: folds nests into their readers, and so keeps their results out of memory.
 
 Before, in a kernel:
 
@@ -20,7 +20,7 @@ After:
       loop.yield none %e at [p, q]
     }
 
-A nest whose clauses are all `none` is a function of its subscripts, and a read of it evaluates that function. The axes
+A nest whose clauses are all `none` is a function of its subscripts, and a read of it evaluates the function. The axes
 of the nest are replaced by the corresponding expressions of the reader's subscripts (through any `loop.view` in
 between), and its body is cloned into the reader. Guards of the reader become guards of the reads in the clone; if the
 guarded value is not a plain read, a select gives the value after `else`. Indirect operands of the reader become those
@@ -29,15 +29,15 @@ of the clone.
 A nest is folded into all its readers or into none. A remark gives the reason for a refusal:
 
 * its result leaves the kernel (mere movement is still folded into the other readers);
-* it has several readers, or a reader has an axis that the nest lacks, and repeating its body costs more than the
+* it has several readers, or a reader has an axis outside the nest, and repeating its body costs more than the
   options allow;
 * a contraction reads it: contractions take plain reads, because packing and tiling rely on them;
 * a contraction reads it, and its subscripts reverse at an edge (a reflection): micro-kernels need constant steps;
 * the reader's subscripts would keep divisions (`divisions=never|single|always`);
-* it ends a contraction, which can compute it while its result is in registers, and it would be duplicated or permuted.
+* it ends a contraction, computed while the result is in registers, and it would be duplicated or permuted.
 
-A refused nest that only moves elements is merged into the nest that writes them, if nothing else reads these: a MatMul
-with a transposed result writes it transposed (`sink_moves.py`).
+A refused nest of mere movement is merged into the writer of its elements, if nothing else reads these: a MatMul with a
+transposed result writes it transposed (`sink_moves.py`).
 
 The pass runs before `collapse-axes`, because joined axes would turn subscripts into divisions here.
 """
@@ -111,19 +111,19 @@ def turns(ops: Sequence[Operation], site: Site) -> bool:
 
 
 def lacking_axes(site: Site, producer: NestOp) -> list[str]:
-    """Returns the axes of the reader along which it reads the same element of the producer repeatedly."""
+    """Returns the axes of the reader with repeated reads of one element of the producer."""
     used = frozenset[str]().union(*(e.symbols for e in site.values.values())) | axes_behind(site.read.indices)
     return [a.name for a in site.reader.axes if a.extent != ONE and a.name not in used]
 
 
 def distinct_sites(found: Sequence[tuple[Clause, Site]]) -> set[tuple[object, ...]]:
-    """Returns the distinct places at which a nest is read; reads of one place in one nest count once."""
+    """Returns the distinct places of reads of a nest; reads of one place in one nest count once."""
     return {(s.reader, s.read.source, s.read.subscripts, s.read.guards, tuple(s.read.indices)) for _, s in found}
 
 
 def contraction_before(nest: NestOp) -> str | None:
-    """Returns the label of the contraction whose result a nest reads element by element, so that the nest can run while
-    that result is in registers."""
+    """Returns the label of the contraction whose result a nest reads element by element: the nest can run while the
+    result is in registers."""
     for read in nest.reads:
         source = read.source
         while isinstance(source.owner, ViewOp):
@@ -188,10 +188,10 @@ class InlineNests(ModulePass):
     one_rewrite = "a nest folded into its readers, or a move that is done by the nest in front of it"
 
     max_duplicate: int = 4
-    """The most expensive body that several readers may each run. An addition costs 1; by default a division costs 5 and
-    an elementary function 20, as the machine defines."""
+    """The most expensive body to run in several readers. An addition costs 1; by default a division costs 5 and an
+    elementary function 20, as the machine defines."""
     max_recompute: int = 1
-    """The most expensive body that a reader may repeat along an axis that the nest lacks."""
+    """The most expensive body to repeat in a reader along an axis outside the nest."""
     max_body: int = 512
     """The largest size of a reader's body, in ops."""
     divisions: str = "never"
@@ -204,8 +204,8 @@ class InlineNests(ModulePass):
             self.run_on(ctx, kernel, machine_of(ctx))
 
     def run_on(self, ctx: Context, kernel: KernelOp, machine: MachineModel) -> None:
-        """Folds the nests of one kernel. Nests that need no duplicates come first: readers merge with each other then,
-        and fewer bodies are duplicated in the end."""
+        """Folds the nests of one kernel. Nests without duplicates come first: readers merge with each other then, and
+        fewer bodies are duplicated in the end."""
         erase_dead_nests(kernel)
         rewrites = budget(ctx, self.name)
         # A nest that widens the factors of a contraction is folded into the contraction before its producer can absorb
@@ -216,7 +216,7 @@ class InlineNests(ModulePass):
                 if rewrites.is_spent:
                     break
                 self.fold_into_all(ctx, nest, found)
-        # Nests to examine (again, if their readers changed), and nests that would be duplicated.
+        # Nests to examine (again, if their readers changed), and nests to duplicate.
         pending, waiting = set(kernel.nests), set[NestOp]()
         while (pending or waiting) and not rewrites.is_spent:
             duplicate = not pending
@@ -263,7 +263,7 @@ class InlineNests(ModulePass):
         return {*readers, *(producer for r in readers for producer in producers_of(r))}
 
     def fold(self, clause: Clause, site: Site) -> None:
-        """Replaces one read by the body that computes it."""
+        """Replaces one read by the body of the read nest."""
         cloner = Cloner(site)
         value = cloner.guarded(cloner.run(clause.value), clause.value)
         site.read.result.replace_all_uses_with(value)

@@ -25,7 +25,7 @@ from igniter.transforms.structured.nest_rewriting import (
 
 @dataclass(frozen=True)
 class Site:
-    """One read of a producer, and the point of the producer's domain that it needs."""
+    """One read of a producer, and its point in the producer's domain."""
 
     read: ReadOp
     reader: NestOp

@@ -1,4 +1,4 @@
-"""`order-dims`: chooses the order of dims of tensors between nests, so that producers write contiguously.
+"""`order-dims`: chooses the order of dims of tensors between nests, for contiguous writes of producers.
 
     %c = loop.nest "conv" [o: parallel 64, y: parallel 56, x: parallel 56, k: reduction 576] -> tensor<64x56x56xf32> {
       .. reads whose elements lie side by side along o ..
@@ -12,13 +12,13 @@ becomes
     %r = loop.nest "relu" [..] .. { %a = loop.read %c[y, x, o] ..
 
 The order of the dims of such a tensor is free: it is only the order of the model. A nest becomes a vector loop along
-the axis along which most of its reads are contiguous; its result should be contiguous along that axis too. So the dim
-written by this axis becomes the last. The pass decides in the order of the kernel: producers before readers. First of
-all come contractions of bytes, which multiply several contiguous steps of depth. A nest that only moves elements to a
-result of the kernel is then merged into its producer if the producer writes in this order.
+the axis of most contiguous reads; its result should be contiguous along the same axis. So the dim written by this axis
+becomes the last. The pass decides in the order of the kernel: producers before readers. First of all come contractions
+of bytes, because they multiply several contiguous steps of depth. A nest of mere movement to a result of the kernel is
+then merged into its producer if the producer writes in this order.
 
-The pass runs after `inline-nests` and `form-rims`, when the reads of a nest are final, and before `collapse-axes`,
-which joins the dims that are now adjacent.
+The pass runs after `inline-nests` and `form-rims`, when the reads of a nest are final, and before `collapse-axes`, to
+let it join the dims now adjacent.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class OrderDims(ModulePass):
 
 
 def vector_axis(nest: NestOp) -> str | None:
-    """Returns the parallel axis along which most reads of a nest are contiguous and the others have stride 0; None if
-    there is no such axis. For a contraction it is the axis of the columns."""
+    """Returns the parallel axis with most contiguous reads of a nest and with stride 0 for the others; None if there is
+    no such axis. For a contraction it is the axis of the columns."""
     if nest.schedule is not None:
         return None
     contraction = contraction_of(nest)
@@ -99,8 +99,8 @@ def vector_axis(nest: NestOp) -> str | None:
 
 
 def grouped_depth(nest: NestOp) -> tuple[NestOp, int, int] | None:
-    """For a contraction that multiplies several steps of depth together, returns the nest that computes its left
-    factor, the index of that result, and the dim of the depth if it is not the last; otherwise None."""
+    """For a contraction with groups of depth steps, returns the producer of its left factor, the index of the result,
+    and the dim of the depth if it is not the last; otherwise None."""
     found = contraction_of(nest, moved=True)
     if isinstance(found, str) or group_of(found.kind) == 1:
         return None
@@ -115,8 +115,8 @@ def grouped_depth(nest: NestOp) -> tuple[NestOp, int, int] | None:
 
 
 def is_free(reader: Operation) -> bool:
-    """True if a reader of a tensor can read it in another order. The left factor of a contraction that multiplies
-    several steps of depth together cannot: these steps must be contiguous."""
+    """True if a reader of a tensor can read it in another order. The left factor of a contraction with groups of depth
+    steps cannot: these steps must be contiguous."""
     if not isinstance(reader, ReadOp):
         return False
     nest = reader.parent_op()

@@ -1,4 +1,4 @@
-"""`pack-operands`: packs operands of contractions that are computed at run time into the layout of micro-kernels.
+"""`pack-operands`: packs run-time operands of contractions into the layout of micro-kernels.
 
     %s = loop.nest "scores" [b: parallel 12, i: parallel n, j: parallel n, k: reduction 64] -> .. {
       %x = loop.read %q[b, i, k] : f32      %y = loop.read %keys[b, j, k] : f32      ...

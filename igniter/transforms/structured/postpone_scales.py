@@ -6,10 +6,10 @@ becomes
     %o = loop.nest "values" [i, d, j: reduction] { add (%x = loop.read %exp[i, j]) * (%y = loop.read %v[j, d]) }
     %q = loop.nest "values.scale" [i, d] { %x = loop.read %o[i, d]  %r = loop.read %inverse[i]  %x * %r }
 
-This replaces a scan of every query's row of scores by one of its features, which are fewer. It reassociates a sum,
-which is allowed. Only exponentials are unscaled; a softmax keeps them within 0 and 1, so no new overflow is possible.
-An empty sum stays 0, although its scale is the inverse of 0. The pass runs after `inline-nests`, which keeps the two
-nests apart.
+This replaces a scan of every query's row of scores by one of its features, of which there are fewer. It reassociates a
+sum; this is allowed. Only exponentials are unscaled; a softmax keeps them within 0 and 1, so no new overflow is
+possible. An empty sum stays 0, although its scale is the inverse of 0. The pass runs after `inline-nests`, because it
+keeps the two nests apart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from igniter.transforms.structured.nest_rewriting import fresh_label
 
 @dataclass(frozen=True)
 class PostponeScales(ModulePass):
-    """Moves the scale of exponentials after the contraction that reads them."""
+    """Moves the scale of exponentials after their contraction."""
 
     name = "postpone-scales"
     one_rewrite = "a contraction that is scaled after its sum"
@@ -51,8 +51,7 @@ class PostponeScales(ModulePass):
 
 @dataclass(frozen=True)
 class Scaled:
-    """A factor of a contraction that is the product of exponentials and a scale, both as reads of the producing
-    nest."""
+    """A factor of a contraction: the product of exponentials and a scale, both as reads of the producing nest."""
 
     factor: ReadOp
     producer: NestOp
@@ -138,7 +137,7 @@ def _summed(nest: NestOp) -> Expr | None:
 
 
 def _scale_after(nest: NestOp, found: Scaled, places: dict[str, Expr]) -> None:
-    """Adds a nest after a contraction that multiplies its sums by the scale; all readers now read its result."""
+    """Adds a nest after a contraction, to multiply its sums by the scale; all readers now read its result."""
     clause = nest.yield_op.clauses[0]
     result = nest.outputs[0]
     axes = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.kind == "parallel"]

@@ -1,12 +1,11 @@
 """The database of schedules found by `igniter tune`: an SQLite file.
 
-`schedules` has the best schedule of each kernel for which a better one than the default was found and confirmed.
-`trials` has every candidate that was tried, so that a later run can resume. The key of a kernel is its text without
-schedules, at the point where schedules are chosen (`kernel_key`), with the target of the timing and the bucket of its
-sizes.
+`schedules` has the best schedule of each kernel, if it was confirmed to be better than the default. `trials` has every
+tried candidate, to let a later run resume. The key of a kernel is its text without schedules, at the point where
+schedules are chosen (`kernel_key`), with the target of the timing and the bucket of its sizes.
 
 A schedule is valid for one version of Igniter. The fingerprint of the code (`build_id`) is stored beside it: only the
-code that timed a trial resumes from it.
+code of its timing resumes from a trial.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate that was tried. `ratio` is its time relative to the default's, if it was timed."""
+    """A tried candidate. `ratio` is its time relative to the default's, if it was timed."""
 
     point: Mapping[str, str]
     outcome: str

@@ -1,4 +1,4 @@
-"""Merging of moves into the producer, which then writes directly to the destination (a part of `inline-nests`)."""
+"""Merging of moves into the producer, for direct writes to the destination (a part of `inline-nests`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from igniter.transforms.structured.nest_rewriting import set_clauses
 
 @dataclass(frozen=True)
 class Move:
-    """A nest that only moves the elements of one tensor without other readers, and the nest that writes the tensor."""
+    """A nest of mere movement from one tensor without other readers, and the writer of the tensor."""
 
     clause: Clause
     read: ReadOp
@@ -53,7 +53,7 @@ def sink(nest: NestOp, runs_along: Callable[[NestOp], str | None] = lambda _: No
     """Makes the producer of the elements moved by `nest` write them to their destination. Returns the producer's label.
 
     None if `nest` is no such move, if divisions would remain, or if the innermost axis would change, unless it becomes
-    the one that the writer `runs_along`: otherwise the writer would store with strides.
+    the axis from `runs_along` of the writer: otherwise the writer would store with strides.
     """
     move = move_of(nest)
     if move is None:
@@ -88,7 +88,7 @@ def sink(nest: NestOp, runs_along: Callable[[NestOp], str | None] = lambda _: No
 
 
 def innermost(subscripts: Sequence[Expr], nest: NestOp) -> str | None:
-    """Returns the axis along which neighbouring elements are written; None if there is none."""
+    """Returns the axis of contiguous writes, or None."""
     for subscript in reversed(subscripts):
         names = [a.name for a in nest.axes if a.name in subscript.symbols]
         if names:

@@ -1,4 +1,4 @@
-"""`split-axes`: splits an axis of a nest that reads joined dims of a producer into the producer's axes.
+"""`split-axes`: splits an axis over joined dims of a producer into the producer's axes.
 
 Before, `%g: tensor<?x8x8x49xf32>` written by a nest:
 

@@ -18,12 +18,12 @@ many rows are processed, or distribute blocks over threads if rows are few. The 
 Gimelshein, "Online normalizer calculation for softmax" (2018), in the form of FlashAttention (Dao et al., 2022). The
 running maximum is a reduction over blocks here, because nests have no order. The readers of the sums are not changed.
 
-The results equal those of the whole softmax, up to rounding. `%f` is any value that a row subtracts from its scores,
+The results equal those of the whole softmax, up to rounding. `%f` is any value subtracted from the scores of a row,
 since exp(s - f) = exp(s - fb) * exp(fb - f). log 512 keeps the sums of a block within the mean of its values. A block
 of -inf alone has exponentials of -inf minus the least number, which are 0, and the weight exp(-inf - f): 0, or NaN in a
 row of -inf alone, which was NaN before. NaN and +inf make their row NaN in both forms. If the blocks do not divide the
 keys, scores beyond the end are -inf and values are 0. Contractions take plain reads, so their part of the last block is
-copied and padded, by `pack-operands` if that pass packs it.
+copied and padded, by `pack-operands` if it packs them.
 
 The user asks for the pass. It runs after `postpone-scales`, which leaves the exponentials to the contraction, and
 before `pack-operands`. Nests with a schedule are refused, because the schedule would no longer match their loops.
@@ -100,11 +100,11 @@ class Blocks:
     axis: str
     """The name of the axis of blocks in all nests."""
     tensors: dict[SSAValue, tuple[SSAValue, int]] = field(default_factory=dict[SSAValue, tuple[SSAValue, int]])
-    """For a tensor: its replacement, and the dim that became two dims, the block and the key in it."""
+    """For a tensor: its replacement, and the dim now split into two, the block and the key in it."""
     made: list[NestOp] = field(default_factory=list[NestOp])
     """The nests of blocks."""
     copies: list[NestOp] = field(default_factory=list[NestOp])
-    """The nests that copy keys and values for these."""
+    """The copies of keys and values for these."""
 
     @property
     def count(self) -> Expr:
@@ -272,7 +272,7 @@ def _stay_inside(nest: NestOp, made: NestOp, axis: str, blocks: Blocks) -> None:
 
 
 def _copy(nest: NestOp, read: ReadOp, axis: str, columns: str, blocks: Blocks) -> None:
-    """Makes a contraction read a copy of a factor that is 0 beyond the last key."""
+    """Makes a contraction read a copy of a factor, 0 beyond the last key."""
     used = symbols_of(read.subscripts)
     inner = [blocks.axis, *(n for n in (axis,) if n != columns)]
     names = [a.name for a in nest.axes if a.name in used and a.name not in (*inner, columns)]
@@ -291,7 +291,7 @@ def _copy(nest: NestOp, read: ReadOp, axis: str, columns: str, blocks: Blocks) -
     blocks.copies.append(copy)
 
 
-# -- the values of a block for a row -----------------------------------------------------------------------------------
+# -- the values of a block for a row ----------------------------------------------------------------------------------
 
 
 def _per_row(before: NestOp, label: str, axes: Sequence[Axis], body: Block, at: Sequence[Expr]) -> NestOp:
@@ -326,7 +326,7 @@ def _tops(top: NestOp, score: ReadOp, rows: Sequence[Axis], at: Sequence[Expr], 
 
 
 def _raised(tops: SSAValue, at: Sequence[Expr], blocks: Blocks) -> list[Operation]:
-    """Returns the ops that add the logarithm of a block's size to its maximum."""
+    """Returns the ops for the sum of a block's maximum and the logarithm of its size."""
     read = ReadOp(tops, at)
     length = arith.ConstantOp(FloatAttr(numbers.log(blocks.size), read.result.type))  # pyright: ignore
     return [read, length, arith.AddfOp(read.result, length.result)]
@@ -389,7 +389,7 @@ def _combined(
 
 
 def _sink(first: NestOp, blocks: Blocks) -> None:
-    """Moves `first` and its users after the nests of blocks, so that the loops of these stay together."""
+    """Moves `first` and its users after the nests of blocks, to keep the loops of these together."""
     block, last = first.parent, max(blocks.made, key=place_of)
     assert block is not None
     moved: list[Operation] = [first]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from igniter.transforms.onnx.onnx_rewriting import Rules
 
 OLDEST_OPSET = 13
-"""The first opset with the integer arithmetic that computes parameters."""
+"""The first opset with the integer arithmetic for parameters."""
 
 
 def rules_of(opset: int, ops: str) -> Rules:

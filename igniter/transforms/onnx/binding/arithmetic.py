@@ -1,7 +1,7 @@
 """Small integer arithmetic as ONNX nodes, and carriers of its results, for the rules of `bind-values`.
 
 `Ints` are i64 tensors of static dims. Constants are computed at once; other values become nodes, which are compiled
-like all nodes. A value of -1 marks a parameter that the op does not accept: the carrier rejects it.
+like all nodes. A value of -1 marks an invalid parameter: the carrier rejects it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Builder:
     def __init__(self, rewriter: Rewriter):
         self.rewriter = rewriter
 
-    # -- what there is ------------------------------------------------------------------------------------------------
+    # -- values -------------------------------------------------------------------------------------------------------
 
     def of(self, given: IntsLike) -> Ints:
         """Returns constants as `Ints`."""
@@ -197,7 +197,7 @@ class Builder:
         made = self.rewriter.op(name, [self.value(o) for o in operands], [tensor_of(i64, dims)], attrs)
         return Ints(self, made.results[0], None)
 
-    # -- what several ops need ----------------------------------------------------------------------------------------
+    # -- shared parts -------------------------------------------------------------------------------------------------
 
     def axes(self, given: Ints, rank: int) -> Ints:
         """Returns axes counted from the front; -1 for an invalid one."""

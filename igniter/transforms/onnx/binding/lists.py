@@ -28,9 +28,9 @@ SIZES: dict[str, Mapping[int, str]] = {
     "Tile": {1: "a number of repeats is negative"},
     "TopK": {1: "its k is negative"},
 }
-"""For each op, the operands that are sizes, with the error message for a negative one."""
+"""For each op, its size operands, with the error message for a negative one."""
 POSITIVE = frozenset((("OneHot", 1), ("STFT", 1)))
-"""The operands that must not be 0 either."""
+"""The operands with positive values only."""
 
 
 def _bind_sizes(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:

@@ -1,11 +1,11 @@
-"""A Loop whose trip count is a tensor and that stacks its results: the trip count becomes a dim of a carrier.
+"""A Loop with a tensor as trip count and with stacked results: the trip count becomes a dim of a carrier.
 
     %y = onnx.Loop(%m, %none, %h) ({ .. })     %c = onnx.ConstantOfShape([0, max(%m, 0)]) {igniter.carrier = ".."}
                                            ->  %t = onnx.Shape(%c) {start = 1}
                                                %y = onnx.Loop(%t, %none, %h, %c) ({ .. })
 
-The slice of an iteration must have constant dims. The loop has the carrier as an additional state, which its body
-passes on, so that the runtime of the loop knows the count.
+The slice of an iteration must have constant dims. The loop has the carrier as an additional state, passed on by its
+body: the runtime of the loop then knows the count.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _is_compilable(op: OnnxOp) -> bool:
 
 
 def _hand_on(body: Block, carried: int, kind: Attribute) -> None:
-    """Adds a state to a body, after the others, which it passes on unchanged."""
+    """Adds an unchanged state to a body, after the others."""
     argument = body.insert_arg(kind, 2 + carried)
     end = body.last_op
     assert end is not None

@@ -1,4 +1,4 @@
-"""Ops whose result sizes depend on data: a count before a carrier, and a node that fills that many elements."""
+"""Ops with data-dependent result sizes: a count before a carrier, and a node to fill the counted elements."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _bind_unique(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 RULES_WITHOUT_ARITHMETIC: Rules = {"NonMaxSuppression": [_bind_suppression], "Unique": [_bind_unique]}
-"""Rules that hold in any opset."""
+"""Rules for any opset."""
 RULES: Rules = {
     "Compress": [_bind_compress],
     "NonZero": [_bind_non_zero],

@@ -1,4 +1,4 @@
-"""Ops that give an operand other dims: these are computed before a carrier."""
+"""Ops for a change of dims: the new dims are computed before a carrier."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules,
 
 
 def unknown_list(op: OnnxOp, index: int, build: Builder) -> Ints | None:
-    """Returns an operand that lists integers if their number is known and their values are not; else None."""
+    """Returns a list operand if the number of its integers is known and their values are not; else None."""
     return build.list(operand(op, index)) if known(op, index) is None else None
 
 

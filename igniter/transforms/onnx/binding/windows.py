@@ -13,7 +13,7 @@ TO_THE_END = ((1 << 31) - 1, (1 << 63) - 1)
 
 
 def _operand_list(op: OnnxOp, index: int, build: Builder, default: Ints) -> Ints | None:
-    """Returns an operand that lists integers, constant or not; `default` if it is omitted."""
+    """Returns a list operand, constant or not; `default` if it is omitted."""
     value = operand(op, index)
     return default if value is None else build.list(value)
 

@@ -1,4 +1,4 @@
-"""Arithmetic without effect: x*1, x-0, Not(Not(x)), Relu(Relu(x)), an Expand that repeats implicit broadcasting.
+"""Arithmetic without effect: x*1, x-0, Not(Not(x)), Relu(Relu(x)), an Expand with the effect of implicit broadcasting.
 
 Every rule here is exact, including the sign of zeros: x + 0.0 is not x for x = -0.0, but x + -0.0 is, and so is x -
 0.0.
@@ -141,7 +141,7 @@ def drop_dropout(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def read_through_expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Replaces an operand that is an Expand by its source, if broadcasting gives the same result."""
+    """Replaces an Expand operand by its source, if broadcasting gives the same result."""
     result = known_dims(op.results[0])
     if result is None:
         return None
@@ -162,7 +162,7 @@ BROADCASTING = (
     *("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual"),
     *("Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
 )
-"""The ops that broadcast their operands."""
+"""The broadcasting ops."""
 
 _TABLE: dict[str, list[Rule]] = {
     "Add": [drop_add_zero],

@@ -1,8 +1,8 @@
-"""The checks of nodes that are rewritten away.
+"""The checks of removed nodes.
 
-A Reshape to [3, -1] checks that 3 divides the number of elements, and that a computed dim is not 0; an Expand checks
-that its operand broadcasts. If such a node is removed, the check becomes an assumption of the graph, which kernels
-check (`infer-shapes`). A nested graph may not run, so it has no assumptions: nodes with checks stay there.
+A Reshape to [3, -1] checks the divisibility of the number of elements by 3, and rejects a computed dim of 0; an Expand
+checks its operand for broadcasting. If such a node is removed, the check becomes an assumption of the graph, checked by
+kernels (`infer-shapes`). A nested graph may not run, so it has no assumptions: nodes with checks stay there.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from igniter.transforms.onnx.infer_shapes import assume
 
 
 def leave_checks(*nodes: OnnxOp) -> bool:
-    """Records the requirements of removed nodes on the graph. False if that is impossible, so that the nodes must
-    stay."""
+    """Records the requirements of removed nodes on the graph. False if it is impossible; the nodes must then stay."""
     found = [r.at(node_label(node)) for node in nodes for r in node_requirements(node)]
     graph = nodes[0].parent_op()
     if found and not isinstance(graph, GraphOp):

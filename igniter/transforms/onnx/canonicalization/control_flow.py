@@ -1,4 +1,4 @@
-"""Rules for Identity, If with a constant condition, and states of a Loop or Scan that no iteration changes."""
+"""Rules for Identity, If with a constant condition, and unchanged states of a Loop or Scan."""
 
 from __future__ import annotations
 

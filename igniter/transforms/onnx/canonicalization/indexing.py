@@ -1,9 +1,9 @@
-"""Rules for Gathers by computed positions, and for masks that are wider than necessary.
+"""Rules for Gathers by computed positions, and for masks wider than necessary.
 
-Exporters write `mask[b, s]` as a Gather by a tensor of positions that Range, Mul, Add and Expand compute. If these
-positions are all of the data in order, the Gather is a view of the data. A comparison of positions that always holds is
-no condition. An operand that broadcasting would widen anyway is computed as narrow as possible: the mask of every
-attention layer is then a row instead of a square.
+Exporters write `mask[b, s]` as a Gather by a tensor of positions from Range, Mul, Add and Expand. If these positions
+are all of the data in order, the Gather is a view of the data. An always true comparison of positions is no condition.
+If broadcasting would widen an operand anyway, it is computed as narrow as possible: the mask of every attention layer
+is then a row instead of a square.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from igniter.transforms.onnx.onnx_rewriting import (
 
 
 def _view_of_source(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Returns the data, or the source of its views, with the dims of the result; None if one node cannot do that."""
+    """Returns the data, or the source of its views, with the dims of the result; None if one node cannot do it."""
     source: SSAValue | None = op.operands[0]
     while source is not None:
         made = view_of(rw, source, op.results[0].type, opset=op.opset)
@@ -76,7 +76,7 @@ def gather_everything_nd(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_true(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Drops `x and true` if the second operand is a comparison of positions that always holds."""
+    """Drops `x and true` for an always true comparison of positions."""
     for i in (0, 1):
         if same_dims(op.operands[1 - i], op.results[0]) and holds_everywhere(op.operands[i]):
             return [op.operands[1 - i]]

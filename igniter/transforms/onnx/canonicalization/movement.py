@@ -45,7 +45,7 @@ def _permutation(op: OnnxOp) -> list[int] | None:
 
 
 def join_transposes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Drops a Transpose that keeps the order, and joins Transpose(Transpose(x))."""
+    """Drops an identity Transpose, and joins Transpose(Transpose(x))."""
     perm = _permutation(op)
     if perm is None:
         return None
@@ -62,7 +62,7 @@ def join_transposes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_whole_slice(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Drops a Slice of everything: steps of 1 that keep every dim."""
+    """Drops a Slice of everything: steps of 1, every dim kept."""
     if not same_dims(op.operands[0], op.results[0]):
         return None
     if operand(op, 4) is None:
@@ -77,13 +77,13 @@ def drop_expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_tile(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Drops a Tile that repeats once."""
+    """Drops a Tile without repetition."""
     repeats = known_values(op, 1)
     return [op.operands[0]] if repeats is not None and all(r == 1 for r in repeats) else None
 
 
 def drop_pad(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Drops a Pad by nothing. A Pad that wraps needs at least one element, which only the Pad checks."""
+    """Drops a Pad by nothing. A wrapping Pad needs at least one element, and only the Pad checks it."""
     if op.attr("mode", "constant") == "wrap" and not _has_elements(op.operands[0]):
         return None
     in_attribute = op.attributes.get("pads") is not None or op.attributes.get("paddings") is not None
@@ -107,7 +107,7 @@ def drop_split(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_empty_parts(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Drops operands of a Concat that are empty along its axis."""
+    """Drops empty operands of a Concat."""
     found = [known_dims(v) for v in op.operands]
     shapes = [s for s in found if s is not None]
     if len(shapes) < len(found) or len(shapes) < 2:

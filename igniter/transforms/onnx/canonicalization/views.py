@@ -1,10 +1,10 @@
-"""Rules for Reshape, Flatten, Squeeze and Unsqueeze, which only change the dims of the same elements.
+"""Rules for Reshape, Flatten, Squeeze and Unsqueeze: new dims for the same elements.
 
 The dims alone determine the result of such a node, so a chain of them is one Reshape, or nothing if the dims are the
 original ones. A Reshape gets an equivalent constant target if there is one, with 0 for a dim that stays at its place
-and at most one -1; then the shape arithmetic that computed the target is unused.
+and at most one -1; then the shape arithmetic for the target is unused.
 
-The checks of a removed view stay (`checks.py`): for example that 3 divides the elements of a Reshape to [3, -1].
+The checks of a removed view stay (`checks.py`): for example the divisibility by 3 for a Reshape to [3, -1].
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def constant_target(source: Dims, result: Dims, wild: Sequence[bool] = ()) -> li
     none.
 
     -1 is the one dim that is neither an integer nor kept at its place. In a tensor without elements, -1 is ambiguous,
-    so the other dims must be positive, unless `wild` says that the model itself wrote -1.
+    so the other dims must be positive, unless the model itself wrote -1, as given by `wild`.
     """
     target: list[int] = []
     for i, dim in enumerate(result):

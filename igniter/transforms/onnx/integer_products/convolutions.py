@@ -7,7 +7,7 @@
 
 A bias in steps of both scales is added to the integers, as in ONNX Runtime; any other bias to the scaled result.
 `settle` rewrites the ConvInteger, or one of the model: its weight becomes i8, without zero points if all numbers fit,
-and its channels fill whole groups of channels that are multiplied together.
+and its channels fill whole groups of the channels multiplied together.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FLOAT = 1
 """The number of f32 in ONNX."""
 
 PAD_OPSET = 11
-"""The first opset in which a Pad takes integers."""
+"""The first opset with a Pad of integers."""
 
 MOST_IN_GROUP = 8
 """The largest number of channels in a group whose results fill no panels. Such groups are no contraction: with 4 or 8
@@ -45,7 +45,7 @@ channels each they take 1.0 to 1.1 of ONNX Runtime's time. Groups that fill pane
 whereas a nest takes twice the time."""
 
 CLOSE = 1e-6
-"""The relative tolerance between the scale of a bias and the product of scales that it should equal, in f32."""
+"""The relative tolerance between the scale of a bias and the expected product of scales, in f32."""
 
 
 # -- forming ----------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def a_channel(values: Array, dims: Dims, rw: Rewriter) -> SSAValue:
     return rw.constant(values.reshape((-1, *(1 for _ in dims[2:]))) if values.size > 1 else values.reshape(()))
 
 
-# -- what kernels have ------------------------------------------------------------------------------------------------
+# -- the form of kernels ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,17 @@
 """Rules for ops between codes: DequantizeLinear, an op, QuantizeLinear.
 
-A code is an integer that encodes a number, in steps of a scale from a zero point. Four rules for a QuantizeLinear
-reduce the arithmetic between codes:
+A code is an integer for a number, in steps of a scale from a zero point. Four rules for a QuantizeLinear reduce the
+arithmetic between codes:
 
-* `of_codes`: an op that only moves or compares numbers, with the same quantisation before and after, runs on the codes.
+* `of_codes`: an op for movement or comparison only, with the same quantisation before and after, runs on the codes.
 * `saturated`: a Relu or a Clip is removed if the range of the codes implies it.
-* `as_it_was`: a number that is dequantised and quantised with the same parameters is its code.
+* `as_it_was`: a number dequantised and quantised with the same parameters is its code.
 * `in_steps`: the scaling of integer products is computed in steps of the result, with the scales divided by the step.
-  The product then has one factor, the quotient, which ONNX Runtime rounds once (MlasRequantizeOutput).
+  The product then has one factor, the quotient, rounded once by ONNX Runtime (MlasRequantizeOutput).
 
-For other dequantised operands, the scale is applied first and the step of the result last, as ONNX specifies: a
-quotient of the two that is rounded once gives another code if a number lies between two steps, which is common if one
-scale is a small multiple of the other.
+For other dequantised operands, the scale is applied first and the step of the result last, as ONNX specifies: a single
+rounded quotient of the two gives another code if a number lies between two steps, as is common if one scale is a small
+multiple of the other.
 """
 
 from __future__ import annotations
@@ -35,19 +35,20 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOVES = frozenset(("Concat", "Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
-"""Ops that select from their input numbers, whatever these encode."""
+"""Ops for selections from their input numbers, whatever these encode."""
 
 POOL_OPSET = 12
-"""The first opset in which a MaxPool takes bytes."""
+"""The first opset with a MaxPool of bytes."""
 
 HOMOGENEOUS = frozenset(("GlobalAveragePool", "GlobalMaxPool", "LeakyRelu", "Relu", *(MOVES - {"Concat"})))
-"""Ops that commute with a positive factor of their first operand."""
+"""Ops commuting with a positive factor of their first operand."""
 
 SUMS = frozenset(("Add", "Concat", "Sub"))
-"""Ops that commute with a factor of all operands."""
+"""Ops commuting with a factor of all operands."""
 
 
-# -- what a node says -------------------------------------------------------------------------------------------------
+# -- parameters of nodes ----------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 
 
 def step_of(op: OnnxOp) -> Array | None:
@@ -116,7 +117,7 @@ def again(op: OnnxOp, inputs: Sequence[SSAValue | None], result: Attribute, rw: 
 
 
 def saturated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Drops an activation that the range of the codes implies."""
+    """Drops an activation implied by the range of the codes."""
     inner = defining(op.operands[0], "Clip", "Relu")
     step, zero, kind = step_of(op), zero_of(op), element(op.results[0])
     if inner is None or step is None or zero is None:

@@ -1,12 +1,12 @@
-"""`recompose`: merges ops that exporters decomposed back into one op.
+"""`recompose`: merges ops decomposed by exporters back into one op.
 
     %e = onnx.Erf(%x / 1.41421354)
     %y = %x * 0.5 * (%e + 1.0)              ->    %y = onnx.Gelu(%x)
 
 One op rounds less, ONNX Runtime has a kernel for it if a region is not compiled, and later levels see the intent. The
-patterns are a table, one file per group, each with its conditions; all require that the values in between have no other
-users, and none changes a result beyond rounding. Tables of installed packages (entry point group `igniter.patterns`)
-come first.
+patterns are a table, one file per group, each with its conditions; none allows other users of the values in between,
+and none changes a result beyond rounding. Tables of installed packages (entry point group `igniter.patterns`) come
+first.
 
 An op that the model's opset lacks comes from com.microsoft, if ONNX Runtime has it there. Otherwise the opset is
 raised, if every node keeps its meaning (`raise-opset=false` forbids that); else nothing is merged.
@@ -44,7 +44,7 @@ def all_patterns() -> Rules:
 
 @dataclass(frozen=True)
 class Recompose(ModulePass):
-    """Merges ops that exporters decomposed."""
+    """Merges ops decomposed by exporters."""
 
     name = "recompose"
     one_rewrite = "a rule applied to a node"

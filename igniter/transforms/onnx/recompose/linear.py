@@ -1,4 +1,4 @@
-"""Linear layers that exporters flatten to two dims for Gemm, and products of a part of a constant.
+"""Linear layers flattened by exporters to two dims for Gemm, and products of a part of a constant.
 
     %a = Reshape(%x)          // batch*seq x 768                %a = MatMul(%x, %w)
     %b = Gemm(%a, %w, %c)                              ->       %y = Add(%a, %c)

@@ -19,7 +19,7 @@ DEPTH = 8
 
 
 def number(value: SSAValue | None) -> float | None:
-    """Returns the value of a constant that repeats one float or integer; else None."""
+    """Returns the value of a constant with one repeated float or integer; else None."""
     found = splat(value)
     return None if found is None or isinstance(found, bool) else float(found)
 
@@ -96,7 +96,7 @@ class Polynomial:
 
 def polynomial(value: SSAValue, leaves: tuple[SSAValue, ...], depth: int = DEPTH) -> Polynomial | None:
     """Returns `value` as a polynomial over `leaves`, through Add, Sub, Mul, Neg, Div by a constant and Pow by a small
-    integer; `None` if it is none. Other constants must be scalars, so that nothing broadcasts."""
+    integer; `None` if it is none. Other constants must be scalars, to exclude broadcasting."""
     nodes: dict[OnnxOp, None] = {}
     terms = _terms(value, leaves, depth, nodes)
     return None if terms is None else Polynomial({m: c for m, c in terms.items() if c != 0}, nodes)

@@ -1,11 +1,11 @@
-"""Softmax and LogSoftmax that exporters decompose.
+"""Decomposed Softmax and LogSoftmax.
 
     e = exp(x - max(x, axis))
     y = e / sum(e, axis)                   ->    y = Softmax(x) {axis}
     y = d - log(sum(exp(d), axis))         ->    y = LogSoftmax(x) {axis}     // d = x - max(x, axis)
 
-Conditions: one axis, kept as 1 by both reductions; opset 13 or later, in which Softmax works along one axis. Without
-the subtraction of the maximum, the exponentials overflow earlier than Softmax does, so that form stays.
+Conditions: one axis, kept as 1 by both reductions; opset 13 or later, where Softmax works along one axis. Without the
+subtraction of the maximum, the exponentials overflow earlier than Softmax does, so that form stays.
 """
 
 from __future__ import annotations
