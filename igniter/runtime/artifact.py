@@ -5,9 +5,9 @@
     FOLDER/libigniter_HASH.so  the custom-op library (none when nothing was compiled)
     FOLDER/report.json         what was done, and where the model came from
 
-The folder appears, or changes, in one step: everything is written and verified in a folder beside it, which then takes
-its place (`igniter.runtime.folders`). A folder that holds no compiled model is never replaced, and of one that does the
-user's own files stay.
+The folder appears, or changes, in one step: everything is written and verified in a folder beside it, which then
+replaces it (`igniter.runtime.folders`). A folder without a compiled model is never replaced; in one with a compiled
+model, the user's own files stay.
 """
 
 from __future__ import annotations
@@ -49,30 +49,31 @@ FORMAT = 1
 _MARK = "igniter_artifact"
 _RELOADS = 20
 EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
-"""ORT's setting for where the weights of a model in memory are."""
+"""ORT's setting for the folder of the weights of a model in memory."""
 
 
 @dataclass
 class Artifact:
-    """A compiled model. `source` is the original one, where it is known: a path, or the bytes of a model."""
+    """A compiled model. `source` is the original, if known: a path, or the bytes of a model."""
 
     folder: Path
     report: dict[str, Any] = field(repr=False)
     source: str | bytes | None = field(default=None, repr=False)
     loads: bool = field(default=False, repr=False, compare=False)
-    """Whether this object has made a session of it."""
+    """True if this object has made a session of it."""
     refusal: SessionError | None = field(default=None, repr=False, compare=False)
     """The last refusal of a session."""
 
     @classmethod
     def load(cls, folder: str | Path) -> Artifact:
-        """The compiled model in a folder; `IgniterError` when there is none, or not a whole one."""
+        """Loads the compiled model in a folder; raises `IgniterError` if it is missing or incomplete."""
         where = Path(folder)
         for _ in range(_RELOADS):
             try:
                 return cls._load(where)
             except IgniterError:
-                # Another process may just be putting another model here; what is really incomplete stays so.
+                # Another process may be replacing the model at this moment; a folder that is really incomplete stays
+                # so.
                 if not _is_whole(where):
                     raise
         return cls._load(where)
@@ -107,11 +108,11 @@ class Artifact:
         return [self.folder / Path(name).name for name in self.report.get("libraries", ())]
 
     def library_infos(self) -> list[dict[str, Any]]:
-        """What each library says of itself."""
+        """Returns the information in each library."""
         return [library_info(path) for path in self.libraries]
 
     def session(self, **ort_options: Any) -> InferenceSession:
-        """An ORT session of the compiled model that is in the folder now; for the options see
+        """Creates an ORT session of the compiled model currently in the folder; for the options see
         `igniter.runtime.session.make_session`."""
         self._check_saving(ort_options)
         try:
@@ -127,8 +128,8 @@ class Artifact:
             try:
                 return make_session(self.model_path, self.libraries, **ort_options)
             except IgniterError:
-                # Another process may have put another model here since the report was read. The names of its files
-                # differ, so the two are never mixed: what there is now is read, and tried again.
+                # Another process may have replaced the model since the report was read. The names of the files differ,
+                # so the two are never mixed: read the new report, and try again.
                 report = _read_report(self.folder)
                 if report is None or report == self.report:
                     raise
@@ -136,8 +137,8 @@ class Artifact:
         return make_session(self.model_path, self.libraries, **ort_options)
 
     def _check_saving(self, ort_options: Mapping[str, Any]) -> None:
-        """Refuse to have ORT save its optimised model where it would look for the weights in vain: it names their file
-        as the model does, relative to the model's folder."""
+        """Raises if ORT would save its optimised model outside the model's folder: the saved model refers to the
+        weights by their path relative to this folder."""
         wanted = ort_options.get("optimized_model_filepath")
         settings = ort_options.get("sess_options")
         wanted = wanted or getattr(settings, "optimized_model_filepath", "")
@@ -161,13 +162,13 @@ class Artifact:
         budget: float | None = None,
         **ort_options: Any,
     ) -> Verification:
-        """Compare with ORT on the original model (`reference`, or where the model came from).
+        """Compares with ORT on the original model (`reference`, or the model's source).
 
-        `inputs` are feeds, or the path of a file or folder of them; without any they are made, at `shapes` or at sizes
-        that are looked for. `budget` is in seconds. An original that ONNX Runtime does not load is run by a stand-in
-        (`igniter.runtime.verification.stand_in`). What is compared and how is in `docs/verification.md`. A model of
-        lower precision is compared with the original in f32, within the bounds of `igniter.runtime.verify.PRECISIONS`
-        unless `rtol` is given.
+        `inputs` are feeds, or the path of a file or folder of them; by default they are generated, at `shapes` or at
+        sizes found by a search. `budget` is in seconds. If ONNX Runtime does not load the original, a stand-in runs it
+        (`igniter.runtime.verification.stand_in`). `docs/verification.md` describes the comparison. A model of lower
+        precision is compared with the original in f32, within the bounds of `igniter.runtime.verify.PRECISIONS` unless
+        `rtol` is given.
         """
         from igniter.runtime.verification.stand_in import with_stand_ins
         from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, VerifyOptions
@@ -187,7 +188,7 @@ class Artifact:
         options: VerifyOptions,
         ort_options: Mapping[str, Any],
     ) -> Verification:
-        """The comparison with one original, in each execution provider that is there."""
+        """Compares with one original, in each available execution provider."""
         from igniter.runtime.verification.graph_facts import GraphFacts
         from igniter.runtime.verify import Candidate, verify_models
 
@@ -215,10 +216,10 @@ class Artifact:
         return replace(found, without=tuple(without)) if choices else found
 
     def _with_threads(self, original: Original) -> tuple[Original, bool]:
-        """The original as the compiled model is to be compared with it, and whether both need a single thread.
+        """Returns the original in the form for the comparison, and true if both models need a single thread.
 
-        Kernels of nodes whose values depend on the number of threads compute those of one thread. Where all such nodes
-        are left to ONNX Runtime, both models have the values of the threads that they run on.
+        Some nodes give values that depend on the number of threads; their kernels compute the values of one thread. If
+        all such nodes are left to ONNX Runtime, both models have the values of their own threads.
         """
         from igniter.frontend import surgery
 
@@ -231,8 +232,8 @@ class Artifact:
         return original.on_one_thread(), left > 0
 
     def providers(self) -> tuple[list[str], list[str]]:
-        """The execution providers that the model has code for, the best first: those that the ONNX Runtime that is
-        installed has, and those that it has not."""
+        """Returns the execution providers of the model's code, the best first: those in the installed ONNX Runtime, and
+        the missing ones."""
         import onnxruntime
 
         ort: Any = onnxruntime
@@ -244,8 +245,8 @@ class Artifact:
     def _pieces(
         self, original: Original, options: VerifyOptions, ort_options: Mapping[str, Any]
     ) -> Callable[[dict[str, int], Ready], CaseResult] | None:
-        """What compares the parts of the model; `None` where there are no nodes to compare them with, and where ONNX
-        Runtime does not run them."""
+        """Returns the function that compares the parts of the model; `None` if there are no nodes to compare them with,
+        or ONNX Runtime does not run them."""
         if original.model is None or original.stand_in is not None:
             return None
 
@@ -280,7 +281,7 @@ class Artifact:
         seed: int = 0,
         budget: float | None = None,
     ) -> ValuesResult:
-        """Compare every value that crosses a region, each region on the inputs that the original nodes get: see
+        """Compares every value that crosses a region, each region on the inputs of the original nodes: see
         `igniter.runtime.verification.regions`. A failure leaves a folder in `FOLDER.every-value` that reproduces it."""
         from igniter.compilation import CompileOptions
         from igniter.runtime.verification.judgement import Allowance
@@ -311,7 +312,7 @@ class Artifact:
         return Original(original if isinstance(original, bytes) else str(original), options=ort_options)
 
     def _candidate(self, threads: int, cut: Mapping[str, Any], ort_options: Mapping[str, Any]) -> InferenceSession:
-        """A session of the compiled model, with threads of its own choice, or with random values as inputs."""
+        """Creates a session of the compiled model, with its own number of threads, or with random values as inputs."""
         options: dict[str, Any] = {"log_severity_level": 4, **ort_options}
         config: dict[str, Any] = dict(options.get("config") or {})
         if threads:
@@ -324,7 +325,7 @@ class Artifact:
         proto, folder = surgery.read_proto(str(self.model_path))
         computed = surgery.producers(proto)
         there = [value for name, value in cut.items() if name in computed]
-        # One that has another name there is an Identity of it, so the bits are the same.
+        # A value with another name there is an Identity of it, so the bits are the same.
         hidden = [n for n, value in cut.items() if n not in computed and not any(_is_same(value, v) for v in there)]
         if hidden:
             raise IgniterError(f"the random value '{hidden[0]}' of the original is not in the compiled model")
@@ -337,7 +338,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def _read(original: Original, path: str | Path) -> list[dict[str, Any]]:
-    """The feeds in a file or folder."""
+    """Reads the feeds in a file or folder."""
     from igniter.frontend.ort_values import typed
     from igniter.runtime.verification.given import read_inputs
 
@@ -354,13 +355,13 @@ def write_artifact(
     source: str | Path | bytes | None = None,
     finish: Callable[[Artifact], None] | None = None,
 ) -> Artifact:
-    """Write a compiled model and put it in place of what is in `folder`, all at once.
+    """Writes a compiled model and replaces the content of `folder` with it in one step.
 
-    `save_model` writes the rewritten model, with whatever files it needs beside it, to the path that it is given.
-    `report` is what `report.json` is to say besides the names of the files; `source` the original model. `finish` is
-    given the model while it is beside its place: to verify it, and to add to its report. Where it raises `NotGood`, the
-    model goes to `FOLDER.failed`, and `folder` is as it was; where anything else is raised, nothing is left of it.
-    A user's own files in `folder` stay. `IgniterError` when the folder cannot be written or holds something else.
+    `save_model` writes the rewritten model, with the files that it needs beside it, to the path in its argument.
+    `report` is the content of `report.json` besides the names of the files; `source` the original model. `finish` gets
+    the model before it is in place: to verify it, and to add to its report. If it raises `NotGood`, the model moves to
+    `FOLDER.failed`, and `folder` is unchanged; after any other error the new model is removed. A user's own files in
+    `folder` stay. Raises `IgniterError` if the folder cannot be written or has other content.
     """
     target = Path(os.path.abspath(folder))
     check_replaceable(target)
@@ -402,8 +403,8 @@ def _write_report(folder: Path, report: Mapping[str, Any]) -> None:
 
 
 def _report_text(report: Mapping[str, Any]) -> str:
-    """JSON with a line for each entry of each key. With `indent`, Python's encoder of JSON takes ten times as long: a
-    second for the remarks of a large model, which is longer than all else that a result from the cache takes."""
+    """Returns JSON with a line for each entry of each key. With `indent`, Python's JSON encoder takes ten times as
+    long: a second for the remarks of a large model, longer than the rest of a result from the cache."""
     lines: list[str] = []
     for key, value in report.items():
         brackets = "{}" if isinstance(value, dict) else "[]"
@@ -424,10 +425,10 @@ def _one_line(value: Any) -> str:
 
 
 def _written_by_igniter(folder: Path) -> set[str]:
-    """The names of the files in a folder that are a compiled model's own; all else is the user's."""
+    """Returns the names of a compiled model's own files in a folder; all others are the user's."""
     report = _read_report(folder) or {}
     if _why_damaged(report) is not None:
-        # What is not known to be Igniter's own stays.
+        # Files not known to be Igniter's own stay.
         report = {}
     known = {MODEL, REPORT, f"{MODEL}.data", *report.get("libraries", ()), *report.get("files", ())}
     return {str(name) for name in known}
@@ -442,7 +443,7 @@ def _read_report(folder: Path) -> dict[str, Any] | None:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether the folder has, now, all that its report names, in this version's format."""
+    """True if the folder now has all files named in its report, in this version's format."""
     report = _read_report(folder)
     if report is None or _why_damaged(report) is not None or report[_MARK] != FORMAT:
         return False
@@ -461,11 +462,11 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     "verification": (dict,),
     "source": (dict, type(None)),
 }
-"""The types of what others read out of a report, where it is there."""
+"""The types of the report's entries that other code reads, if present."""
 
 
 def _why_damaged(report: Mapping[str, Any]) -> str | None:
-    """What in a report is not what it should be; its file is one that anybody can edit."""
+    """Returns the error in a report, or None; users may edit the file."""
     for key, kinds in _SHAPES.items():
         if key in report and not isinstance(report[key], kinds):
             return f"'{key}' is of the type {type(report[key]).__name__}"
@@ -489,7 +490,7 @@ def _describe_source(source: str | Path | bytes | None) -> dict[str, str] | None
 
 
 def _known_source(report: Mapping[str, Any]) -> str | None:
-    """The path of the original model, if it is still the one that was compiled."""
+    """Returns the path of the original model, if it is unchanged since the compilation."""
     source: Mapping[str, str] = report.get("source") or {}
     path = source.get("path")
     if path is None or not os.path.isfile(path) or file_digest(path) != source.get("sha256"):
@@ -498,14 +499,14 @@ def _known_source(report: Mapping[str, Any]) -> str | None:
 
 
 def model_facts(model: str | Path | bytes) -> GraphFacts:
-    """What the graph of a model says about its inputs; nothing, where Igniter cannot read it."""
+    """Returns the facts about a model's inputs in its graph; empty if Igniter cannot read the model."""
     from igniter.frontend import import_model
     from igniter.runtime.verification.graph_facts import GraphFacts, facts_of
 
     try:
         return facts_of(import_model(model))
     except IgniterError:
-        # ORT reads more than Igniter does; then the names of the inputs have to do.
+        # ORT reads more models than Igniter; for them the names of the inputs suffice.
         return GraphFacts()
 
 
@@ -513,7 +514,7 @@ def model_facts(model: str | Path | bytes) -> GraphFacts:
 
 
 def check_replaceable(target: Path) -> None:
-    """`IgniterError` where a compiled model may not take the place of what is there."""
+    """Raises `IgniterError` if a compiled model may not replace the target."""
     if not target.exists():
         return
     if not target.is_dir():

@@ -4,13 +4,13 @@ An entry is a file named by its key, holding a digest and the payload:
 
     CACHE/objects-2/ab/abcdef...     32 bytes of SHA-256 of the key and the payload, then the payload
 
-It appears in one `rename`, so a reader sees all of it or nothing. A hit sets the file's times, so the order of times
-is the order of use and eviction is least-recently-used, whatever process used it. A file that does not match its
-digest (a disk error, a half-written copy, an entry under another's name) is dropped and counts as a miss. Eviction
-runs under a lock; losing a race to another process only ever costs a compile.
+It appears in one `rename`, so a reader sees all of it or nothing. A hit updates the file's times, so the order of times
+is the order of use and eviction is least-recently-used across processes. A file that does not match its digest (a disk
+error, a half-written copy, an entry under another's name) is dropped and counts as a miss. Eviction runs under a lock;
+a lost race with another process only costs a compile.
 
 The folder is `$IGNITER_CACHE_DIR`, else `$XDG_CACHE_HOME/igniter`, else `~/.cache/igniter`; the limit
-`$IGNITER_CACHE_SIZE` (`500M`, `2G`; 0 turns the cache off), else 1 GiB. Where the folder cannot be written, nothing is
+`$IGNITER_CACHE_SIZE` (`500M`, `2G`; 0 turns the cache off), else 1 GiB. If the folder is not writable, nothing is
 cached and nothing fails.
 """
 
@@ -33,13 +33,13 @@ from igniter.errors import IgniterError
 
 LAYOUT = "objects-2"
 OLD_LAYOUTS = ("objects-1",)
-"""What earlier versions left is removed when the cache is next measured."""
+"""The folders of earlier versions, removed at the next measurement of the cache."""
 DEFAULT_LIMIT = 1 << 30
 MOST_BYTES = 1 << 62
 STALE_SECONDS = 3600
-"""A temporary file this old belongs to a process that is gone."""
+"""The age in seconds of an abandoned temporary file; its process has ended."""
 KEEP_FRACTION = 0.9
-"""Eviction makes room beyond the limit, so that it does not run again for the next entry."""
+"""The target of an eviction, below the limit, so that the next entry does not cause another one."""
 MEASURE_EVERY = 32
 
 _DIGEST = 32
@@ -48,7 +48,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def cache_key(*parts: str | bytes) -> str:
-    """The key for what depends on all `parts`, in this order: 64 hex digits."""
+    """Returns the key of content that depends on all `parts`, in this order: 64 hex digits."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -58,7 +58,7 @@ def cache_key(*parts: str | bytes) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Bytes from `1048576`, `500M`, `1.5 GiB`; `IgniterError` for anything else."""
+    """Parses bytes from `1048576`, `500M`, `1.5 GiB`; raises `IgniterError` for anything else."""
     match = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if match is None:
         raise IgniterError(f"'{text}' is not a size: write a number of bytes, or one with K, M, G or T")
@@ -66,22 +66,22 @@ def parse_size(text: str) -> int:
 
 
 def default_folder() -> Path:
-    """Where the cache is, by the environment."""
+    """Returns the folder of the cache, according to the environment."""
     own = os.environ.get("IGNITER_CACHE_DIR")
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         if own:
             return Path(own).expanduser()
-        # The XDG specification has relative paths ignored.
+        # The XDG specification ignores relative paths.
         return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "igniter"
     except RuntimeError as error:
-        # There is no such user, or none that has a home.
+        # The user does not exist, or has no home folder.
         where = f"IGNITER_CACHE_DIR is '{own}'" if own else "there is no home folder"
         raise IgniterError(f"{where}: {error}; name a folder for the cache in IGNITER_CACHE_DIR") from error
 
 
 def default_cache() -> Cache:
-    """The cache of this user."""
+    """Returns the cache of this user."""
     size = os.environ.get("IGNITER_CACHE_SIZE")
     try:
         limit = DEFAULT_LIMIT if size is None else parse_size(size)
@@ -92,7 +92,7 @@ def default_cache() -> Cache:
 
 @dataclass
 class CacheStatistics:
-    """What happened since the `Cache` object was made, in this process."""
+    """The counts of events in this process since the `Cache` object was made."""
 
     hits: int = 0
     misses: int = 0
@@ -108,23 +108,23 @@ class _Entry:
 
 
 class Cache:
-    """See the module's text. `limit` is in bytes of files; 0 stores nothing."""
+    """The cache described in the module docstring. `limit` is in bytes of files; 0 stores nothing."""
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT):
         self.folder = folder
         self.limit = limit
         self.statistics = CacheStatistics()
         self._objects = folder / LAYOUT
-        # What the files are known to take; None until they have been looked at.
+        # The known total size of the files; None before the first measurement.
         self._size: int | None = None
         self._puts = 0
 
     def has(self, key: str) -> bool:
-        """Whether something is stored under `key`; `get` says whether it is whole."""
+        """True if `key` has an entry; only `get` checks that the entry is whole."""
         return self._path(key).exists()
 
     def get(self, key: str) -> bytes | None:
-        """The payload stored under `key`, or None."""
+        """Returns the payload stored under `key`, or None."""
         path = self._path(key)
         try:
             data = path.read_bytes()
@@ -135,18 +135,18 @@ class Cache:
         if len(data) < _DIGEST or _digest(key, payload) != data[:_DIGEST]:
             self._drop(path)
             return None
-        # Gone since, or not ours to touch: the payload is good all the same.
+        # Deleted meanwhile, or without permission: the payload is good all the same.
         with contextlib.suppress(OSError):
             _touch(path)
         self.statistics.hits += 1
         return payload
 
     def put(self, key: str, payload: bytes) -> None:
-        """Store `payload`, and drop the least recently used entries when the limit is passed."""
+        """Stores `payload`, and drops the least recently used entries above the limit."""
         self._store(key, (payload,), len(payload))
 
     def put_file(self, key: str, source: Path) -> bool:
-        """Store what is in a file, without reading all of it at once; whether it is there now."""
+        """Stores the content of a file, in chunks; returns true if it is now stored."""
         try:
             with source.open("rb") as file:
                 return self._store(key, _chunks(file), os.fstat(file.fileno()).st_size)
@@ -154,8 +154,8 @@ class Cache:
             return False
 
     def get_file(self, key: str, target: Path) -> bool:
-        """Write the payload stored under `key` to a new file; whether there was one. `OSError` where the file cannot be
-        written."""
+        """Writes the payload stored under `key` to a new file; returns false if there is no entry. Raises `OSError` if
+        the file cannot be written."""
         try:
             entry = self._path(key).open("rb")
         except OSError:
@@ -195,12 +195,12 @@ class Cache:
             _touch(temporary)
             os.replace(temporary, path)
         except OSError:
-            # A full or read-only disk makes compiling slower, not wrong.
+            # A full or read-only disk makes compilation slower, not wrong.
             with contextlib.suppress(OSError):
                 temporary.unlink()
             return False
         self._puts += 1
-        # Other processes write too: what is there is measured now and then, and estimated in between.
+        # Other processes write too: the size is measured now and then, and estimated in between.
         known = None if self._puts % MEASURE_EVERY == 0 else self._size
         self._size = self._measure() if known is None else known + size
         if self._size > self.limit:
@@ -208,23 +208,23 @@ class Cache:
         return True
 
     def _drop(self, path: Path) -> None:
-        """Remove an entry that is not what it should be."""
+        """Removes a corrupt entry."""
         self.statistics.corrupt += 1
         self.statistics.misses += 1
         with contextlib.suppress(OSError):
             path.unlink()
 
     def size(self) -> int:
-        """The bytes of all entries, read from the disk."""
+        """Returns the bytes of all entries, read from the disk."""
         return self._measure()
 
     def contents(self) -> tuple[int, int]:
-        """How many entries there are, and the bytes of all; nothing is changed."""
+        """Returns the number of entries, and their total bytes, without changes."""
         sizes = [entry.size for entry in self._entries()]
         return len(sizes), sum(sizes)
 
     def clear(self) -> int:
-        """Remove every entry; how many there were."""
+        """Removes every entry; returns their number."""
         removed = sum(_remove(e.path) for e in self._entries())
         self._size = 0
         return removed
@@ -240,7 +240,7 @@ class Cache:
         return sum(e.size for e in self._entries())
 
     def _entries(self) -> Iterator[_Entry]:
-        """Every entry that is there now; files that vanish while we look are none."""
+        """Yields every entry; files that vanish meanwhile are skipped."""
         for path in self._files():
             if not path.name.endswith(".tmp"):
                 with contextlib.suppress(OSError):
@@ -257,7 +257,7 @@ class Cache:
                 yield from sorted(shelf.iterdir())
 
     def _evict(self, newest: Path) -> None:
-        """Remove entries by time of use until there is room; the one just written stays."""
+        """Removes entries by time of use until they fit; the newest one stays."""
         with self._lock():
             for path in self._files():
                 if path.name.endswith(".tmp"):
@@ -275,11 +275,11 @@ class Cache:
 
     @contextlib.contextmanager
     def _lock(self) -> Generator[None]:
-        """Only one process evicts at a time: two would each remove what the other leaves."""
+        """Allows only one process to evict at a time: two would each remove the entries that the other keeps."""
         try:
             import fcntl
         except ImportError:
-            # Without file locks two processes may evict more than they need to.
+            # Without file locks two processes may evict more than necessary.
             yield
             return
         try:
@@ -306,7 +306,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _touch(path: Path) -> None:
-    """Mark as used now, to the nanosecond: the times that the kernel sets by itself are milliseconds apart."""
+    """Marks an entry as used now, to the nanosecond: the kernel's own timestamps have a granularity of milliseconds."""
     now = time.time_ns()
     os.utime(path, ns=(now, now))
 

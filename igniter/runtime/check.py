@@ -1,8 +1,8 @@
 """`--check-each`: run the IR before and after every pass, and name the first pass that changed a result.
 
-Every level runs: the ONNX graph in ONNX Runtime (fusion regions taken apart), kernels in the interpreters of their
-levels (a big scheduled one compiled for this machine). What a pass turns one into the other (a region into a kernel, a
-kernel into a scheduled one) is compared across the two, since they have the same name and inputs.
+Every level runs: the ONNX graph in ONNX Runtime (with fusion regions inlined), kernels in the interpreters of their
+levels (a big scheduled one compiled for this machine). Results are compared across a lowering (a region to a kernel, a
+kernel to a scheduled one), because both forms have the same name and inputs.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 
 class ResultChanged(IgniterError):
-    """A pass after which the IR computes something else."""
+    """Raised if the IR computes another result after a pass."""
 
 
 @dataclass
 class ResultChecker:
-    """A `PassObserver` that runs the module around every pass. `sizes` are those of symbols that were asked for."""
+    """A `PassObserver` that runs the module around every pass. `sizes` are the requested sizes of symbols."""
 
     ctx: Context
     seed: int = 0
@@ -76,8 +76,8 @@ class ResultChecker:
         for name in compared:
             worst = max(worst, self._compare(this.name, name, expected[name], now[name]))
         print(f"check: {this.name}: {len(compared)} results agree, largest relative error {worst:.1e}", file=self.log)
-        # What a pass does not show any more (an inlined function) stays unknown; what is new is the next reference.
-        # So stays what is too big to be run for a while.
+        # An item removed by a pass (an inlined function) stays unknown; a new one is the next reference. An item
+        # temporarily too big to run stays too.
         self._before = {**{k: v for k, v in expected.items() if self._runner.is_waiting(k)}, **now}
         self._say()
 
@@ -100,7 +100,7 @@ class ResultChecker:
             noise = self._runner.noise_of(name, index)
             found = compare_output(f"result {index}", reference, got, noise=noise)
             if found.says_nothing:
-                # Nothing can be said of it: any order of additions gives something else.
+                # No comparison is possible: any order of additions gives another result.
                 print(f"check: {name}, {found.name} is not compared: {found.reason}", file=self.log)
                 continue
             if not found.ok:
@@ -111,10 +111,10 @@ class ResultChecker:
 
 @dataclass
 class ModuleRunner:
-    """Runs everything in a module, again and again on the same inputs, which only `seed` and `sizes` decide.
+    """A repeated run of everything in a module, always on the same inputs, determined by `seed` and `sizes` alone.
 
-    The main graph runs at sizes at which it runs (`igniter.runtime.verification.sizes`); its regions and kernels at the
-    same where they have its symbols, else at small ones at which nothing in them is empty.
+    The main graph runs at sizes found by a search (`igniter.runtime.verification.sizes`). Its regions and kernels run
+    at the same sizes if they have its symbols, otherwise at small ones without empty tensors.
     """
 
     seed: int = 0
@@ -126,7 +126,7 @@ class ModuleRunner:
     _shapes: dict[str, list[tuple[int, ...]]] = field(default_factory=dict[str, list[tuple[int, ...]]])
 
     def run(self, module: ModuleOp) -> dict[str, list[Array | None]]:
-        """The results of everything that runs, by name; `None` for one that random nodes have a part in."""
+        """Returns the results of everything that runs, by name; `None` for a result affected by random nodes."""
         results: dict[str, list[Array | None]] = {}
         regions = {r.label: r for r in module.walk() if isinstance(r, GroupOp)}
         kernels = {k.sym_name.data: k for k in module.ops if isinstance(k, (KernelOp, FuncOp))}
@@ -134,7 +134,7 @@ class ModuleRunner:
             if isinstance(op, GraphOp):
                 results[f"graph @{op.sym_name}"] = self._graph(module, op)
         for label, region in regions.items():
-            # A kernel stands for its region: where both are there, the kernel is what the next pass may change.
+            # If a region has a kernel, only the kernel runs: the next pass may change it.
             if label not in kernels:
                 key = _key(label, regions)
                 names = [f"i{index}" for index in range(len(region.block.args))]
@@ -166,22 +166,23 @@ class ModuleRunner:
         return results
 
     def _given(self, module: ModuleOp, region: GroupOp) -> list[Array] | None:
-        """The inputs of a region that are not random: those that it has in the graph."""
+        """Returns the inputs of a region with bound nodes, taken from a run of the graph; None for other regions."""
         if self._feed is None or not has_bound_nodes(region):
             return None
         return inputs_in_graph(module, region.label, self._feed)
 
     def is_waiting(self, key: str) -> bool:
-        """Whether it is a kernel that could not be run for its size, and may be run later."""
+        """True for a kernel that was too big to run and may run later."""
         return key in self._not_run
 
     def noise_of(self, name: str, index: int) -> Noise:
-        """How far a result moves by itself, by the runs of the graph or of the region that it was first."""
+        """Returns the noise of a result, from the repeated runs of the graph or of the region where it first
+        occurred."""
         others = self._others.get(name)
         return Noise([run[index] for run in others if index < len(run)], seen=True) if others else NO_NOISE
 
     def _graph(self, module: ModuleOp, graph: GraphOp) -> list[Array | None]:
-        """The main graph, its regions taken apart."""
+        """Runs the main graph, with its regions inlined."""
         from igniter.frontend import export_model
         from igniter.frontend.exact_integers import exact_bytes
         from igniter.transforms.fusion.inline_regions import onnx_level
@@ -195,7 +196,7 @@ class ModuleRunner:
         return [None if index in random else value for index, value in enumerate(found)]
 
     def _find_inputs(self, data: bytes, graph: GraphOp) -> dict[str, Any]:
-        """Inputs at sizes at which the graph runs, and from them the sizes of its symbols."""
+        """Finds inputs at sizes at which the graph runs, and derives the sizes of its symbols."""
         from igniter.runtime.artifact import model_facts
         from igniter.runtime.verification.original import Original
         from igniter.runtime.verify import typical_inputs
@@ -204,7 +205,7 @@ class ModuleRunner:
         names = {s for spec in original.specs for s in spec.symbols()}
         fixed = {name: size for name, size in self.sizes.items() if name in names}
         _, feed = typical_inputs(original, model_facts(data), fixed, self.seed, small=True)
-        # A sequence's elements tell of no dim of the graph.
+        # The elements of a sequence determine no dim of the graph.
         arguments = [
             (a.type, feed[n].shape)
             for n, a in zip(graph.input_names, graph.body.args, strict=True)
@@ -221,10 +222,10 @@ class ModuleRunner:
     def _sizes(
         self, key: str, specs: Sequence[TypedInput], ops: Sequence[Operation], requires: Sequence[Requirement]
     ) -> dict[str, int]:
-        """The sizes for a region or a kernel: those of the first time, as long as they are enough."""
+        """Returns the sizes for a region or a kernel: those of the first time, if they suffice."""
         types = [s.type for s in specs]
         earlier = self._shapes.get(key, [])
-        # By place, not by name: equal kernels are made one by renaming their symbols.
+        # By place, not by name: deduplication of equal kernels renames symbols.
         same = sizes_of(types, earlier) if len(earlier) == len(types) else {}
         chosen = sizes_without_empties(types, ops, requires, {**self.sizes, **same})
         self._shapes[key] = [shape_of(t, chosen) for t in types]
@@ -232,7 +233,7 @@ class ModuleRunner:
 
 
 def _random_results(graph: GraphOp) -> set[int]:
-    """The results of the graph that depend on what a random node draws."""
+    """Returns the results of the graph that depend on a random node."""
     random: set[SSAValue] = set()
     for op in graph.body.ops:
         inside = any(isinstance(o, OnnxOp) and o.op_type in RANDOM_OPS for o in op.walk())
@@ -244,7 +245,7 @@ def _random_results(graph: GraphOp) -> set[int]:
 
 
 def _key(label: str, regions: Mapping[str, GroupOp]) -> str:
-    """What results are compared under: a region whose weights are packed gets other inputs than it got before."""
+    """Returns the key of results for the comparison: a region has other inputs after its weights are packed."""
     packed = label in regions and any(isinstance(op, UnpackOp) for op in regions[label].walk())
     return f"@{label} on packed weights" if packed else f"@{label}"
 
@@ -255,8 +256,8 @@ def _inputs_of(kernel: KernelOp | FuncOp) -> Sequence[SSAValue]:
 
 
 def run_kernel_op(kernel: KernelOp | FuncOp, given: Sequence[Array], sizes: Mapping[str, int]) -> list[Array] | None:
-    """A kernel on its inputs, by the interpreter of its level; `None` for one that is too big for it, and not yet
-    so far that it can be compiled."""
+    """Runs a kernel on its inputs, in the interpreter of its level; returns `None` for one too big for it that cannot
+    be compiled yet."""
     import numpy as np
 
     inputs = [np.asarray(a, order="C") for a in given]
@@ -270,8 +271,8 @@ def run_kernel_op(kernel: KernelOp | FuncOp, given: Sequence[Array], sizes: Mapp
 def run_region(
     module: ModuleOp, region: GroupOp, specs: Sequence[TypedInput], inputs: Sequence[Array], seed: int, nudges: int
 ) -> list[list[Array]]:
-    """One region or program as a model of its own, in ONNX Runtime, unoptimised: on its inputs, and so many times with
-    every float input nudged."""
+    """Runs one region or program as a model of its own, in ONNX Runtime, unoptimised: on its inputs, and `nudges` times
+    with every float input nudged."""
     from igniter.dialects.onnx.attributes import texts_attr
     from igniter.frontend import export_model
     from igniter.frontend.exact_integers import exact_bytes
@@ -296,12 +297,13 @@ def run_region(
 
 
 INTERPRETED_ELEMENTS = 1 << 16
-"""Up to this many elements in its buffers a scheduled kernel is interpreted, which checks bounds and races as well."""
+"""The limit of elements in the buffers of an interpreted scheduled kernel; interpretation also checks bounds and
+races."""
 
 
 def run_scheduled(func: FuncOp, inputs: Sequence[Array], sizes: Mapping[str, int]) -> list[Array] | None:
-    """A scheduled kernel: a small one interpreted, a big one compiled for this machine, which is possible once its
-    buffers are planned; `None` before."""
+    """Runs a scheduled kernel: a small one in the interpreter, a big one compiled for this machine. Compilation
+    requires planned buffers; returns `None` before."""
     import numpy as np
 
     from igniter.dialects.onnx.types import BY_ATTR

@@ -1,6 +1,6 @@
-"""What a fusion region reads in a run of its graph: the inputs for regions that random ones do not fit.
+"""The inputs of a fusion region in a run of its graph, for regions that do not accept random inputs.
 
-The sizes in a region of bound nodes (docs/values.md) follow from parameters that nodes in front of it compute.
+The sizes in a region of bound nodes (docs/values.md) follow from parameters computed by nodes before it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def has_bound_nodes(region: GroupOp) -> bool:
-    """Whether a region or program holds a node that is bound to a carrier."""
+    """True if a region or program contains a node bound to a carrier."""
     return any(is_bound(op) for op in region.walk())
 
 
 def inputs_in_graph(module: ModuleOp, label: str, feed: Mapping[str, Any]) -> list[np.ndarray[Any, Any]] | None:
-    """The operands of a region of the main graph where that is run on `feed`; `None` for a region in a subgraph."""
+    """Returns the operands of a region in a run of the main graph on `feed`; `None` for a region in a subgraph."""
     from igniter.frontend import export_model
     from igniter.frontend.exact_integers import exact_bytes
     from igniter.transforms.fusion.inline_regions import onnx_level

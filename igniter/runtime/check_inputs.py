@@ -1,7 +1,7 @@
 """Random inputs for graphs, regions and kernels from their IR types, for checking passes against each other.
 
-Symbols get small sizes that differ from each other, so that a mix-up of two dims shows. Integers that index a constant
-(the table of a `Gather`) stay within it; other integers are 0 or 1, which every mask, type id and index accepts.
+Symbols get small, distinct sizes, so that a mix-up of two dims is detected. Integers that index a constant (the table
+of a `Gather`) are in bounds; other integers are 0 or 1, which every mask, type id and index accepts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIZES = (2, 3, 5, 7, 4, 6)
 
 @dataclass(frozen=True)
 class TypedInput:
-    """What is known of one input: its name, its tensor type, and for integers the smallest value that is too big."""
+    """The facts about one input: its name, its tensor type, and for integers the exclusive upper bound."""
 
     name: str
     type: Attribute
@@ -35,7 +35,7 @@ class TypedInput:
 
 
 def default_sizes(types: Iterable[Attribute]) -> dict[str, int]:
-    """A size for every symbol of the types, by the order in which they first occur."""
+    """Returns a size for every symbol of the types, by the order of first occurrence."""
     names: dict[str, None] = {}
     for tensor in types:
         for dim in dims_of(tensor):
@@ -52,9 +52,9 @@ def sizes_without_empties(
     requires: Sequence[Requirement],
     known: Mapping[str, int],
 ) -> dict[str, int]:
-    """Sizes for the symbols of the types: those of `known`, the others small and different from each other, and as
-    large as it takes for no tensor in `ops` to be empty and all of `requires` to hold. What never holds is left to fail
-    where it is run."""
+    """Returns sizes for the symbols of the types: those of `known`, and small distinct ones for the rest, large enough
+    for no tensor in `ops` to be empty and all of `requires` to hold. Unsatisfiable requirements fail later, in the
+    run."""
     base = default_sizes(types)
     shaped = [v.type for op in ops for v in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args))]
     dims = [d for t in (*types, *shaped) for d in _dims(t)]
@@ -68,7 +68,7 @@ def sizes_without_empties(
 
 
 def sizes_of(types: Sequence[Attribute], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
-    """The sizes that symbols have where tensors of these types have these shapes."""
+    """Returns the sizes of symbols, from tensors of these types and shapes."""
     found: dict[str, int] = {}
     for tensor, shape in zip(types, shapes, strict=True):
         for dim, size in zip(_dims(tensor), shape, strict=False):
@@ -78,7 +78,7 @@ def sizes_of(types: Sequence[Attribute], shapes: Sequence[tuple[int, ...]]) -> d
 
 
 def shape_of(tensor: Attribute, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of a tensor at these sizes; () where it has none."""
+    """Returns the shape of a tensor at these sizes; () for a value that is not a tensor."""
     return tuple(d.evaluate(sizes) for d in _dims(tensor))
 
 
@@ -90,7 +90,7 @@ def _dims(shaped: Attribute) -> Sequence[Expr]:
 
 
 def _is_positive(dim: Expr, sizes: Mapping[str, int]) -> bool:
-    """Whether a dim is over 0; one of symbols that nothing is known of here counts as if."""
+    """True if a dim is > 0; a dim of unknown symbols counts as positive."""
     if not dim.symbols <= set(sizes):
         return True
     try:
@@ -104,7 +104,7 @@ def _holds(requirement: Requirement, sizes: Mapping[str, int]) -> bool:
 
 
 def random_arrays(inputs: Sequence[TypedInput], sizes: Mapping[str, int], seed: int) -> list[np.ndarray[Any, Any]]:
-    """One array for each input, with `sizes` for the symbols; `IgniterError` names an input that cannot be made."""
+    """Returns one array for each input, with `sizes` for the symbols; `IgniterError` names an unsupported input."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -124,7 +124,7 @@ def _random(each: TypedInput, sizes: Mapping[str, int], rng: np.random.Generator
     if dtype.kind == "b":
         return np.asarray(rng.random(shape) < 0.8)
     if dtype.kind in "iu":
-        # Mostly ones where there are only two values: a mask that hides most of its row tests little.
+        # With only two values, mostly ones: a mask that hides most of its row tests little.
         drawn = rng.random(shape) < 0.8 if each.bound <= 2 else rng.integers(0, each.bound, shape)
         return np.asarray(drawn).astype(dtype)
     if dtype.kind == "O":
@@ -135,7 +135,7 @@ def _random(each: TypedInput, sizes: Mapping[str, int], rng: np.random.Generator
 
 
 def inputs_of(names: Sequence[str], values: Sequence[SSAValue]) -> list[TypedInput]:
-    """The inputs that a graph's or a region's arguments are, integers bounded by what they index."""
+    """Returns the inputs for a graph's or a region's arguments, integers bounded by the axes that they index."""
     return [TypedInput(name, value.type, index_bound(value)) for name, value in zip(names, values, strict=True)]
 
 
@@ -143,7 +143,7 @@ _PASSING = {"Cast", "Unsqueeze", "Squeeze", "Reshape", "Identity", "Flatten", "S
 
 
 def index_bound(value: SSAValue, depth: int = 4) -> int:
-    """The smallest size of a constant's axis that `value` indexes; 2 where it indexes none."""
+    """Returns the smallest size of a constant's axis indexed by `value`; 2 if it indexes none."""
     from igniter.dialects.fusion import GroupOp
     from igniter.dialects.onnx.base import OnnxOp, constant_weight
 
@@ -155,7 +155,7 @@ def index_bound(value: SSAValue, depth: int = 4) -> int:
         if not isinstance(op, OnnxOp):
             continue
         if op.op_type == "Equal" and (listed := constant_weight(op.operands[1 - use.index])) is not None:
-            # Compared with 0, 1, 2, ...: a one-hot written out.
+            # Compared with 0, 1, 2, ...: a decomposed one-hot.
             bounds.append(int(listed.array().max(initial=0)) + 1 if listed.strings is None else 2)
         elif op.op_type.startswith("Gather") and use.index == 1:
             bounds.append(_indexed_size(op))

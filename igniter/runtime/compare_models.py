@@ -1,4 +1,4 @@
-"""Two models on the same inputs in ONNX Runtime: files of ONNX, their bytes, or folders that `igniter compile` made."""
+"""Two models on the same inputs in ONNX Runtime: ONNX files, their bytes, or folders made by `igniter compile`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def compare_models(
     seed: int = 0,
     budget: float | None = None,
 ) -> Verification:
-    """Run `b` beside `a`, as `Artifact.verify` runs a compiled model beside its original.
+    """Runs `b` beside `a`, as `Artifact.verify` runs a compiled model beside its original.
 
-    `IgniterError` where the names of inputs or outputs are not the same.
+    Raises `IgniterError` if the names of inputs or outputs differ.
     """
     from igniter.frontend.ort_values import typed
     from igniter.runtime.verification.given import read_inputs

@@ -1,16 +1,16 @@
-"""Other processes that compile kernels of a model as well: each kernel is a unit of its own, and compiling is Python.
+"""Helper processes that compile kernels of a model: each kernel is an independent unit, and the compiler is Python.
 
     with CompileHelpers(c, kernels) as helpers:
         for kernel in kernels:
             helpers.wait_for(kernel)      what another process has begun
             compile_kernel(c, ..)         out of the cache, where another process was at it
 
-Helpers put what they make into the cache of compiled kernels, and say when a kernel is done; they begin with the last
-kernels, where the compilation begins with the first. So they need not be there, may begin late, and may fail: what they
-did not do is done here, with its errors and remarks. Without a cache there are none.
+Helpers put their results into the cache of compiled kernels, and report finished kernels; they start with the last
+kernels, the compilation with the first. So helpers are optional, may start late, and may fail: the compilation does the
+rest itself, with its errors and remarks. Without a cache there are no helpers.
 
-`IGNITER_JOBS` is how many processes there are, this one among them; without it, as many as CPUs that it may run on, and
-no more than `MOST`.
+`IGNITER_JOBS` is the number of processes, including this one; its default is the number of available CPUs, at most
+`MOST`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from igniter.compilation import Compilation
 
 MOST = 8
-"""The processes of one compilation, unless `IGNITER_JOBS` says more."""
+"""The limit of processes of one compilation, unless `IGNITER_JOBS` is larger."""
 
 WORTHWHILE = 6
-"""The kernels that a helper has to be left with: to start one takes as long as to compile three."""
+"""The number of kernels that justifies a helper: its start takes as long as compiling three."""
 
 
 def jobs() -> int:
-    """How many processes may compile together. `IgniterError` where the environment says no number."""
+    """Returns the number of processes for a compilation. Raises `IgniterError` if the variable is not a number."""
     said = os.environ.get("IGNITER_JOBS", "")
     if not said:
-        # Not every system says on which CPUs a process may run.
+        # Some systems do not report the CPUs available to a process.
         cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(MOST, cpus)
     if not said.isdecimal() or int(said) < 1:
@@ -49,7 +49,7 @@ def jobs() -> int:
 
 
 class CompileHelpers:
-    """Processes that compile kernels, given as texts, while this one does; at the end of the `with` they are gone."""
+    """Processes that compile kernels, given as texts, beside this one; they end with the `with` block."""
 
     def __init__(self, c: Compilation, kernels: Sequence[str]):
         self._begun = (c.options, None if c.cache is None else (c.cache.folder, c.cache.limit), c.ctx.remarks.enabled)
@@ -73,17 +73,17 @@ class CompileHelpers:
             self._left.clear()
             processes = list(self._processes)
         for process in processes:
-            # One that is still at it has nothing that is waited for.
+            # Nobody waits for the result of a running one.
             process.terminate()
         for thread in self._threads:
             thread.join()
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """True if there are helpers."""
         return bool(self._count)
 
     def wait_for(self, kernel: str) -> None:
-        """Takes a kernel from the helpers, or waits until the one that has begun it is done."""
+        """Takes a kernel from the helpers, or waits for the helper that has begun it."""
         with self._lock:
             if kernel in self._left:
                 self._left.remove(kernel)
@@ -103,13 +103,13 @@ class CompileHelpers:
                 env=paths,
             )
         except OSError:
-            return  # Where no process can be started, this one compiles all.
+            return  # Without another process, this one compiles all.
         with self._lock:
             self._processes.append(process)
         requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
         try:
             _send(requests, self._begun)
-            # It takes no kernel before it can begin one.
+            # A helper takes no kernel before it can begin one.
             pickle.load(answers)
             while (taken := self._take()) is not None:
                 kernel, done = taken
@@ -119,7 +119,7 @@ class CompileHelpers:
                 finally:
                     done.set()
         except (OSError, EOFError, pickle.UnpicklingError):
-            pass  # It has ended: what it did not do is done here.
+            pass  # It has ended: this process compiles the rest.
         finally:
             for stream in (requests, answers):
                 _close(stream)
@@ -141,6 +141,6 @@ def _send(stream: IO[bytes], value: object) -> None:
 
 
 def _close(stream: IO[bytes]) -> None:
-    # What was still to be written has no reader any more.
+    # Buffered data has no reader any more.
     with contextlib.suppress(OSError):
         stream.close()

@@ -1,7 +1,8 @@
 """A helper of a compilation, in a process of its own: `python -m igniter.runtime.compile_worker`.
 
-Reads pickled requests from standard input and answers on what was standard output: the first says how to compile, each
-further one is the text of a kernel. Each is compiled and assembled into the cache; an answer says only that it is done.
+Reads pickled requests from standard input and answers on the original standard output. The first request has the
+options, each further one the text of a kernel. The kernel is compiled and assembled into the cache; an answer only
+reports the end.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             text: str = pickle.load(requests)
-            # The process that asked finds nothing in the cache where this fails, and says why when it fails there.
+            # After a failure the parent finds nothing in the cache, compiles the kernel itself, and reports the error.
             with contextlib.suppress(Exception):
                 kernel = next(op for op in Parser(ctx, text).parse_module().ops if isinstance(op, KernelOp))
                 assemble(c, compile_kernel(c, kernel, text))

@@ -1,9 +1,8 @@
-"""The memory of a model as Igniter runs it: a plan of the rewritten graph, and the arena of every program.
+"""The memory of a model under Igniter: a plan of the rewritten graph, and the arena of every program.
 
-The rewritten graph has few nodes: programs, and what stays with ONNX Runtime. Its plan is that of any model
-(`igniter/analysis/model/plan.py`), with one value more for each program, its arena, which is there while the program
-runs. Inside, a program is a list of kernels, and what passes between these lies in the arena where `plan-buffers` puts
-it.
+The rewritten graph has few nodes: programs, and nodes left to ONNX Runtime. Its plan is that of any model
+(`igniter/analysis/model/plan.py`), with one more value for each program, its arena, live during the program. A program
+is a list of kernels; `plan-buffers` places the values between them in the arena.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ArenaPlan:
-    """The arena of one program: the calls of kernels in order, and its buffers, which live in calls by number."""
+    """The arena of one program: the calls of kernels in order, and its buffers, with live ranges in numbers of
+    calls."""
 
     program: str
     calls: tuple[Step, ...]
@@ -37,21 +37,21 @@ class ArenaPlan:
 
     @cached_property
     def native(self) -> Expr:
-        """The bytes with memory of its own for every buffer."""
+        """The bytes without sharing: memory of its own for every buffer."""
         return sum((b.size for b in self.buffers), ZERO)
 
     def live(self) -> list[Expr]:
-        """The bytes in use in each call."""
+        """Returns the bytes in use in each call."""
         return [sum((b.size for b in self.buffers if b.first <= k <= b.last), ZERO) for k in range(len(self.calls))]
 
     @cached_property
     def lower_bound(self) -> Expr:
-        """The most bytes in use in one call. A buffer may be in the place of another that the same call reads for the
-        last time, so the total can be less."""
+        """The most bytes in use in one call. A buffer may replace another one at that one's last read in the same call,
+        so the total can be less."""
         return largest(self.live())
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; expressions are text."""
+        """Returns JSON values; expressions are text."""
         return {
             "program": self.program,
             "native": str(self.native),
@@ -64,14 +64,14 @@ class ArenaPlan:
 
 @dataclass(frozen=True)
 class CompiledPlan:
-    """A compiled model: the plan of the graph that ONNX Runtime runs, and the arenas in it by program."""
+    """The plan of a compiled model: the graph run by ONNX Runtime, and its arenas by program."""
 
     graph: MemoryPlan
     arenas: tuple[ArenaPlan, ...]
     target: str
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Returns JSON values."""
         return {
             "target": self.target,
             "graph": self.graph.to_dict(),
@@ -80,16 +80,16 @@ class CompiledPlan:
 
 
 def plan_compiled(module: Module, sizes: Mapping[str, int] | None = None, target: str = "native") -> CompiledPlan:
-    """The memory of a model as it is when compiled for a target: a copy of `module` is compiled as far as the calls of
-    its programs. A region that could be an op of its own is taken to be a program.
+    """Plans the memory of a model compiled for a target: a copy of `module` is compiled up to the calls of its
+    programs. A region that could be an op of its own counts as a program.
 
-    `sizes` are of symbols. `IgniterError` where a size is of no symbol, or the module has been lowered already.
+    `sizes` are of symbols. Raises `IgniterError` for a size of an unknown symbol, or if the module is already lowered.
     """
     return plan_programs(*compiled_programs(module, CompileOptions(target=target)), sizes)
 
 
 def compiled_programs(module: Module, options: CompileOptions) -> tuple[Compilation, list[tuple[ProgramOp, FuncOp]]]:
-    """A copy of a module compiled as far as the calls of its programs, and these."""
+    """Compiles a copy of a module up to the calls of its programs; returns both."""
     from igniter.api import is_fused
     from igniter.driver import make_fusion, make_loop, make_onnx, make_programs
     from igniter.runtime.cache import default_cache
@@ -107,7 +107,7 @@ def compiled_programs(module: Module, options: CompileOptions) -> tuple[Compilat
 def plan_programs(
     c: Compilation, programs: Sequence[tuple[ProgramOp, FuncOp]], sizes: Mapping[str, int] | None = None
 ) -> CompiledPlan:
-    """The plan of a compilation whose programs have been made."""
+    """Plans the memory of a compilation whose programs exist."""
     scratch = {program: func.scratch_bytes or ZERO for program, func in programs}
     plan = plan_memory(c.module, sizes, arenas={p: e for p, e in scratch.items() if e != ZERO})
     arenas = tuple(_arena(program, func, plan.sizes) for program, func in programs)

@@ -1,4 +1,4 @@
-"""This machine as a device of the roofline: what all its cores multiply and read a second, measured."""
+"""This machine as a device of the roofline: the measured peak of multiply-adds and memory reads, on all cores."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from igniter.runtime.machine_measurement import aligned_bytes
 from igniter.targets import backend_for
 
 ROUNDS = 5
-"""Turns of each measurement, of which the best counts."""
+"""The number of turns of each measurement; the best one counts."""
 
 SECONDS = 0.02
-"""How long a turn takes about."""
+"""The approximate duration of a turn."""
 
 PART = 64 << 20
-"""Bytes that a thread reads, more than its share of any cache."""
+"""The bytes read by a thread, more than its share of any cache."""
 
 KINDS: tuple[tuple[Literal["f32", "bf16", "int8"], str], ...] = (
     ("f32", "float"),
     ("bf16", "bfloat16"),
     ("int8", "int8"),
 )
-"""What is measured, and the element type that it is the peak of."""
+"""The measured kinds, each with the element type of its peak."""
 
 
 def usable_cores() -> int:
-    """The cores that this process may use."""
+    """Returns the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def measure_device(step: Callable[[str], None] = lambda _: None) -> Device:
-    """Measure this machine, some two seconds: multiply-adds in registers of every core, and memory read by all."""
+    """Measures this machine in some two seconds: multiply-adds in registers on every core, and memory reads by all."""
     import numpy as np
 
     rates, cores = backend_for("native").rates(), usable_cores()
@@ -70,7 +70,7 @@ def _repeated(run: Callable[[], object], repeats: int) -> Callable[[], object]:
 
 
 def _seconds(runs: list[Callable[[], Any]]) -> float:
-    """What the runs take side by side, each on a thread of its own: the best of some turns."""
+    """Returns the time of concurrent runs, each on its own thread: the best of some turns."""
     fewest = float("inf")
     for _ in range(ROUNDS):
         threads = [threading.Thread(target=run) for run in runs[1:]]

@@ -1,5 +1,5 @@
-"""Hashes of files, each file read once: a file that has not changed since it was hashed is known by what the system
-says of it (device, inode, size, times)."""
+"""Hashes of files, each file read once: a file unchanged since it was hashed is identified by the system's metadata
+(device, inode, size, times)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from igniter.runtime.cache import Cache
 
 SETTLED = 200_000_000
-"""Nanoseconds after which a file's times tell a change: those of two changes in quick succession can be equal."""
+"""The age in nanoseconds from which a file's times are reliable: two quick changes can have equal times."""
 
 
 def file_digest(path: str | PathLike[str], cache: Cache | None = None) -> str:
-    """The SHA-256 of a file in hexadecimal; in `cache` it is found again by other processes. `IgniterError` where the
-    file cannot be read."""
+    """Returns the SHA-256 of a file in hexadecimal; `cache` shares it with other processes. Raises `IgniterError` if
+    the file cannot be read."""
     try:
         status = os.stat(path)
         identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -32,7 +32,7 @@ def file_digest(path: str | PathLike[str], cache: Cache | None = None) -> str:
 
 
 def changed_since(path: str | PathLike[str], moment: int) -> bool:
-    """Whether a file may have changed after `moment` (nanoseconds of the clock), or is gone."""
+    """True if a file may have changed after `moment` (nanoseconds of the clock), or is missing."""
     try:
         status = os.stat(path)
     except OSError:

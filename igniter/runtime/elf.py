@@ -1,4 +1,4 @@
-"""Just enough of the ELF format to check a shared library: what it exports, imports and needs (64-bit, little-endian).
+"""A minimal ELF reader to check a shared library: its exports, imports and dependencies (64-bit, little-endian).
 
 Field layouts are those of the System V gABI, chapters 4 and 5.
 """
@@ -22,20 +22,20 @@ _BIND_NOW_FLAG = 0x8
 
 @dataclass(frozen=True)
 class SharedLibrary:
-    """What the dynamic section of an ELF file says."""
+    """The content of the dynamic section of an ELF file."""
 
     machine: str
     exported: tuple[str, ...]
     undefined: tuple[str, ...]
     needed: tuple[str, ...]
     paths: tuple[str, ...]
-    """Its soname and search paths."""
+    """The soname and search paths."""
     bind_now: bool
     sections: tuple[str, ...]
 
 
 def read_elf(data: bytes) -> SharedLibrary:
-    """The facts about an ELF file; `ValueError` when it is not a 64-bit little-endian one, or cut short."""
+    """Parses an ELF file; raises `ValueError` if it is not a 64-bit little-endian one, or truncated."""
     if data[:4] != b"\x7fELF" or len(data) < _HEADER.size or data[4] != 2 or data[5] != 1:
         raise ValueError("not a 64-bit little-endian ELF file")
     try:

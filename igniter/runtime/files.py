@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are complete or absent."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def write_whole(path: str | Path, data: str | bytes) -> None:
-    """Writes a file under a temporary name beside it, and renames.
+    """Writes a file under a temporary name beside it, and renames it.
 
-    A file that is there is replaced, never written into: a process that has it mapped keeps what it mapped. What is no
-    regular file (a pipe, `/dev/null`) is written to.
+    An existing file is replaced, never written into: a process that has mapped it keeps the old content. Other kinds of
+    files (a pipe, `/dev/null`) are written to.
     """
     target = Path(path)
     content = data.encode("utf-8") if isinstance(data, str) else data

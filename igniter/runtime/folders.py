@@ -1,6 +1,6 @@
-"""Folders that change in one step: staged beside their place, put there when they are good, kept aside when not.
+"""Folders that change in one step: staged beside their place, put there if good, kept aside otherwise.
 
-What a user put into the old folder moves along. What Igniter wrote itself is known from the report's `files`.
+A user's files in the old folder are carried over. The report's `files` identify the files written by Igniter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from igniter.activity import leaving
 from igniter.errors import IgniterError
 
 FAILED = ".failed"
-"""What the name of a folder ends in that holds a compiled model that was found wrong."""
+"""The suffix of the folder for a compiled model that was found wrong."""
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -26,12 +26,12 @@ _TRIES = 10
 
 
 class NotGood(IgniterError):
-    """A compiled model that is not to be put in place. `folder` is where it is kept, where it is."""
+    """Raised for a compiled model that must not be put in place. `folder` is where it is kept, if it is."""
 
     folder: Path | None = None
 
     def kept_in(self, folder: Path, target: Path) -> None:
-        """Note where the model is kept, and say so."""
+        """Records the folder with the model, and adds it to the message."""
         self.folder = folder
         self.message = f"{self.message} (it is kept in {folder}; {target} is as it was)"
         self.args = (self.message,)
@@ -39,7 +39,7 @@ class NotGood(IgniterError):
 
 @contextmanager
 def staging_folder(target: Path) -> Generator[Path]:
-    """A private folder beside `target`, on the same file system; gone afterwards, unless it was moved."""
+    """Creates a private folder beside `target`, on the same file system; removes it afterwards, unless it was moved."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".igniter", dir=target.parent))
@@ -55,14 +55,14 @@ def staging_folder(target: Path) -> Generator[Path]:
 
 
 def make_readable(folder: Path) -> None:
-    """Give a folder that `mkdtemp` made the permissions that any other output has."""
+    """Gives a folder made by `mkdtemp` the permissions of any other output."""
     mask = os.umask(0o022)
     os.umask(mask)
     folder.chmod(0o777 & ~mask)
 
 
 def carry_over(old: Path, staging: Path, written: Collection[str]) -> None:
-    """Put into `staging` what is in `old` besides `written`; of what is in both, the new stays."""
+    """Moves the content of `old` except `written` into `staging`; existing files in `staging` stay."""
     if not old.is_dir():
         return
     for path in old.iterdir():
@@ -79,12 +79,13 @@ def _link_or_copy(source: str | Path, target: str | Path) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:
-        # Another file system, or one without links.
+        # Another file system, or one without hard links.
         shutil.copy2(source, target, follow_symlinks=False)
 
 
 def keep_failed(staging: Path, target: Path, is_ours: bool = True) -> Path:
-    """Move `staging` to `TARGET.failed`, in place of an earlier one where `is_ours`, else beside it; where it is."""
+    """Moves `staging` to `TARGET.failed`, in place of an earlier one if `is_ours`, otherwise beside it; returns the new
+    path."""
     for number in range(1, 100):
         kept = target.with_name(f"{target.name}{FAILED}{'' if number == 1 else f'-{number}'}")
         if not kept.exists() or (number == 1 and is_ours):
@@ -94,7 +95,7 @@ def keep_failed(staging: Path, target: Path, is_ours: bool = True) -> Path:
 
 
 def put_in_place(staging: Path, target: Path) -> None:
-    """Make `staging` be `target`; afterwards, what was there before is at `staging`, or gone."""
+    """Replaces `target` by `staging`; the old content is then at `staging`, or removed."""
     for _ in range(_TRIES):
         try:
             os.rename(staging, target)
@@ -104,7 +105,7 @@ def put_in_place(staging: Path, target: Path) -> None:
                 raise
         if exchange(staging, target):
             return
-        # No exchange on this system: for a moment there is nothing, and the old folder is kept until then.
+        # No exchange on this system: the target is missing for a moment, and the old folder is kept until then.
         old = staging.with_name(staging.name + ".old")
         try:
             os.rename(target, old)
@@ -121,7 +122,7 @@ def put_in_place(staging: Path, target: Path) -> None:
 
 
 def exchange(one: Path, two: Path) -> bool:
-    """Swap two folders in one step, where the system can (Linux's `renameat2`)."""
+    """Swaps two folders in one step, if the system can (Linux's `renameat2`)."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError, TypeError):

@@ -1,8 +1,8 @@
 """A graph of nodes and regions as Graphviz's text and as SVG of a layout of its own.
 
 The layout is Sugiyama's (IEEE Transactions on Systems, Man, and Cybernetics, 1981): the layer of a node is the longest
-way to it, the order in a layer follows the mean place of the neighbours, in a few sweeps down and up, and each layer is
-centred. It takes linear time per sweep.
+path to it, the order in a layer follows the mean place of the neighbours, in a few sweeps down and up, and each layer
+is centred. It takes linear time per sweep.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 COLORS = ("#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#fce5cd", "#d0e0e3", "#ead1dc")
-"""The colours of regions, in turn; a node of no region is white."""
+"""The colours of regions, in turn; a node outside regions is white."""
 
 SWEEPS = 4
 WIDTH, HEIGHT, GAP, LAYER = 110, 26, 14, 56
-"""Pixels: the size of a node, the room between two in a layer, and from layer to layer."""
+"""Sizes in pixels: of a node, the gap between two in a layer, and the distance of layers."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Node:
 
 @dataclass
 class Drawing:
-    """Nodes in an order in which edges go forward, the labels of regions by their numbers, and edges by names."""
+    """A drawing: nodes in topological order, the labels of regions by their numbers, and edges by names."""
 
     nodes: list[Node] = field(default_factory=list[Node])
     regions: dict[int, str] = field(default_factory=dict[int, str])
     edges: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
 
     def dot(self) -> str:
-        """The graph in Graphviz's language, each region a cluster."""
+        """Returns the graph in Graphviz's language, each region a cluster."""
         lines = ["digraph model {", "  node [shape=box, style=rounded, fontname=sans];", "  rankdir=TB;"]
         members: dict[int, list[Node]] = defaultdict(list)
         for node in self.nodes:
@@ -53,7 +53,7 @@ class Drawing:
         return "\n".join([*lines, "}"]) + "\n"
 
     def svg(self) -> str:
-        """The graph as SVG: nodes in layers from the top, in the colours of their regions."""
+        """Returns the graph as SVG: nodes in layers from the top, in the colours of their regions."""
         layers = self._layers()
         widest = max(map(len, layers), default=1)
         width, height = widest * (WIDTH + GAP) + GAP, len(layers) * LAYER + GAP
@@ -82,7 +82,7 @@ class Drawing:
         )
 
     def _layers(self) -> list[list[str]]:
-        """The names by layer, in the order in which they are drawn."""
+        """Returns the names by layer, in drawing order."""
         before, after = self._neighbours()
         depth: dict[str, int] = {}
         for node in self.nodes:
@@ -107,7 +107,7 @@ class Drawing:
 
 
 def _sort(layer: list[str], neighbours: Mapping[str, Sequence[str]], place: dict[str, float]) -> None:
-    """Sorts a layer by the mean place of each node's neighbours, and notes the new places."""
+    """Sorts a layer by the mean place of each node's neighbours, and records the new places."""
 
     def mean(name: str) -> float:
         near = neighbours.get(name, ())

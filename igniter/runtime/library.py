@@ -1,7 +1,7 @@
-"""The shared library of a compiled model: built from an `ort.library` and its kernels, and read back without loading.
+"""The shared library of a compiled model: built from an `ort.library` and its kernels, and read without loading.
 
-Every kernel is an object of its own, so that what was compiled before comes from the cache, whichever model it was
-compiled for; so does the whole library when nothing in it is new.
+Every kernel is an object of its own, so that the cache provides it for any model; the cache also provides the whole
+library if all of it is known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Library:
-    """A shared library in memory; `domain` is that of its ops."""
+    """A shared library in memory; `domain` is the domain of its ops."""
 
     data: bytes
     domain: str
@@ -39,9 +39,9 @@ class Library:
         return f"lib{self.domain.replace('.', '_')}.so"
 
     def write(self, path: str | Path) -> Path:
-        """Write the library to a file, or into a folder under its own name.
+        """Writes the library to a file, or into a folder under its own name.
 
-        A file that is there is replaced, never written into: a process that has loaded it keeps what it loaded.
+        An existing file is replaced, never written into: a process that has loaded it keeps the old content.
         """
         target = Path(path)
         if target.is_dir():
@@ -51,7 +51,7 @@ class Library:
 
 
 def versions() -> dict[str, str]:
-    """The versions that decide what code comes out."""
+    """Returns the versions that affect the code."""
     import llvmlite
     import llvmlite.binding as llvm
 
@@ -63,7 +63,7 @@ def versions() -> dict[str, str]:
 
 
 def compile_object(text: str, target: Target, cache: Cache | None = None) -> bytes:
-    """The object of a text, out of the cache where it is there."""
+    """Returns the object of a text, from the cache if it is there."""
     from igniter.targets import backend_for
 
     backend = backend_for(target.name)
@@ -78,18 +78,18 @@ def compile_object(text: str, target: Target, cache: Cache | None = None) -> byt
 
 @dataclass(frozen=True)
 class LibraryPart:
-    """What a library has for the targets of one backend."""
+    """The content of a library for the targets of one backend."""
 
     ops: LibraryOp
     kernels: Mapping[Target, Sequence[str]]
     """The texts that define the funcs of the ops, once for each target."""
     provider: str = ""
-    """The execution provider that the ops run in; "" is that of CPUs."""
+    """The execution provider of the ops; "" is the provider of CPUs."""
     suffixes: Sequence[str] = ("",)
-    """What the names of the funcs for each target end in."""
+    """The suffixes of the funcs' names, one for each target."""
 
     def code(self) -> list[tuple[Target, str]]:
-        """All that is compiled, with the target of each text."""
+        """Returns all code of the part, with the target of each text."""
         from igniter.targets import backend_for
 
         found: list[tuple[Target, str]] = []
@@ -104,13 +104,13 @@ class LibraryPart:
         return next(iter(self.kernels))
 
     def least(self) -> Target:
-        """The target for what runs before it is known which machine it is on."""
+        """Returns the target for code that runs before the machine is known."""
         from igniter.targets import backend_for
 
         return backend_for(self.first.name).least(self.first)
 
     def launches(self) -> GpuCode | None:
-        """What its code launches on a GPU; None where it is code for CPUs."""
+        """Returns the GPU kernels launched by its code; None for CPU code."""
         from igniter.backends.ort.launches import GpuCode
         from igniter.targets import backend_for
 
@@ -128,13 +128,13 @@ def build_library(
     cache: Cache | None = None,
     sanitize: bool = False,
 ) -> Library:
-    """The shared library of parts: of ops for CPUs, of ops that launch kernels of a GPU, or of both, of the same names,
-    so that ONNX Runtime takes those of the execution provider that it has. Each part has an `ort.library` of its ops;
-    what is in the library of the first besides (`ort.values`) is for all.
+    """Builds a shared library from parts: ops for CPUs, ops that launch GPU kernels, or both, with the same names; then
+    ONNX Runtime uses those of its execution provider. Each part has an `ort.library` of its ops; the other content of
+    the first one's library (`ort.values`) is shared.
 
-    Of several CPUs the library takes the best that the machine it is loaded on can run. With `sanitize`, the kernels
-    are sanitized ones. `info` (JSON values: options, pipeline, target's name) is put into the library together with the
-    versions. `IgniterError` says what LLVM or the linker did not like, or that no linker was found.
+    Of several CPU variants the library selects the best one for the machine at load time. With `sanitize`, the kernels
+    are sanitized ones. `info` (JSON values: options, pipeline, target's name) is stored in the library together with
+    the versions. Raises `IgniterError` with the error of LLVM or the linker, or if there is no linker.
     """
     from igniter.backends.ort.cpu_choice import Variant
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
@@ -143,7 +143,7 @@ def build_library(
     from igniter.targets import backend_for
 
     targets = [target for part in parts for target in part.kernels]
-    # What runs before the CPU is known to be good enough must run on any.
+    # Code that runs before the check of the CPU must run on any CPU.
     least = parts[-1].least()
     hosts = {t.triple for part in parts if not part.provider for t in part.kernels}
     if len(hosts | {part.least().triple for part in parts}) > 1:
@@ -179,28 +179,28 @@ def build_library(
 
 
 def _ops_of_cpus(parts: Sequence[LibraryPart]) -> list[OpOp | ValuesOp]:
-    """The ops that run in the execution provider for CPUs, those that make carriers among them."""
+    """Returns the ops for the CPU execution provider, including those that make carriers."""
     ops = [op for part in parts if not part.provider for op in part.ops.ops]
     return [op.clone() for op in (*ops, *parts[0].ops.values)]
 
 
 def library_providers(path: str | Path) -> list[str]:
-    """The execution providers that a library's ops run in, the best first; "" is that of CPUs. Nothing is asked of
-    others' libraries."""
+    """Returns the execution providers of a library's ops, the best first; "" is the provider of CPUs. Libraries not
+    made by Igniter are not examined."""
     try:
         return [str(name) for name in library_info(path).get("providers", [""])]
     except IgniterError:
-        # ONNX Runtime says what is wrong with it.
+        # ONNX Runtime reports the error in it.
         return [""]
 
 
 OTHER_CPU = "and this CPU is"
-"""A part of what a library says that is loaded on a CPU of too low a level (`igniter.backends.ort.cpu_choice`)."""
+"""A part of a library's error on a CPU of too low a level (`igniter.backends.ort.cpu_choice`)."""
 
 
 def other_system(path: str | Path) -> str | None:
-    """Why this machine loads no library like the one at `path`: it is for another architecture or system; `None` where
-    that is not so, or not known."""
+    """Returns the reason why this machine cannot load the library at `path`: it is for another architecture or system;
+    `None` if it is not, or unknown."""
     from igniter.targets import backend_for
 
     try:
@@ -215,15 +215,16 @@ def other_system(path: str | Path) -> str | None:
 
 
 def _system(triple: str) -> tuple[str, ...]:
-    """The architecture and the system of a triple, without its vendor."""
+    """Returns the architecture and the system of a triple, without its vendor."""
     arch, _, rest = triple.partition("-")
     return arch, *rest.split("-")[1:2]
 
 
 def library_info(library: bytes | str | Path) -> dict[str, Any]:
-    """What a library says of itself: versions, options, target, ops.
+    """Returns the information in a library: versions, options, target, ops.
 
-    Read from the bytes of the file, so a library for any machine will do. `IgniterError` when it is not Igniter's.
+    Read from the bytes of the file, so the library can be for any machine. Raises `IgniterError` if it is not
+    Igniter's.
     """
     where = "the library"
     if not isinstance(library, bytes):

@@ -1,11 +1,11 @@
-"""From objects to a shared library, with whatever linker there is.
+"""From objects to a shared library, with any available linker.
 
-Tried in order: `$IGNITER_LINKER`; `ld.lld`; the binutils `ld` and `TRIPLE-ld`, if it knows the target's machine; `cc`,
-if it is for the target; the linker inside the `ziglang` wheel. Linkers differ in the bytes that they write, but each
-writes the same bytes for the same objects: no build id, no paths, no timestamps.
+Tried in order: `$IGNITER_LINKER`; `ld.lld`; the binutils `ld` and `TRIPLE-ld`, if it supports the target's machine;
+`cc`, if it is for the target; the linker inside the `ziglang` wheel. The output differs between linkers, but each
+linker is deterministic: no build id, no paths, no timestamps.
 
-The library is linked against nothing. What its code takes from the process must be in `PROCESS_SYMBOLS`; anything
-else would be an error when the library is loaded, so it is one here.
+The library is linked against nothing. Symbols from the process must be in `PROCESS_SYMBOLS`; any other undefined symbol
+would be an error at load time, so it is an error here.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from igniter.errors import IgniterError
 from igniter.runtime.elf import read_elf
 
 PROCESS_SYMBOLS = frozenset(("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf"))
-"""What LLVM calls on its own account, and every process that runs ORT has."""
+"""The functions that LLVM calls by itself and that every process with ORT has."""
 
 LOADER_SYMBOLS = frozenset(("dlopen", "dlsym", "dlerror"))
-"""What finds the driver of a GPU, and only libraries of GPU kernels call."""
+"""The functions that find a GPU's driver, called only by libraries of GPU kernels."""
 
 TIMEOUT = 120
 
 
 class LinkError(IgniterError):
-    """No linker, or one that failed."""
+    """Raised if there is no linker, or if it fails."""
 
 
 @dataclass(frozen=True)
 class Linker:
-    """A command that links shared libraries; `driver` tells a compiler driver from a plain linker."""
+    """A command that links shared libraries; `driver` is true for a compiler driver, false for a plain linker."""
 
     command: tuple[str, ...]
     driver: bool = False
@@ -53,12 +53,12 @@ _MAX_PAGE = {"x86_64": 4096, "aarch64": 65536}
 
 
 def find_linker(triple: str) -> Linker:
-    """The linker for a target; `LinkError` says what to install when there is none."""
+    """Returns the linker for a target; `LinkError` names a package to install if there is none."""
     return _find(architecture(triple), triple, os.environ.get("IGNITER_LINKER", ""), os.environ.get("PATH", ""))
 
 
 def architecture(triple: str) -> str:
-    """`x86_64` or `aarch64`; `LinkError` for a target that is not one of these on Linux."""
+    """Returns `x86_64` or `aarch64`; raises `LinkError` for targets other than these on Linux."""
     arch, *rest = triple.split("-")
     arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(arch, arch)
     if arch not in _EMULATIONS or "linux" not in rest:
@@ -100,7 +100,7 @@ def _ask(program: str, question: str) -> str:
             [program, question], capture_output=True, text=True, timeout=TIMEOUT, check=False
         ).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
-        # A linker that cannot even say what it is, is not one to use.
+        # A linker that fails to print its version is unusable.
         return ""
 
 
@@ -116,7 +116,7 @@ def _zig() -> str | None:
 
 
 def link_arguments(linker: Linker, arch: str, exports: Sequence[str]) -> list[str]:
-    """The options of a link, without the files."""
+    """Returns the options of a link, without the files."""
     version_script = "exports.map"
     options = [
         "--gc-sections",
@@ -144,9 +144,9 @@ def link_shared(
     linker: Linker | None = None,
     besides: frozenset[str] = frozenset(),
 ) -> bytes:
-    """The shared library made of `objects`, exporting exactly `exports`, that calls `PROCESS_SYMBOLS` and `besides`.
+    """Links `objects` to a shared library that exports exactly `exports` and calls `PROCESS_SYMBOLS` and `besides`.
 
-    `LinkError` carries what the linker says, and names symbols that no process would provide.
+    `LinkError` has the linker's message, and names symbols that no process would provide.
     """
     linker = linker or find_linker(triple)
     arch = architecture(triple)

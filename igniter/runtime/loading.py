@@ -1,10 +1,10 @@
 """The last step of a compile: stock ONNX Runtime loads the folder, or no folder is written.
 
-Which nodes may be left to ONNX Runtime is known ahead (`igniter.analysis.fusion.ort_kernels`). An installation can have
-fewer kernels, or refuse a node for its attributes: then the model is compiled again, with kernels for the nodes of that
-op (`again`). A node that nothing can compile is an error that names it.
+The compiler knows in advance the nodes that ONNX Runtime can run (`igniter.analysis.fusion.ort_kernels`). An
+installation may have fewer kernels, or refuse a node for its attributes: then the model is compiled again, with kernels
+for the nodes of that op (`again`). A node that cannot be compiled is an error with its name.
 
-A library for another machine, or for an execution provider that is not installed, is not loaded; the report says so.
+A library for another machine, or for a missing execution provider, is not loaded; the report says so.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from igniter.runtime.artifact import Artifact
 
 MOST_TRIES = 8
-"""Compilations of one model, each with kernels for one more op."""
+"""The limit of compilations of one model, each with kernels for one more op."""
 NAMED = re.compile(
     r"Could not find an implementation for (\w+)\(|No Op registered for (\w+) |(?:^|[ :])[\w.]*:(\w+)\(-?\d+\) is not a"
 )
-"""ONNX Runtime's words for a node that it has no kernel, or no schema, for."""
+"""The pattern of ONNX Runtime's error for a node without a kernel, or without a schema."""
 
 
 class NotLoaded(IgniterError):
-    """ONNX Runtime does not load what was compiled, for want of a kernel for `op`, "" where it names none."""
+    """Raised if ONNX Runtime cannot load a compiled model for want of a kernel for `op`, "" if its error names none."""
 
     def __init__(self, message: str, op: str = ""):
         super().__init__(message)
@@ -41,8 +41,8 @@ class NotLoaded(IgniterError):
 
 
 def require_loads(artifact: Artifact, c: Compilation) -> None:
-    """Load a compiled model that nothing has loaded yet, and say in its report that it loads, or why that was not
-    tried; `NotLoaded` where ONNX Runtime refuses it."""
+    """Loads a compiled model that was not loaded yet, and records the outcome in its report, or the reason for not
+    trying; raises `NotLoaded` if ONNX Runtime refuses it."""
     if not artifact.loads:
         try:
             artifact.session(intra_op_num_threads=1, log_severity_level=4)
@@ -55,7 +55,7 @@ def require_loads(artifact: Artifact, c: Compilation) -> None:
 
 
 def not_loaded(error: SessionError, c: Compilation) -> NotLoaded:
-    """The error with the node that it is about, and why that is left to ONNX Runtime."""
+    """Returns the error with its node, and the reason why the node is left to ONNX Runtime."""
     said = said_by_onnxruntime(error)
     found = NAMED.search(said)
     op = next((name for name in found.groups() if name), "") if found else ""
@@ -69,8 +69,8 @@ def not_loaded(error: SessionError, c: Compilation) -> NotLoaded:
 
 
 def again(c: Compilation, original: Module, error: NotLoaded) -> Compilation:
-    """The compilation to try next: kernels for the op that ONNX Runtime lacks, or, where it names none, for all ops
-    that were left to it by choice. Raises `error` where nothing more can be compiled."""
+    """Returns the compilation to try next: with kernels for the op that ONNX Runtime lacks, or, if its error names
+    none, for all ops left to it by choice. Raises `error` if no further op can be compiled."""
     from igniter.api import is_fused
 
     choices = {node.op for node in nodes_left(c) if node.is_choice}

@@ -1,7 +1,7 @@
 """Measuring the machine: the figures of its model that a few seconds of generated loops can show.
 
-Every figure is the best of several turns, since whatever else runs on the machine only makes a turn slower; cycles are
-those of the fastest clock that a chain of exclusive ors showed. What cannot be measured is left out, with the reason.
+Every figure is the best of several turns, because other work on the machine only slows a turn; cycles are those of the
+fastest observed clock, from a chain of exclusive ors. A figure that cannot be measured is omitted, with the reason.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 ROUNDS = 5
-"""Turns of each measurement, of which the best counts."""
+"""The number of turns of each measurement; the best one counts."""
 
 LARGEST = 1 << 26
-"""The most bytes that are read."""
+"""The largest buffer read, in bytes."""
 
 CHAIN = (8, 136)
-"""The nodes of the two chains in ONNX Runtime whose difference shows what a node costs."""
+"""The lengths of the two chains in ONNX Runtime whose difference gives the cost of a node."""
 
 
 @dataclass
 class Measurement:
-    """What was measured of a machine: values by the names of figures, and why others are missing."""
+    """The measurements of a machine: values by the names of figures, and the reasons for missing ones."""
 
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     missing: dict[str, str] = field(default_factory=dict[str, str])
     reading: dict[int, float] = field(default_factory=dict[int, float])
-    """Bytes a cycle that a buffer of so many bytes is read with, over and over."""
+    """The read bandwidth by the size of the buffer: bytes a cycle, for repeated reads."""
     seconds: float = 0.0
 
     def given(self) -> tuple[Given, ...]:
-        """The figures as `override` takes them."""
+        """Returns the figures in the form for `override`."""
         values = dict(self.values)
         if "op_cycles" in values:
             values["op_cycles"] = tuple(sorted(values["op_cycles"].items()))
@@ -51,7 +51,8 @@ class Measurement:
 
 
 def measure(machine: MachineModel, step: Callable[[str], None] = lambda _: None) -> Measurement:
-    """Measure this machine, whose model `machine` is; `IgniterError` where it is of another target."""
+    """Measures this machine, described by the model `machine`; raises `IgniterError` if that is the model of another
+    target."""
     if machine.name != "native":
         raise IgniterError(
             f"only this machine can be measured, and '{machine.name}' may be another: leave --target out, or run this "
@@ -82,7 +83,7 @@ def _rates() -> Rates:
 
 
 class Clock:
-    """How many cycles pass in a nanosecond: the most that a chain of one cycle a link was seen to take."""
+    """The cycles of a nanosecond: the maximum observed on a chain of one cycle a link."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -94,11 +95,11 @@ class Clock:
             self.look()
 
     def look(self) -> None:
-        """Take another sample."""
+        """Takes another sample."""
         self.best = max(self.best, self._links / _nanoseconds(self._run))
 
     def cycles(self, run: Callable[[], object], rounds: int = ROUNDS) -> float:
-        """The cycles of one call, the fewest of some turns."""
+        """Returns the cycles of one call, the fewest of some turns."""
         run()
         fewest = min(_nanoseconds(run) for _ in range(rounds))
         self.look()
@@ -125,7 +126,7 @@ def _arithmetic(machine: MachineModel, clock: Clock, found: Measurement) -> None
         found.missing |= dict.fromkeys(("fma_ports", "fma_latency"), "multiply-add is no instruction here")
         return
     lanes = machine.vector_bytes // 4
-    # As many chains as there are registers for them: with fewer, latency shows, with more, the stack.
+    # One chain for each free register: fewer would measure latency, more would spill.
     for name, chains in (("fma_ports", min(24, machine.registers - 3)), ("fma_latency", 1)):
         one = rates.peak("f32", 40_000 // chains, chains)
         assert one is not None
@@ -142,7 +143,7 @@ def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
         "l2_bytes_cycle": (machine.l1d_bytes + machine.l2_bytes) // 2,
     }
     if machine.l3_bytes:
-        # A small part of a large cache: a neighbour may fill the rest of it.
+        # A small part of a large cache: a neighbour may fill the rest.
         inside["l3_bytes_cycle"] = min((machine.l2_bytes + machine.l3_bytes) // 2, 8 * machine.l2_bytes)
     sizes = {name: min(size, LARGEST) // 512 * 512 for name, size in inside.items()}
     func, buffer, sums = _rates().reader(), aligned_bytes(LARGEST), np.zeros(64, np.uint8)
@@ -153,7 +154,7 @@ def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
         spent[size] = clock.cycles(run) / repeats
     rate = 0.0
     for size in sorted(spent, reverse=True):
-        # What a larger buffer is read with, a smaller one can be: where it was not, something else ran.
+        # A smaller buffer can have the rate of a larger one; if it was slower, something else ran.
         rate = max(rate, size / spent[size])
         found.reading[size] = _rounded(rate)
     found.reading = dict(sorted(found.reading.items()))
@@ -164,7 +165,7 @@ def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
 
 
 def aligned_bytes(size: int) -> Array:
-    """A buffer that begins where a line does: else every vector would be two accesses. All its pages are its own."""
+    """Returns a buffer aligned to a line: otherwise every vector would be two accesses. All its pages are its own."""
     import numpy as np
 
     memory = np.full(size + 64, 1, np.uint8)
@@ -173,7 +174,7 @@ def aligned_bytes(size: int) -> Array:
 
 
 def _memory(machine: MachineModel, run: Callable[[], object], buffer: Array, found: Measurement) -> None:
-    """What the memory gives: a buffer that no cache has, because its lines were taken out, or for its size."""
+    """Measures the memory, with a buffer outside all caches, because its lines were evicted, or because of its size."""
     flush = _rates().flusher()
     if flush is None and 2 * max(machine.l2_bytes, machine.l3_bytes) > LARGEST:
         found.missing["memory_bytes_us"] = "the caches hold what is read, and are not to be emptied on this CPU"
@@ -192,7 +193,7 @@ def _functions(machine: MachineModel, clock: Clock, found: Measurement) -> None:
     rates = _rates()
     ops = [op for op, _ in OP_CYCLES if op.startswith("math.") or op == "arith.divf"]
     lanes = machine.vector_bytes // 4
-    # Between 0 and 1, where every function is defined; acosh is a NaN there, by the same way through its code.
+    # Between 0 and 1, where every function is defined; acosh is a NaN there, at the same cost.
     x = aligned_bytes(rates.VECTORS * machine.vector_bytes).view(np.float32)
     x[:] = np.linspace(0.01, 0.99, rates.VECTORS * lanes)
     y = aligned_bytes(rates.VECTORS * machine.vector_bytes)
@@ -231,7 +232,7 @@ def _handover(machine: MachineModel, clock: Clock, found: Measurement) -> None:
 
 
 def _launch(machine: MachineModel, clock: Clock, found: Measurement) -> None:
-    """What ONNX Runtime takes for one more node of a chain, whose kernels change the sign of one number."""
+    """Measures ONNX Runtime's time for one more node of a chain, whose kernels negate one number."""
     import numpy as np
 
     from igniter.runtime.session import make_session, silence
@@ -246,7 +247,7 @@ def _launch(machine: MachineModel, clock: Clock, found: Measurement) -> None:
 
 
 def _raw() -> Any:
-    """ONNX Runtime's choice to leave a graph as it is: a chain of signs would be none."""
+    """Returns ONNX Runtime's setting for no optimisation: it would remove a chain of negations."""
     import onnxruntime
 
     ort: Any = onnxruntime
@@ -274,5 +275,5 @@ def _chain(nodes: int) -> bytes:
 
 
 def _rounded(value: float) -> float:
-    """Three digits: what comes after them is noise."""
+    """Rounds to three digits: the rest is noise."""
     return float(f"{value:.3g}")

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from igniter.runtime.compiled_plan import ArenaPlan
 
 COLORS = {"result": "#7fb2d9", "output": "#8cc58c", "input": "#d9c27f", "carried": "#c79bd1", "arena": "#e3a08a"}
-"""Of boxes, by the kind of what is in them."""
+"""The colours of boxes, by the kind of their content."""
 
 WIDTH, HEIGHT = 1120, 420
 LEFT, RIGHT, TOP, BOTTOM = 84, 16, 34, 46
 LABELLED = 60
-"""A box gets its name where it is so many points wide."""
+"""The least width of a box with a name, in points."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Chart:
     live: tuple[int, ...]
     total: int
     unit: str = "step"
-    """What a step is called."""
+    """The name of a step."""
 
     @staticmethod
     def of(plan: MemoryPlan, title: str) -> Chart:
-        """Of a plan, at its typical sizes."""
+        """Returns the chart of a plan, at its typical sizes."""
         kinds = {a.buffer: a.kind for a in reversed(plan.activations)}
         boxes = [
             Box(_names(b.values), kinds[k], plan.value(b.offset), plan.value(b.size), b.first, b.last)
@@ -61,7 +61,7 @@ class Chart:
 
     @staticmethod
     def of_arena(arena: ArenaPlan, title: str, value: Callable[[Expr], int]) -> Chart:
-        """Of a program's arena; `value` puts sizes in."""
+        """Returns the chart of a program's arena; `value` evaluates sizes."""
         boxes = [
             Box(_names(b.values), "result", value(b.offset), value(b.size), b.first, b.last) for b in arena.buffers
         ]
@@ -69,20 +69,20 @@ class Chart:
         return Chart(title, tuple(boxes), steps, tuple(map(value, arena.live())), value(arena.total))
 
     def svg(self) -> str:
-        """The chart as an SVG that needs nothing else."""
+        """Returns the chart as a self-contained SVG."""
         return _svg(self)
 
     def page(self) -> str:
-        """The chart as a page."""
+        """Returns the chart as a page."""
         return PAGE.format(title=html.escape(self.title), body=self.svg())
 
     def text(self, columns: int = 72, rows: int = 8) -> list[str]:
-        """Bytes in use over steps, in lines: each column is the most of its steps."""
+        """Returns the bytes in use over steps, in lines: each column is the maximum of its steps."""
         return _text(self.live, columns, rows)
 
 
 def bytes_text(count: int) -> str:
-    """A number of bytes in the largest unit that leaves digits in front of the point."""
+    """Returns a number of bytes in the largest unit with a nonzero integer part."""
     size, unit = float(count), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if abs(size) < 1024:

@@ -1,10 +1,10 @@
-"""Where the time of a compiled model goes, step by step.
+"""The distribution of a compiled model's time, step by step.
 
 A model compiled with `CompileOptions(profile=True)` has one more output for each of its programs: the CPU's time stamp
-counter before the first kernel and after each. The counter's ticks become seconds by comparison with the clock around
-the runs: the ticks between the first stamps of two runs are the seconds between the starts of the two. A step's time
-is the median over the runs, and so is that of the rest, which is ONNX Runtime's: its nodes, and the call from Python.
-Their sum is a run that nothing interrupts; on a machine with other work to do, the median run takes longer.
+counter before the first kernel and after each. Ticks are converted to seconds with the clock around the runs: the ticks
+between the first stamps of two runs are the seconds between their starts. A step's time is the median over the runs,
+and so is the time of the rest, which is ONNX Runtime's: its nodes, and the call from Python. Their sum is an
+uninterrupted run; on a busy machine the median run takes longer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StepTime:
-    """One call of a kernel: `ms` is the median over the runs, `start` where the step begins in the typical run."""
+    """One call of a kernel: `ms` is the median over the runs, `start` the begin of the step in the typical run."""
 
     program: str
     region: str
@@ -36,40 +36,40 @@ class StepTime:
     start: float
     ms: float
     share: float
-    """Of a run without interruptions."""
+    """The share of an uninterrupted run."""
     flops: int | None
     bytes: int | None
-    """Both `None` where a dim depends on the data."""
+    """The bytes and operations; both are `None` if a dim depends on the data."""
 
     @property
     def gflops(self) -> float | None:
-        """10^9 operations a second."""
+        """The rate in 10^9 operations a second."""
         return _rate(self.flops, self.ms)
 
     @property
     def gbytes(self) -> float | None:
-        """10^9 bytes a second."""
+        """The rate in 10^9 bytes a second."""
         return _rate(self.bytes, self.ms)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The steps of all programs in the order in which they run, in milliseconds."""
+    """The steps of all programs in execution order, in milliseconds."""
 
     steps: tuple[StepTime, ...]
     rest_ms: float
-    """What of a run is in no step."""
+    """The part of a run outside all steps."""
     measured_ms: float
     """The median run."""
     runs: int
 
     @property
     def run_ms(self) -> float:
-        """A run without interruptions: all steps and the rest."""
+        """The duration of an uninterrupted run: all steps and the rest."""
         return self.rest_ms + sum(step.ms for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Returns JSON values."""
         steps = [{**asdict(s), "gflops": s.gflops, "gbytes": s.gbytes} for s in self.steps]
         return {
             "run_ms": self.run_ms,
@@ -80,7 +80,7 @@ class Profile:
         }
 
     def to_trace(self) -> dict[str, Any]:
-        """The steps as a trace that Chrome (chrome://tracing) and Perfetto show; times are in microseconds."""
+        """Returns the steps as a trace for Chrome (chrome://tracing) and Perfetto; times are in microseconds."""
         events: list[dict[str, Any]] = [
             {"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "programs"}}
         ]
@@ -111,7 +111,7 @@ def profile_artifact(
     seconds: float = 0.5,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Profile:
-    """Runs a model that was compiled for a profile at least `runs` times and `seconds` long, on `inputs`."""
+    """Runs a model compiled for a profile at least `runs` times and for `seconds`, on `inputs`."""
     programs: list[dict[str, Any]] = artifact.report.get("programs", [])
     session: Any = artifact.session(
         intra_op_num_threads=threads,
@@ -138,7 +138,7 @@ def _measure(
     seconds: float,
     progress: Callable[[int], None],
 ) -> tuple[list[float], list[float], list[list[list[int]]]]:
-    """For each run when it started, how long it took, and the stamps of every program."""
+    """Returns the start and the duration of each run, and the stamps of every program."""
     feed = dict(inputs)
     for _ in range(3):
         run(session, feed)
@@ -164,7 +164,7 @@ def _profile(
 ) -> Profile:
     inside = [ms * sum(program[-1] - program[0] for program in run) for run in stamps]
     rest = statistics.median(max(0.0, 1000 * run - own) for run, own in zip(lengths, inside, strict=True))
-    # Kernels of a program follow each other: a step starts where the one before ends, whatever interrupted the runs.
+    # Kernels of a program are consecutive: a step starts at the end of the one before, despite interruptions of runs.
     times = [
         [ms * statistics.median(run[k][i + 1] - run[k][i] for run in stamps) for i in range(len(program["steps"]))]
         for k, program in enumerate(programs)
@@ -184,7 +184,7 @@ def _profile(
 
 
 def _sizes(artifact: Artifact, inputs: Mapping[str, Any]) -> dict[str, int]:
-    """The values of the symbols, from the dims of the inputs."""
+    """Returns the values of the symbols, from the dims of the inputs."""
     said: dict[str, list[str]] = artifact.report.get("inputs", {})
     known = {name: [Expr.parse(d) for d in dims] for name, dims in said.items() if name in inputs}
     shapes = [inputs[name].shape for name in known]

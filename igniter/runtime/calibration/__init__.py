@@ -1,1 +1,1 @@
-"""Calibration: the ranges of a model's values over samples, and the quantised model that they give."""
+"""Calibration: the ranges of a model's values over samples, and the quantised model based on them."""

@@ -1,8 +1,7 @@
-"""The ranges of values over samples: ONNX Runtime gives some of them at a time, a histogram of each is kept.
+"""The ranges of values over samples: each run of ONNX Runtime returns a group of values, counted in a histogram each.
 
-Values are asked for in groups whose bytes together stay under a limit, by what they had in earlier samples. So the
-memory is that of the model, one group of one sample, and 32 KiB for each value, however many samples there are and
-whatever their shapes.
+Values are requested in groups whose total bytes stay under a limit, by their sizes in earlier samples. So the memory is
+that of the model, one group of one sample, and 32 KiB for each value, for any number of samples and any shapes.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from igniter.runtime.calibration.histogram import Histogram
 
 GROUP_BYTES = 64 << 20
 FIRST_GROUP = 8
-"""The values of a group while nothing is known of their sizes."""
+"""The number of values in a group while their sizes are unknown."""
 
 
 @dataclass
 class Observation:
-    """What was seen of values: a histogram of each, and the number of samples."""
+    """The observed values: a histogram of each, and the number of samples."""
 
     histograms: dict[str, Histogram] = field(default_factory=dict[str, Histogram])
     samples: int = 0
@@ -32,7 +31,7 @@ def observe(
     samples: Callable[[], Iterator[Mapping[str, Any]]],
     progress: Callable[[str], None] = lambda _: None,
 ) -> Observation:
-    """Histograms of the session's outputs `names` over all samples."""
+    """Returns histograms of the session's outputs `names` over all samples."""
     found = Observation({name: Histogram() for name in names})
     sizes: dict[str, int] = {}
     for feed in samples():
@@ -46,7 +45,7 @@ def observe(
 
 
 def groups_of(names: Sequence[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
-    """The names in groups of `GROUP_BYTES`; what has no size yet counts for a share of one."""
+    """Yields the names in groups of `GROUP_BYTES`; a name without a size counts for a share of a group."""
     group: list[str] = []
     total = 0
     for name in names:

@@ -1,4 +1,4 @@
-"""What the channels of values hold over samples: extremes of parts of these, and mean squares."""
+"""Statistics of the channels of values over samples: extremes of parts of the samples, and mean squares."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 PARTS = 32
-"""Extremes are kept for so many parts of the samples, the k-th of which has every sample `k` modulo this."""
+"""The number of parts of the samples with extremes of their own; part k has every sample `k` modulo this."""
 
 
 @dataclass
 class ChannelCounter:
-    """Takes in a value sample by sample. `axis` is that of its channels."""
+    """The statistics of one value so far. `axis` is the axis of its channels."""
 
     axis: int
     lows: list[Array] = field(default_factory=list["Array"])
     highs: list[Array] = field(default_factory=list["Array"])
     squares: Any = 0.0
-    """Sums over all places, by channel."""
+    """The sums of squares over all places, by channel."""
     places: int = 0
     samples: int = 0
     broken: bool = False
-    """Whether the channels were not the same ones in all samples, or held what is not finite."""
+    """True if the channels differed between samples, or contained a value that is not finite."""
 
     def add(self, value: Array) -> None:
         """Counts the values of a sample."""
@@ -59,7 +59,7 @@ class ChannelCounter:
 
     @property
     def found(self) -> Channels | None:
-        """What was seen, unless there is nothing to say."""
+        """Returns the statistics; None if there are none."""
         import numpy as np
 
         if self.broken or not self.lows:
@@ -74,7 +74,7 @@ def observe_channels(
     samples: Callable[[], Iterator[Mapping[str, Any]]],
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Channels]:
-    """The channels of the session's outputs `axes`, by the axis of each, over all samples."""
+    """Returns the channels of the session's outputs `axes`, by the axis of each, over all samples."""
     counters = {name: ChannelCounter(axis) for name, axis in axes.items()}
     sizes: dict[str, int] = {}
     for number, feed in enumerate(samples()):

@@ -1,13 +1,13 @@
-"""What biases have to make up for: the mean error of each channel in the quantised model, node by node from the front.
+"""The mean error of each channel in the quantised model, for biases to compensate, node by node from the front.
 
-Rounding and clipping have a mean, and so have the means that come from earlier nodes. A node is corrected once those in
-front of it are: the quantised model gets an input beside each node, added to what the node gives, and is run as far as
-the node, with what was found for the nodes before it (empirical bias correction: Nagel et al., ICCV 2019). Nodes that
-do not depend on each other are corrected together.
+Rounding and clipping have a mean error, and so do the inputs from earlier nodes. A node is corrected after the nodes
+before it: the quantised model gets an input beside each node, added to the node's result, and runs up to the node, with
+the corrections of the nodes before it (empirical bias correction: Nagel et al., ICCV 2019). Independent nodes are
+corrected together.
 
-A mean over few samples is noise in part. It is shrunk by the share of its square that is the variance of a mean over so
-many samples (the positive part of James and Stein's estimator, channel by channel): what differs from sample to sample
-is left alone, and what all of them have in common is taken away.
+A mean over few samples is partly noise. It is shrunk by the share of the variance of such a mean in its square (the
+positive part of James and Stein's estimator, channel by channel): differences between samples are left alone, and the
+common part is removed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 Samples = Callable[[], Iterator[Mapping[str, Any]]]
 
 MOST_SAMPLES = 64
-"""The samples that means are taken over; more change them little, and each is gone over once for a level of nodes."""
+"""The limit of samples for means; more change them little, and each sample is run once for each level of nodes."""
 FEW_PLACES = 16
-"""With fewer places of a channel, and one sample, there is no telling a mean from chance."""
+"""The number of places of a channel below which the mean of a single sample is indistinguishable from chance."""
 SHIFT = ".shift"
 
 
 def channels_of(node: Candidate) -> int | None:
-    """How many channels the results of a node have, each with a mean; `None` where the weight is no constant."""
+    """Returns the number of channels of a node's results, each with a mean; `None` if the weight is no constant."""
     weight = constant_weight(node.op.operands[1])
     if weight is None or weight.elided:
         return None
@@ -51,14 +51,14 @@ def channels_of(node: Candidate) -> int | None:
 
 
 def shift_dims(node: Candidate) -> tuple[int, int]:
-    """How many channels the results of a node have, and how many dims lie behind the channels."""
+    """Returns the number of channels of a node's results, and the number of dims after the channels."""
     weight, count = constant_weight(node.op.operands[1]), channels_of(node)
     assert weight is not None and count is not None
     return count, len(weight.shape) - 2 if node.op.op_type in ("Conv", "ConvTranspose") else 0
 
 
 def levels(graph: GraphOp, nodes: Sequence[Candidate]) -> list[list[Candidate]]:
-    """The nodes in the order of their correction; those of one level do not depend on each other."""
+    """Returns the nodes in the order of their correction, in levels of independent nodes."""
     depth: dict[SSAValue, int] = {}
     by_op = {node.op: node for node in nodes}
     found: dict[int, list[Candidate]] = {}
@@ -74,8 +74,8 @@ def levels(graph: GraphOp, nodes: Sequence[Candidate]) -> list[list[Candidate]]:
 
 
 def with_shifts(proto: onnx.ModelProto, channels: Mapping[str, tuple[int, int]]) -> None:
-    """Adds an input to each of the values `channels`, whose number of channels and of dims behind them these are, and
-    makes them outputs."""
+    """Adds an input to each value of `channels`, given with its number of channels and of dims after them, and makes
+    the values outputs."""
     from onnx import TensorProto, helper
 
     there = {output.name for output in proto.graph.output}
@@ -102,8 +102,8 @@ def find_shifts(
     samples: Samples,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Array]:
-    """By node what each channel of its result is too large by, in the mean, with all nodes before it corrected.
-    `reference` has the nodes' results as outputs, and `quantized` is a session of what `with_shifts` gives."""
+    """Returns by node the mean excess of each channel of its result, with all nodes before it corrected. `reference`
+    has the nodes' results as outputs, and `quantized` is a session of the model from `with_shifts`."""
     import numpy as np
 
     names = {node: value_name(node.op.results[0], graph) for node in nodes}
@@ -127,7 +127,7 @@ def find_shifts(
 
 
 def shrunk(errors: Array, places: int) -> Array:
-    """The mean over samples, `[samples, channels]`, less what is likely chance."""
+    """Returns the mean over samples, `[samples, channels]`, less the likely effect of chance."""
     import numpy as np
 
     mean = errors.mean(axis=0)
@@ -148,7 +148,8 @@ def _means(
     feeds: Mapping[str, Array],
     places: dict[Candidate, int],
 ) -> dict[Candidate, Array]:
-    """The means of the channels, `[samples, channels]`; and how many numbers of a channel the largest sample has."""
+    """Returns the means of the channels, `[samples, channels]`, and the number of elements of a channel in the largest
+    sample."""
     import numpy as np
     import onnxruntime
 

@@ -1,4 +1,4 @@
-"""What quantisation does to results: of each node alone, and of a whole model, both over all samples."""
+"""The errors of quantisation: of each node alone, and of a whole model, both over all samples."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Samples = Callable[[], Iterator[Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class LayerError:
-    """The error of one node on quantised factors, where everything before it is in float."""
+    """The error of one node on quantised factors, with all nodes before it in float."""
 
     name: str
     op: str
     relative: float
-    """The root of the mean square of the error, relative to that of the result."""
+    """The root of the mean square of the error, relative to the result's."""
 
     @property
     def sqnr(self) -> float:
-        """The ratio of the signal's power to that of the error, in decibels."""
+        """The signal-to-quantisation-noise ratio in decibels."""
         return math.inf if self.relative == 0 else -20.0 * math.log10(self.relative)
 
 
 def probes(module: ModuleOp, nodes: Sequence[Candidate], ranges: Ranges, style: Style) -> list[tuple[str, str]]:
-    """Puts beside each node one on quantised factors, and sums of squares of their difference and of the result; the
-    names of these. Changes the module: what it computes stays."""
+    """Adds beside each node a copy on quantised factors, and sums of squares of their difference and of the result;
+    returns the names of the sums. The module's own results stay the same."""
     quantizer = node_quantizer(module, ranges, style)
     found: list[tuple[str, str]] = []
     for number, candidate in enumerate(nodes):
@@ -51,7 +51,7 @@ def probes(module: ModuleOp, nodes: Sequence[Candidate], ranges: Ranges, style: 
         op.parent.insert_op_after(copy, op)
         assert isinstance(copy, OnnxOp)
         quantizer.node(Candidate(f"igniter.probe.{number}", copy))
-        # `copy` stands behind what it reads now.
+        # `copy` comes after the values that it reads now.
         names = f"igniter.error.{number}", f"igniter.power.{number}"
         difference = make_op("Sub", [copy.results[0], op.results[0]], [op.results[0].type])
         op.parent.insert_op_after(difference, copy)
@@ -68,7 +68,7 @@ def _power(value: SSAValue, name: str) -> OnnxOp:
 def layer_errors(
     session: Any, nodes: Sequence[Candidate], names: Sequence[tuple[str, str]], samples: Samples
 ) -> list[LayerError]:
-    """The errors of nodes, by a session that has the outputs of `probes`."""
+    """Returns the errors of nodes, by a session with the outputs of `probes`."""
     wanted = [name for each in names for name in each]
     totals = dict.fromkeys(wanted, 0.0)
     for feed in samples():
@@ -81,7 +81,7 @@ def layer_errors(
 
 
 def relative_error(error: float, power: float) -> float:
-    """The root of the ratio of two sums of squares."""
+    """Returns the root of the ratio of two sums of squares."""
     if error == 0:
         return 0.0
     return math.sqrt(error / power) if power > 0 else math.inf
@@ -89,12 +89,12 @@ def relative_error(error: float, power: float) -> float:
 
 @dataclass(frozen=True)
 class OutputErrors:
-    """The error of each output of floats: the root of the mean square, relative to the output's."""
+    """The error of each float output: the root of the mean square, relative to the output's."""
 
     pooled: dict[str, float]
-    """Over all samples."""
+    """The errors over all samples."""
     each: tuple[float, ...]
-    """Sample by sample, that of the output with the largest one."""
+    """The largest error among the outputs, for each sample."""
 
     @property
     def largest(self) -> float:
@@ -102,7 +102,7 @@ class OutputErrors:
 
 
 def compare_outputs(reference: Any, session: Any, samples: Samples) -> OutputErrors:
-    """The errors of a session's outputs beside those of `reference`."""
+    """Returns the errors of a session's outputs relative to those of `reference`."""
     names = [output.name for output in reference.get_outputs()]
     sums: dict[str, list[float]] = {}
     each: list[float] = []
@@ -124,7 +124,7 @@ def compare_outputs(reference: Any, session: Any, samples: Samples) -> OutputErr
 
 
 def output_errors(reference: Any, session: Any, samples: Samples) -> dict[str, float]:
-    """The error of each output of floats over all samples."""
+    """Returns the error of each float output over all samples."""
     return compare_outputs(reference, session, samples).pooled
 
 

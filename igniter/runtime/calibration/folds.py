@@ -1,9 +1,10 @@
-"""What to fit to samples, by leaving half of them out: scales of channels or none, and ranges with or without a margin.
+"""The choice of fits by cross-validation: with or without scales of channels, and ranges with or without a margin.
 
-Ranges and scales that fit the samples may not fit others: what lies outside of a range is clipped, and a channel has
-fewer numbers by which to tell its range than a tensor. No error over the samples shows that, for they are what was
-fitted. So all is done twice with one half of the samples, and measured on the other half (cross-validation with two
-folds). Of the four ways, what errs least there is taken; that without either stays unless another is better by much.
+Ranges and scales fitted to the samples may not fit other inputs: values outside a range are clipped, and a channel has
+fewer elements than a tensor to estimate its range from. The error over the samples cannot show that, because the fit
+used them. So each of the four ways is fitted twice to one half of the samples, and measured on the other half
+(cross-validation with two folds). The way with the least error there is chosen; the plain one stays unless another is
+better by much.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from igniter.runtime.calibration.workbench import Workbench
 from igniter.transforms.edit.scale_channels import scale_channels
 
 MOST_SAMPLES = 64
-"""The samples that are left out in turn; more of them change the choice little."""
+"""The limit of samples for the folds; more change the choice little."""
 GAIN = 0.95
-"""The error of another way, relative to that of the plain one, up to which it is better by much."""
+"""The error, relative to the plain way's, up to which another way is better by much."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """Whether channels are scaled, and whether ranges have a margin."""
+    """One of the ways: with or without scaled channels, with or without a margin of the ranges."""
 
     scaled: bool = False
     wide: bool = False
@@ -41,7 +42,7 @@ class Way:
 def observe_sites(
     bench: Workbench, module: ModuleOp, samples: Samples, progress: Callable[[str], None]
 ) -> dict[str, Channels]:
-    """What the channels hold of all values that can be scaled."""
+    """Returns the channels of all values that can be scaled."""
     axes = {site.name: site.axis for site in sites(main_graph(module), bench.candidates(module))}
     if not axes:
         return {}
@@ -50,7 +51,7 @@ def observe_sites(
 
 
 def scaled_module(bench: Workbench, module: ModuleOp, held: Mapping[str, Channels]) -> tuple[ModuleOp, dict[str, Any]]:
-    """A copy with scaled channels, and the scales."""
+    """Returns a copy with scaled channels, and the scales."""
     copy = module.clone()
     graph, nodes = main_graph(copy), bench.candidates(copy)
     whole, scales = bench.style.granularity == "tensor", dict[str, Any]()
@@ -67,7 +68,7 @@ def scaled_module(bench: Workbench, module: ModuleOp, held: Mapping[str, Channel
 
 
 def half(samples: Samples, parity: int) -> Samples:
-    """Every other one of the first samples."""
+    """Returns every other one of the first samples."""
 
     def found() -> Iterator[Mapping[str, Any]]:
         return islice(samples(), parity, MOST_SAMPLES, 2)
@@ -82,7 +83,7 @@ def best_way(
     samples: Samples,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Way:
-    """The way that errs least on samples that were left out; the plain one where there are too few to tell."""
+    """Returns the way with the least error on held-out samples; the plain one if there are too few samples."""
     if len(list(islice(samples(), 4))) < 4:
         return Way()
     squares: dict[Way, list[float]] = {}

@@ -1,7 +1,7 @@
-"""Histograms of values that come sample by sample, in bounded memory, and the ranges that methods make of them.
+"""Histograms of values over a stream of samples, in bounded memory, and the ranges derived from them by the methods.
 
-The bins lie over `[-r, r]` for a power of two `r`. Where a value lies outside, `r` doubles and pairs of bins become
-one, which loses nothing but width: every number stays in the bin that it would be in had `r` been known from the start.
+The bins are over `[-r, r]` for a power of two `r`. When a value is outside, `r` doubles and pairs of bins are merged.
+This loses only resolution: every value stays in the bin that it would be in for this `r` from the start.
 
     min-max       the least and the greatest value
     percentile    what is left where the outermost `1 - p` of the values is cut off at either end
@@ -25,12 +25,12 @@ Method = Literal["min-max", "entropy", "percentile", "distribution"]
 METHODS: tuple[Method, ...] = ("min-max", "entropy", "percentile", "distribution")
 
 BINS = 4096
-"""Of which half are for either sign."""
+"""The number of bins, half of them for either sign."""
 CODES = 256
 CANDIDATES = 96
-"""The ranges that `entropy` and `distribution` try, each a little smaller than the one before."""
+"""The number of ranges tried by `entropy` and `distribution`, each a little smaller than the one before."""
 LEAST_SHARE = 0.02
-"""The smallest of these, as a share of the whole range."""
+"""The smallest of these ranges, as a share of the whole range."""
 
 
 def _counts() -> Array:
@@ -41,18 +41,18 @@ def _counts() -> Array:
 
 @dataclass
 class Histogram:
-    """The counts of the values that were added, their extremes, and how many were not finite."""
+    """The counts of the values so far, their extremes, and the number of non-finite ones."""
 
     counts: Array = field(default_factory=_counts)
     reach: float = 0.0
-    """The bins are those of `[-reach, reach]`; 0 before the first value."""
+    """The bins are over `[-reach, reach]`; 0 before the first value."""
     low: float = float("inf")
     high: float = float("-inf")
     next_low: float = float("inf")
     next_high: float = float("-inf")
-    """The extremes of what was added, but for the array that holds the extreme."""
+    """The extremes of the arrays so far, except the array with the extreme."""
     strange: int = 0
-    """Values that are not finite; they count for nothing else."""
+    """The number of non-finite values; they are not counted otherwise."""
 
     def add(self, values: Array) -> None:
         """Counts the values of an array of floats."""
@@ -87,7 +87,7 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """How many finite values were counted."""
+        """The number of finite values."""
         return int(self.counts.sum())
 
     def centres(self) -> Array:
@@ -97,8 +97,8 @@ class Histogram:
         return (np.arange(BINS) + 0.5) * (2 * self.reach / BINS) - self.reach
 
     def extent(self, wide: bool) -> tuple[float, float]:
-        """From the least to the greatest value, which has 0 in it. A wide one reaches as far again beyond the extremes
-        as these are beyond those of the other arrays (Robson and Whitlock, Biometrika 1964)."""
+        """Returns the range from the least to the greatest value, extended to include 0. A wide one extends the
+        extremes by their distance from the extremes of the other arrays (Robson and Whitlock, Biometrika 1964)."""
         if self.total == 0:
             return 0.0, 0.0
         low, high = self.low, self.high
@@ -108,7 +108,7 @@ class Histogram:
         return min(low, 0.0), max(high, 0.0)
 
     def range(self, method: Method, percentile: float = 99.999) -> tuple[float, float]:
-        """The range that a method finds, which has 0 in it."""
+        """Returns the range found by a method, extended to include 0."""
         if self.total == 0:
             return 0.0, 0.0
         low, high = min(self.low, 0.0), max(self.high, 0.0)
@@ -118,7 +118,7 @@ class Histogram:
             return self._percentile(percentile)
         cost = self._divergence if method == "entropy" else self.square_error
         shares = [LEAST_SHARE ** (k / CANDIDATES) for k in range(CANDIDATES + 1)]
-        # Of two that are alike the wider one.
+        # The wider one of two equal candidates.
         best = min(shares, key=lambda share: (cost(low * share, high * share), -share))
         return low * best, high * best
 
@@ -134,18 +134,19 @@ class Histogram:
         return min(low, 0.0), max(high, 0.0)
 
     def square_error(self, low: float, high: float) -> float:
-        """The expected square of the error with `CODES` codes from `low` to `high`."""
+        """Returns the expected square of the error with `CODES` codes from `low` to `high`."""
         import numpy as np
 
         centres, step = self.centres(), (high - low) / (CODES - 1)
-        # Values are spread over their bin: what is rounded has, besides the error of the middle, that of a step.
+        # Values are spread over their bin: rounding adds the error of a step to the error of the middle.
         over = np.maximum(low - centres, 0) + np.maximum(centres - high, 0)
         clipped = (over > 0) * over * over
         inside = (over == 0) * (step * step / 12.0)
         return float(np.dot(self.counts, clipped + inside)) / self.total
 
     def _divergence(self, low: float, high: float) -> float:
-        """The Kullback-Leibler divergence of codes from `low` to `high` from the values, outliers in the last bins."""
+        """Returns the Kullback-Leibler divergence of codes from `low` to `high` from the values, outliers in the last
+        bins."""
         import numpy as np
 
         centres = self.centres()
@@ -158,7 +159,7 @@ class Histogram:
         clipped[0] += self.counts[:first].sum()
         clipped[-1] += self.counts[last + 1 :].sum()
         group = np.minimum((np.arange(part.size) * CODES) // part.size, CODES - 1)
-        # A code's share is spread over those of its bins that hold anything.
+        # The share of a code is spread over its non-empty bins.
         sums, filled = np.bincount(group, part, CODES), np.bincount(group, part > 0, CODES)
         spread = np.where(part > 0, (sums / np.maximum(filled, 1))[group], 0.0)
         if spread.sum() == 0:

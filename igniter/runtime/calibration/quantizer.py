@@ -1,7 +1,7 @@
-"""Static quantisation of a model: calibrate, measure each node, choose what stays in float, measure the whole.
+"""Static quantisation of a model: calibrate, measure each node, choose the nodes in float, measure the whole.
 
-All of it goes over the samples one by one. The models that are run on the way are written to a temporary folder with
-their weights in a file beside them, which they share.
+Every step streams the samples one by one. The intermediate models are written to a temporary folder with their weights
+in a shared file beside them.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from igniter.transforms.edit.scale_channels import scale_channels
 
 Ranges = dict[str, tuple[float, float]]
 BEST = "best"
-"""For each value, of all methods the one with the least error of the nodes that read it."""
+"""The choice, for each value, of the method with the least error of the nodes that read it."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be quantised, and how."""
+    """The options of a quantisation."""
 
     calibrate: Method | Literal["best"] = "min-max"
     percentile: float = 99.999
@@ -48,19 +48,19 @@ class Asked:
     only: tuple[str, ...] = ()
     leave: tuple[str, ...] = ()
     max_error: float | None = None
-    """What the error of an output may be."""
+    """The limit of the error of an output."""
     correct: bool = True
-    """Whether biases make up for the mean error of each channel."""
+    """True if biases compensate the mean error of each channel."""
     equalize: bool = True
-    """Whether the channels of values are scaled, so that they spend codes evenly."""
+    """True if channels of values are scaled, so that they use the codes evenly."""
     held: Any = None
-    """Samples that nothing is fitted to: `max_error` is to be met on them too."""
+    """Samples excluded from all fits; they must satisfy `max_error` too."""
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """What was done: what calibration found, each node's own error, which nodes stay in float, and the error of each
-    output."""
+    """The outcome of a quantisation: the parameters from calibration, each node's own error, the nodes in float, and
+    the error of each output."""
 
     samples: int
     parameters: Parameters
@@ -68,28 +68,29 @@ class Quantization:
     floats: frozenset[str]
     errors: dict[str, float]
     strange: int
-    """Values that were not finite, and count for no range."""
+    """The number of values that were not finite; ranges ignore them."""
     tried: tuple[tuple[int, float], ...] = ()
-    """How many nodes were left in float, and the largest error of an output then."""
+    """The numbers of nodes tried in float, each with the largest error of an output."""
     method: Method | Literal["best"] = "min-max"
-    """What the ranges were found by; `best` where each value has those of the method that is best for it."""
+    """The method for ranges; `best` if each value has its own best method."""
     cut: int = 0
-    """Of how many values the range is less than all that was seen; the others err less with all of it."""
+    """The number of values whose range is less than the observed one; for the others the full range has a smaller
+    error."""
     wide: bool = False
-    """Whether ranges have a margin beyond what was seen."""
+    """True if ranges have a margin beyond the observed values."""
     held: dict[str, float] | None = None
-    """The errors over the samples that are held out, where there are any."""
+    """The errors over the held-out samples, if any."""
     outside: tuple[tuple[str, str], ...] = ()
-    """Nodes of the ops that are quantised which none could be, and why."""
+    """The nodes of quantised op types that could not be quantised, with the reasons."""
 
     @property
     def ranges(self) -> Ranges:
-        """Of each value that is quantised."""
+        """The range of each quantised value."""
         return dict(self.parameters.ranges)
 
     @property
     def corrected(self) -> bool:
-        """Whether biases make up for mean errors."""
+        """True if biases compensate mean errors."""
         return bool(self.parameters.shifts)
 
     @property
@@ -101,8 +102,8 @@ class Quantization:
 def quantize_module(
     module: ModuleOp, data: Any, asked: Asked, progress: Callable[[str], None] = lambda _: None
 ) -> Quantization:
-    """Quantises a module in place; shapes are inferred. `IgniterError` where nothing can be, or no choice meets
-    `max_error`."""
+    """Quantises a module in place; shapes are inferred. Raises `IgniterError` if no node can be quantised, or no choice
+    meets `max_error`."""
     asked.style.checked()
     if asked.calibrate not in (*METHODS, BEST):
         raise IgniterError(f"ranges are found by {', '.join((*METHODS, BEST))}, not by '{asked.calibrate}'")
@@ -128,7 +129,7 @@ class _Run:
         self.cut = 0
 
     def run(self) -> Quantization:
-        """All of it."""
+        """Runs all steps."""
         asked, bench = self.asked, self.bench
         quantizable_form(Context(), self.target)
         bench.candidates(self.target)
@@ -158,7 +159,7 @@ class _Run:
         )
 
     def _apply(self, ranges: Ranges, floats: Collection[str]) -> None:
-        """Quantises the module that was given; of scales of channels, only those that are of use then."""
+        """Quantises the given module, with those scales of channels that are still useful."""
         nodes, graph = self.bench.candidates(self.target), main_graph(self.target)
         kept = {node.name for node in nodes} - set(floats)
         served = {site.name for site in sites(graph, nodes) if site.serves(kept)}
@@ -168,8 +169,9 @@ class _Run:
         quantize(self.target, taken, ranges, self.asked.style, self.shifts)
 
     def _ranges(self, seen: Observation, wide: bool) -> tuple[Ranges, list[LayerError]]:
-        """The ranges, and each node's own error with them. A method proposes ranges: they are taken value by value
-        where nodes err less, and as a whole, as the corrected biases are, where the outputs do, beyond chance."""
+        """Returns the ranges, and each node's own error with them. Ranges proposed by a method are accepted value by
+        value if they reduce the errors of nodes, and as a whole, like the corrected biases, if they reduce those of
+        outputs beyond chance."""
         asked, bench = self.asked, self.bench
         methods: tuple[Method, ...] = METHODS if asked.calibrate == BEST else ("min-max",)
         if asked.calibrate not in methods and asked.calibrate != BEST:
@@ -200,7 +202,7 @@ class _Run:
         return kept, own
 
     def _corrections(self, ranges: Ranges) -> dict[str, Any]:
-        """What the biases have to make up for."""
+        """Returns the corrections of the biases."""
         from igniter.frontend.surgery import read_proto
 
         bench, graph = self.bench, main_graph(self.module)
@@ -220,7 +222,8 @@ class _Run:
     def _choose(
         self, ranges: Ranges, layers: Sequence[LayerError]
     ) -> tuple[set[str], list[OutputErrors], list[tuple[int, float]]]:
-        """The nodes that stay in float: of those with the largest errors the fewest with which the whole is good."""
+        """Returns the nodes in float: the fewest, of the largest errors, that keep the error of the whole within the
+        limit."""
         order = [layer.name for layer in sorted(layers, key=lambda each: -each.relative)]
         most, tried = self.asked.max_error, list[tuple[int, float]]()
 
@@ -233,7 +236,7 @@ class _Run:
         errors = errors_with(0)
         if most is None or tried[-1][1] <= most:
             return set(), errors, tried
-        # Between `bad`, too few, and `good`, enough: with all of them in float there is no error.
+        # Between `bad`, too few, and `good`, enough: with all of them in float the error is 0.
         bad, good, best = 0, len(order), errors
         while good - bad > 1:
             middle = (bad + good) // 2

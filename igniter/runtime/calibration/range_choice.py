@@ -1,9 +1,9 @@
-"""Which of several ranges a value gets, and which of several quantised models is taken: by error, guarded by chance.
+"""The choice of a range for a value, and of a model among quantised ones: by error, with a guard against chance.
 
-A choice between models is made by the errors of samples one by one: the mean of their logarithms relative to the first
-model's, and the standard error of that mean. A model takes the place of the first only where it is better by more than
-one such error, and of several that are the one for which that is most (Breiman et al.: Classification and Regression
-Trees, 1984, have the rule of one standard error).
+A choice between models compares the errors sample by sample: the mean of their logarithms relative to the first
+model's, and the standard error of this mean. A model replaces the first only if it is better by more than one standard
+error; among several, the one with the largest margin wins (the rule of one standard error is from Breiman et al.:
+Classification and Regression Trees, 1984).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from igniter.runtime.calibration.histogram import Histogram, Method
 
 Ranges = dict[str, tuple[float, float]]
 LEAST_GAIN = 0.95
-"""Of one sample, the ratio of errors from which on a difference is none."""
+"""The ratio of errors above which a single sample shows no difference."""
 CUTTING_GAIN = 0.9
-"""The square of the error, relative to that with all of the values, from which on a range is cut."""
+"""The square of the error, relative to that of the full range, below which a range is cut."""
 TINY = 1e-12
 
 
@@ -31,9 +31,9 @@ def range_by_value(
     ranges: Mapping[Method, Ranges],
     layers: Mapping[Method, Sequence[LayerError]],
 ) -> Ranges:
-    """For each value the range with which the nodes that read it err least; a value that none of them reads has what
-    its own distribution errs least with. Where that is not less by much than with the range of all values, `min-max`,
-    it is this: values to come are likelier outside of a range that was cut."""
+    """Returns for each value the range with the least error of the nodes that read it; for a value without such nodes,
+    the range with the least error over its own distribution. The full range, `min-max`, stays unless another is better
+    by much, because future values are likelier outside a cut range."""
     errors: dict[str, dict[Method, float]] = {}
     for method, found in layers.items():
         for node, layer in zip(nodes, found, strict=True):
@@ -50,7 +50,8 @@ def range_by_value(
 
 
 def advantage(first: OutputErrors, other: OutputErrors) -> float:
-    """By how much, as a logarithm, samples err less with `other`, less one standard error; 0 or less is none."""
+    """Returns the gain of `other` as a mean logarithm over samples, less one standard error; 0 or less means no
+    gain."""
     logs = [
         math.log(max(a, TINY)) - math.log(max(b, TINY))
         for a, b in zip(first.each, other.each, strict=True)
@@ -66,8 +67,8 @@ def advantage(first: OutputErrors, other: OutputErrors) -> float:
 
 
 def choose(found: Sequence[OutputErrors]) -> int:
-    """The index of what is taken: the first, or what has the greatest advantage over it, and no larger error over all
-    samples together."""
+    """Returns the index of the choice: the first, or the one with the greatest advantage over it and no larger error
+    over all samples together."""
     first = found[0]
     gains = [0.0, *(advantage(first, x) if x.largest <= first.largest else 0.0 for x in found[1:])]
     return max(range(len(found)), key=lambda index: gains[index])

@@ -1,9 +1,8 @@
 """Samples to calibrate on, one at a time: a `.npz` file, a folder of samples, or a function that yields them.
 
-FILE.npz            one sample, an array for each input
-FOLDER              the `.npz` files in it in the order of their names, or folders `test_data_set_*` of `input_*.pb`
-module:function     a function, called without arguments, that yields mappings of inputs by name
-FILE.py:function    the same of a file
+FILE.npz            one sample, an array for each input FOLDER              the `.npz` files in it in the order of their
+names, or folders `test_data_set_*` of `input_*.pb` module:function     a function, called without arguments, that
+yields mappings of inputs by name FILE.py:function    the same of a file
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ Samples = "str | Path | Iterable[Feed] | Callable[[], Iterable[Feed]]"
 
 
 def samples(data: Any, names: Sequence[str]) -> Callable[[], Iterator[Feed]]:
-    """What goes over the samples, from the first one, each time that it is called; `IgniterError` where there are none,
-    or one is not of the inputs `names`."""
+    """Returns a function whose every call iterates over the samples from the first; raises `IgniterError` if there are
+    no samples, or if one lacks some of the inputs `names`."""
     source = _source(data, names)
 
     def checked() -> Iterator[Feed]:

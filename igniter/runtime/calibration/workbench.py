@@ -1,4 +1,4 @@
-"""Models that are run on the way to a quantised one: written to a folder, weights in a file beside them, and opened."""
+"""The intermediate models of a quantisation: written to a folder, with weights in a file beside them, and opened."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from igniter.runtime.calibration.errors import LayerError, OutputErrors, Samples
 from igniter.transforms.edit.quantize_model import WITH_RESULTS, Ranges, Style, coded_result, quantize
 
 EXACT = {"session.x64quantprecision": "1"}
-"""Without it ONNX Runtime multiplies u8 by i8, on x86-64 without VNNI, in 16 bits that saturate."""
+"""The setting for exact products: without it, on x86-64 without VNNI, ONNX Runtime multiplies u8 by i8 in saturating 16
+bits."""
 
 CALM = {"session.intra_op.allow_spinning": "0"}
-"""Runs are short, and there is work between them: threads that spin meanwhile take time from it."""
+"""The setting against spinning threads: runs are short, and spinning would slow the work between them."""
 
 FATAL = 4
-"""The severity from which on ONNX Runtime logs, where a failure is expected."""
+"""The severity from which ONNX Runtime logs, for expected failures."""
 
 
 @dataclass(frozen=True)
 class Workbench:
-    """What is quantised of modules and how, the float model as it was given, and where files go."""
+    """The options of what to quantise, the given float model, and the folder for files."""
 
     reference: Any
     folder: Path
@@ -37,11 +38,11 @@ class Workbench:
     leave: tuple[str, ...]
 
     def candidates(self, module: ModuleOp) -> list[Candidate]:
-        """The nodes to quantise."""
+        """Returns the nodes to quantise."""
         return candidates(module, self.ops, self.only, self.leave)
 
     def values(self, module: ModuleOp) -> list[str]:
-        """The values whose ranges are needed: factors, and results of convolutions."""
+        """Returns the values that need ranges: factors, and results of convolutions."""
         graph = main_graph(module)
         found: dict[str, None] = {}
         for candidate in self.candidates(module):
@@ -54,12 +55,12 @@ class Workbench:
     def observe(
         self, module: ModuleOp, samples: Samples, progress: Callable[[str], None] = lambda _: None
     ) -> Observation:
-        """Histograms of these values."""
+        """Returns histograms of these values."""
         names = self.values(module)
         return observe(self.session(module, "seen", names), names, samples, progress)
 
     def layers(self, module: ModuleOp, ranges: Ranges, samples: Samples) -> list[LayerError]:
-        """Each node's own error."""
+        """Returns each node's own error."""
         copy = module.clone()
         nodes = self.candidates(copy)
         names = probes(copy, nodes, ranges, self.style)
@@ -74,14 +75,14 @@ class Workbench:
         shifts: Mapping[str, Any] | None = None,
         floats: Collection[str] = (),
     ) -> list[OutputErrors]:
-        """The errors of the outputs over several sets of samples."""
+        """Returns the errors of the outputs over several sets of samples."""
         copy = module.clone()
         quantize(copy, [c for c in self.candidates(copy) if c.name not in floats], ranges, self.style, shifts)
         session = self.session(copy, "quantized")
         return [compare_outputs(self.reference, session, each) for each in samples]
 
     def session(self, module: ModuleOp, name: str, outputs: Sequence[str] = ()) -> Any:
-        """A session of a module with more outputs."""
+        """Creates a session of a module with more outputs."""
         from igniter.frontend.surgery import read_proto, with_outputs
 
         path = save(module, self.folder / f"{name}.onnx")
@@ -102,13 +103,13 @@ def save(module: ModuleOp, path: Path) -> Path:
 
 
 def open_exactly(path: Path) -> Any:
-    """A session with exact products, where there can be one."""
+    """Creates a session with exact products, if possible."""
     from igniter.runtime.session import SessionError, make_session
 
     try:
         return make_session(path, config={**EXACT, **CALM}, log_severity_level=FATAL)
     except SessionError:
-        # With that, ONNX Runtime 1.32 refuses a weight that two nodes have dequantised: it adds it anew for both. Nodes
+        # With this setting ONNX Runtime 1.32 refuses a weight dequantised by two nodes: it adds the weight twice. Nodes
         # are then computed one by one, in float.
         return make_session(path, config={**CALM, "session.disable_quant_qdq": "1"}, log_severity_level=3)
 

@@ -1,10 +1,10 @@
-"""Whether everything that Igniter needs is there and works on this machine; `igniter doctor` prints it.
+"""Checks of the installation on this machine; `igniter doctor` prints them.
 
     for finding in examine():
         print(finding.status, finding.name, finding.says, finding.do)
 
-Each check is a function that yields findings. What a check raises is a finding too: nothing here fails. What may end
-the process (ONNX Runtime, the code that is compiled) is tried in processes of their own (`trial.py`).
+Each check is a function that yields findings. An exception in a check is a finding too: nothing here fails. Code that
+may crash the process (ONNX Runtime, compiled code) runs in processes of its own (`trial.py`).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Literal
 from igniter.distribution import DISTRIBUTION
 
 Status = Literal["ok", "optional", "warning", "problem"]
-"""`optional` is what is not there and need not be; a `problem` is what something will fail of."""
+"""`optional` is a missing part that is not required; a `problem` causes a failure."""
 
 STATUSES: tuple[Status, ...] = ("ok", "optional", "warning", "problem")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     group: str
     name: str
     status: Status
     says: str
     do: str = ""
-    """What the user can do about it; "" where there is nothing to do."""
+    """The user's remedy; "" if none is needed."""
 
     def to_dict(self) -> dict[str, str]:
         return {"group": self.group, "name": self.name, "status": self.status, "says": self.says, "do": self.do}
@@ -40,7 +40,7 @@ Check = Callable[[], Iterator[Finding]]
 
 
 def checks() -> dict[str, Check]:
-    """Every check by its group, in the order in which they are made."""
+    """Returns every check by its group, in order."""
     from igniter.runtime.doctor import building, gpu, machine, packages, trial
 
     return {
@@ -56,7 +56,7 @@ def checks() -> dict[str, Check]:
 
 
 def examine(step: Callable[[str], None] = lambda _: None) -> list[Finding]:
-    """Make every check; `step` is told which one begins. Raises nothing."""
+    """Runs every check; calls `step` before each with its group. Raises nothing."""
     found: list[Finding] = []
     for group, check in checks().items():
         step(group)
@@ -84,5 +84,5 @@ def _guarded(group: str, check: Check) -> list[Finding]:
 
 
 def worst(findings: Sequence[Finding]) -> Status:
-    """The status of all findings together."""
+    """Returns the status of all findings together."""
     return STATUSES[max((STATUSES.index(f.status) for f in findings), default=0)]

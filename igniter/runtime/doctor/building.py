@@ -1,4 +1,4 @@
-"""What libraries are made with and kept in: the linker, the cache, and the ONNX Runtime that loads them."""
+"""The requirements of libraries: the linker, the cache, and the ONNX Runtime that loads them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from igniter.runtime.doctor import Finding
 
 ANSWER = 42
 PROBE = f"define i32 @igniter_probe() {{\n  ret i32 {ANSWER}\n}}\n"
-"""A library that is made to see whether one can be."""
+"""A library for testing the linker."""
 
 ROOM = 1 << 30
-"""Bytes of free disk that a compile may want: the weights of a model, and its library."""
+"""The free disk space that a compile may need, in bytes: the weights of a model, and its library."""
 
 
 def linker() -> Iterator[Finding]:
-    """Which linker there is, and whether a library that it makes can be loaded."""
+    """Checks the linker, and loads a library made by it."""
     from igniter.runtime.library import compile_object
     from igniter.runtime.linker import LinkError, find_linker, link_shared
     from igniter.targets import backend_for
@@ -49,7 +49,7 @@ def linker() -> Iterator[Finding]:
 
 
 def _loaded(data: bytes) -> Finding:
-    """Load a library from the folder for temporary files, and call it."""
+    """Loads a library from the folder for temporary files, and calls it."""
     with tempfile.TemporaryDirectory(prefix="igniter-doctor-") as folder:
         path = Path(folder) / "libprobe.so"
         path.write_bytes(data)
@@ -64,7 +64,7 @@ def _loaded(data: bytes) -> Finding:
 
 
 def cache() -> Iterator[Finding]:
-    """Where compiled code is kept, whether it can be, and how much there is."""
+    """Checks the folder of compiled code: its place, permission, and free space."""
     from igniter.runtime.cache import default_cache
 
     try:
@@ -93,12 +93,12 @@ def _mib(size: int) -> str:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """Returns the folder, or its nearest existing parent."""
     return next(p for p in (folder, *folder.absolute().parents) if p.exists())
 
 
 def _unwritable(folder: Path) -> str:
-    """Why nothing can be written there; "" where it can. A folder that is not there is not made."""
+    """Returns the reason why the folder is not writable; "" if it is. A missing folder is not created."""
     place = _existing(folder)
     if not place.is_dir():
         return f"{place} is no folder"
@@ -114,7 +114,7 @@ def _unwritable(folder: Path) -> str:
 
 
 def providers() -> Iterator[Finding]:
-    """Which ONNX Runtime loads the libraries, and what it runs on."""
+    """Checks the ONNX Runtime that loads the libraries, and its execution providers."""
     from igniter.backends.ort.api import API_VERSION, API_VERSION_INPLACE, OLDEST_ORT
 
     oldest = f"{OLDEST_ORT[API_VERSION]} (for GPUs, and where buffers are reused, {OLDEST_ORT[API_VERSION_INPLACE]})"
@@ -132,7 +132,7 @@ def providers() -> Iterator[Finding]:
 
 
 def installed_providers() -> list[str] | str:
-    """The version of ONNX Runtime and its providers, or why it does not load."""
+    """Returns the version of ONNX Runtime and its providers, or the reason why it does not load."""
     from igniter.runtime.doctor.trial import ended, in_another_process
 
     code = "import onnxruntime as o; print(*['PROVIDERS', o.__version__, *o.get_available_providers()])"

@@ -1,4 +1,4 @@
-"""GPUs: the driver of CUDA, the devices that it has, and what runs and compiles kernels for them."""
+"""GPUs: the driver of CUDA, its devices, and the software to compile and run kernels for them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from igniter.runtime.doctor import Finding
 GROUP = "gpu"
 DRIVERS = ("libcuda.so.1", "libcuda.so")
 LEAST_ARCHITECTURE = 80
-"""By ten: what `--target=cuda` makes is for these and later ones."""
+"""The least compute capability, times ten, for code of `--target=cuda`."""
 
 _MAJOR, _MINOR = 75, 76
 """`CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `_MINOR` of the driver's API."""
 
 
 def gpus() -> Iterator[Finding]:
-    """The driver and its devices; without one there is nothing wrong."""
+    """Checks the driver and its devices; a missing driver is no problem."""
     driver = _driver()
     if driver is None:
         says = "no driver of CUDA, so models for GPUs can be compiled here, and not run"
@@ -71,7 +71,7 @@ def _attribute(driver: ctypes.CDLL, which: int, device: ctypes.c_int) -> int:
 
 
 def _software() -> Iterator[Finding]:
-    """Where there is a GPU, what compiles for it and what runs on it."""
+    """Checks, for a machine with a GPU, the software to compile and run kernels."""
     if find_spec("triton") is None:
         do = install_command("triton")
         yield Finding(GROUP, "triton", "warning", "there is a GPU, and no Triton to compile for it", do)

@@ -1,4 +1,4 @@
-"""The CPU: what it is called, and what code for `native` may use."""
+"""The CPU: its name, and the features of `native`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GROUP = "machine"
 
 
 def cpu() -> Iterator[Finding]:
-    """What archspec and LLVM say of this CPU, and the target `native`."""
+    """Checks archspec's and LLVM's facts about this CPU, and the target `native`."""
     yield from _archspec()
     from igniter.errors import IgniterError
     from igniter.targets import backend_for
@@ -45,7 +45,7 @@ def _instructions(model: Any) -> list[str]:
 
 
 def _archspec() -> Iterator[Finding]:
-    """archspec names the microarchitecture, by which the machine model finds the figures of the manuals."""
+    """Checks archspec's name of the microarchitecture, from which the machine model gets the figures of the manuals."""
     try:
         import archspec.cpu
 

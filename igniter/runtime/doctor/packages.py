@@ -1,7 +1,7 @@
-"""The packages that Igniter runs on: which versions are installed, and whether these are what it asks for.
+"""The packages required by Igniter: their installed versions, compared with its requirements.
 
-What it asks for is the metadata of the installed package, which is what `pyproject.toml` said: ranges of the
-dependencies, of the extras, and the versions that the extra `dev` pins, which are those that the tests run with.
+The requirements come from the metadata of the installed package, originally in `pyproject.toml`: ranges of the
+dependencies, of the extras, and the versions pinned by the extra `dev`, with which the tests run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXTRAS = {
     "tune": "`igniter tune`",
     "ray": "`igniter tune --ray`, on several machines",
 }
-"""What extras are for; those of the tests, the benchmarks and the docs are no part of using it."""
+"""The purposes of the extras; extras of tests, benchmarks and docs are not for users."""
 
 DISTRIBUTIONS = {
     "onnxruntime": (
@@ -42,11 +42,11 @@ DISTRIBUTIONS = {
         "onnxruntime-training",
     )
 }
-"""Packages that hold the same module under different names."""
+"""Packages that contain the same module under different names."""
 
 
 def versions() -> Iterator[Finding]:
-    """Igniter, Python, and the packages that it cannot do without."""
+    """Checks Igniter, Python, and the required packages."""
     required = _requirements()
     yield Finding(GROUP, "igniter", "ok", f"{__version__} ({DISTRIBUTION})" if required is not None else __version__)
     yield from _another_igniter()
@@ -78,7 +78,7 @@ _FALLBACK = (
 
 
 def extras() -> Iterator[Finding]:
-    """The packages that only some of what Igniter does needs."""
+    """Checks the optional packages."""
     required = _requirements() or ()
     seen: set[str] = set()
     for extra, purpose in EXTRAS.items():
@@ -93,7 +93,7 @@ def extras() -> Iterator[Finding]:
 
 
 def _another_igniter() -> Iterator[Finding]:
-    """The package whose distribution has the name of Igniter's module: it is another author's and holds that module."""
+    """Checks for the package named like Igniter's module: it is another author's and contains a module of that name."""
     found = installed(MODULE)
     if found is not None:
         says = f"the package `{MODULE}` {found.version} is installed: another author's, with a module of the same name"
@@ -111,7 +111,7 @@ def _python() -> Finding:
 
 
 def _classifiers() -> list[tuple[int, int]]:
-    """The Python versions that the package says it is for."""
+    """Returns the Python versions in the package's classifiers."""
     try:
         listed = metadata.metadata(DISTRIBUTION).get_all("Classifier") or []
     except metadata.PackageNotFoundError:
@@ -125,11 +125,11 @@ class _Installed:
     distribution: str
     version: str
     besides: tuple[str, ...] = ()
-    """Other packages that hold the same module."""
+    """Other installed packages with the same module."""
 
 
 def installed(name: str) -> _Installed | None:
-    """The version of a package that is installed, whatever name it has."""
+    """Returns the installed version of a package, under any of its names."""
     found: list[tuple[str, str]] = []
     for distribution in DISTRIBUTIONS.get(name, (name,)):
         try:
@@ -148,7 +148,7 @@ class _Range:
 
 
 def _package(name: str, allowed: _Range, *, needed: bool, purpose: str = "") -> Finding:
-    """A package beside what is asked of it."""
+    """Compares a package with its requirement."""
     found = installed(name)
     wanted = str(allowed.wanted) if allowed.wanted is not None else ""
     install = f"pip install '{name}{wanted}'"
@@ -175,7 +175,7 @@ def _package(name: str, allowed: _Range, *, needed: bool, purpose: str = "") -> 
 
 
 def _tested(allowed: _Range) -> str:
-    """The one version that the tests run with, "" where they take any."""
+    """Returns the one version that the tests run with, "" if it is not pinned."""
     pins = [s.version for s in allowed.tested or () if s.operator == "=="]
     return pins[0] if pins else ""
 
@@ -187,13 +187,13 @@ def _newer(version: str, tested: str) -> bool:
 
 
 def _public(version: str) -> str:
-    """A version without what a build adds to it: 2.13.0 of 2.13.0+cpu."""
+    """Returns a version without its build suffix: 2.13.0 of 2.13.0+cpu."""
     return version.partition("+")[0]
 
 
 @cache
 def _requirements() -> tuple[Requirement, ...] | None:
-    """What the installed package asks for; None where it is not installed."""
+    """Returns the requirements of the installed package; None if it is not installed."""
     from packaging.requirements import Requirement
 
     try:
@@ -204,7 +204,7 @@ def _requirements() -> tuple[Requirement, ...] | None:
 
 
 def _of(required: tuple[Requirement, ...], extra: str) -> Iterator[Requirement]:
-    """What an extra asks for on this system; the dependencies of all where it is ""."""
+    """Yields the requirements of an extra on this system; the dependencies of all for ""."""
     for each in required:
         always = each.marker is None or each.marker.evaluate({"extra": ""})
         added = each.marker is not None and not always and each.marker.evaluate({"extra": extra})

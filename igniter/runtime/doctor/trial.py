@@ -1,7 +1,7 @@
 """A small model, compiled, loaded and compared, in a process of its own: `python -m igniter.runtime.doctor.trial`.
 
-It says on standard output, a line of JSON each, what it is about to do and then how it went. Where native code ends it,
-the last line says what of.
+It prints each step before it begins, and then its result, as lines of JSON. If native code crashes it, the last line
+names the step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from igniter.runtime.doctor import Finding
 
 GROUP = "end to end"
 SECONDS = 180.0
-"""Longer than a compile of two small kernels takes on any machine."""
+"""The time limit in seconds, well above the time to compile two small kernels on any machine."""
 
 MODEL = """
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
@@ -34,11 +34,11 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 }
 """
 WEIGHTS = (1.0, 2.0, -0.5, 0.25, 3.0, 0.5, -1.0, 1.5)
-"""Those of the model, by rows."""
+"""The weights of the model, by rows."""
 
 
 def end_to_end(seconds: float = SECONDS) -> Iterator[Finding]:
-    """Have another process do what `igniter compile` and a deployed model do."""
+    """Runs the steps of `igniter compile` and of a deployed model in another process."""
     start = time.perf_counter()
     done = in_another_process(["-m", "igniter.runtime.doctor.trial"], seconds)
     took = time.perf_counter() - start
@@ -56,7 +56,7 @@ def end_to_end(seconds: float = SECONDS) -> Iterator[Finding]:
 
 
 def in_another_process(arguments: list[str], seconds: float) -> subprocess.CompletedProcess[str] | None:
-    """This Python with other arguments; None where it takes longer."""
+    """Runs this Python with other arguments; returns None on a timeout."""
     try:
         return subprocess.run(
             [sys.executable, *arguments], capture_output=True, text=True, errors="replace", timeout=seconds
@@ -66,7 +66,7 @@ def in_another_process(arguments: list[str], seconds: float) -> subprocess.Compl
 
 
 def ended(done: subprocess.CompletedProcess[str] | None) -> str:
-    """How a process ended that did not do what it should."""
+    """Describes the end of a process that failed."""
     if done is None:
         return "it does not end"
     if done.returncode < 0:
@@ -75,7 +75,7 @@ def ended(done: subprocess.CompletedProcess[str] | None) -> str:
 
 
 def main() -> None:
-    """Do it, and say each step before it begins."""
+    """Runs the steps, and prints each before it begins."""
     step = ""
 
     def begin(name: str) -> None:

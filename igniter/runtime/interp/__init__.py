@@ -1,1 +1,1 @@
-"""Interpreters, on numpy, of the levels that have no runtime of their own."""
+"""Interpreters, on numpy, of the levels without a runtime of their own."""

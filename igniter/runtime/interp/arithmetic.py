@@ -1,8 +1,8 @@
-"""What the ops of `arith` and `math` compute, on numpy scalars and arrays: `evaluate(op, operands)`.
+"""The semantics of the ops of `arith` and `math`, on numpy scalars and arrays: `evaluate(op, operands)`.
 
-Integers are signless here as in the IR: arrays of `int8`...`int64`, which unsigned ops view as unsigned; i1 is `bool`.
-What the IR leaves undefined is an error or has the value that x86 gives: a division by zero raises, a float that fits
-no integer becomes the least one.
+Integers are signless here as in the IR: arrays of `int8`...`int64`, viewed as unsigned by unsigned ops; i1 is `bool`.
+Undefined behaviour of the IR is an error or has x86's result: a division by zero raises, a float out of an integer's
+range becomes the least integer.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ FOLDS: dict[str, np.ufunc] = {
     "arith.ori": np.bitwise_or,
     "arith.xori": np.bitwise_xor,
 }
-"""By the op of the table of combiners, on arrays of the dtype of the elements, unsigned ones included."""
+"""The folds by the op of the table of combiners, on arrays of the dtype of the elements, unsigned ones included."""
 
 
 def fold_of(combiner: Combiner, element: Attribute) -> np.ufunc:
-    """The function that combines two elements of a type."""
+    """Returns the function that combines two elements of a type."""
     return FOLDS[combining_op(combiner, element).name]
 
 
 class InterpreterError(IgniterError):
-    """IR that cannot be run: an op the interpreter does not know, or behaviour that the IR leaves undefined."""
+    """Raised for IR that cannot run: an op unknown to the interpreter, or undefined behaviour."""
 
 
 def stored_dtype(element: Attribute) -> np.dtype[Any]:
-    """The dtype of a tensor's elements in the interpreters: small floats are bits."""
+    """Returns the dtype of a tensor's elements in the interpreters: small floats are bits."""
     return np.dtype(np.int8) if isinstance(element, SMALL_FLOATS) else element_type(element).dtype
 
 
 def scalar_dtype(scalar: Attribute) -> np.dtype[Any]:
-    """The dtype of a body's values of this type; of the elements, for a vector."""
+    """Returns the dtype of a body's values of this type; of the elements, for a vector."""
     element = cast("VectorType[Attribute]", scalar).element_type if isinstance(scalar, VectorType) else scalar
     return element_type(element).dtype
 
 
 def evaluate(op: Operation, operands: Sequence[Values]) -> Values:
-    """The value of an `arith` or `math` op with one result."""
+    """Returns the value of an `arith` or `math` op with one result."""
     if isinstance(op, arith.ConstantOp):
         return constant(op)
     rule = _RULES.get(op.name)
@@ -76,7 +76,7 @@ def evaluate(op: Operation, operands: Sequence[Values]) -> Values:
 
 
 def constant(op: arith.ConstantOp) -> Values:
-    """The value of an `arith.constant` of a scalar type."""
+    """Returns the value of an `arith.constant` of a scalar type."""
     value = op.value
     dtype = scalar_dtype(op.result.type)
     if isinstance(value, FloatAttr):
@@ -101,13 +101,13 @@ Rule: TypeAlias = (
 
 
 def unsigned(x: Values) -> Values:
-    """The same bits, as an unsigned integer."""
+    """Returns the same bits, as an unsigned integer."""
     array = np.asarray(x)
     return array if array.dtype == np.bool_ else array.view(f"u{array.dtype.itemsize}")
 
 
 def signed(x: Values) -> Values:
-    """The same bits, as a signed integer."""
+    """Returns the same bits, as a signed integer."""
     array = np.asarray(x)
     return array if array.dtype.kind != "u" else array.view(f"i{array.dtype.itemsize}")
 
@@ -129,7 +129,7 @@ def _on_unsigned(function: np.ufunc) -> Rule:
 
 
 def _float(function: Function) -> Rule:
-    """A function of floats that keeps their dtype, computed in f32 for narrower ones."""
+    """Returns the rule of a float function that keeps the dtype, computed in f32 for narrower ones."""
     call = cast("Callable[..., Values]", function)
 
     def rule(op: Operation, *xs: Values) -> Values:
@@ -224,7 +224,7 @@ def _cmpi(op: Operation, a: Values, b: Values) -> Values:
 def _cmpf(op: Operation, a: Values, b: Values) -> Values:
     predicate = _predicate(op)
     unordered = np.isnan(a) | np.isnan(b)
-    # 0-7 are false where an operand is NaN, 8-15 are true there: ueq (8) goes with oeq (1), ult (11) with olt (4) ...
+    # 0-7 are false for a NaN operand, 8-15 are true: ueq (8) corresponds to oeq (1), ult (11) to olt (4) ...
     if predicate < 8:
         return _ORDERED[predicate](a, b) & ~unordered
     with_ordered = {8: 1, 9: 2, 10: 3, 11: 4, 12: 5, 13: 6, 14: 0, 15: 7}[predicate]
@@ -247,7 +247,7 @@ def _convert(view: Unary) -> Rule:
 
 
 def _dot_bytes(op: Operation, a: Values, b: Values, total: Values) -> Values:
-    """The sum of products of four unsigned bytes and four signed ones, which wraps."""
+    """Returns the wrapping sum of products of four unsigned bytes and four signed ones."""
     result = np.asarray(total, np.int64)
     for place in range(0, 32, 8):
         unsigned_byte = (np.asarray(a, np.int64) >> place) & 0xFF
@@ -310,7 +310,7 @@ def _subi(a: Values, b: Values) -> Values:
 
 
 def _pow(a: Values, b: Values) -> Values:
-    # Where one exponent serves all, numpy takes a square root for 0.5, which is not the power for -0 and -inf.
+    # For a scalar exponent of 0.5 numpy takes a square root, which differs from the power for -0 and -inf.
     base, exponent = np.broadcast_arrays(np.atleast_1d(a), b)
     return np.power(base, exponent.copy()).reshape(np.broadcast_shapes(np.shape(a), np.shape(b)))
 

@@ -1,8 +1,8 @@
-"""Runs a `loop.func` on numpy arrays, statement by statement: the meaning of the scheduled level.
+"""Runs a `loop.func` on numpy arrays, statement by statement: the semantics of the scheduled level.
 
-Slow and strict. Every access is checked against every dim; memory that was never written holds NaN (integers: a
-pattern), so that what depends on it shows; buffers planned into the arena share its bytes; and two iterations of a
-`threads` loop that touch one element, one of them writing, are an error (in the arena: two tasks).
+Slow and strict. Every access is checked against every dim; unwritten memory holds NaN (integers: a pattern), so that
+dependent results are visible; buffers planned into the arena share its bytes; and it is an error if two iterations of a
+`threads` loop access the same element and one of them writes (in the arena: two tasks).
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ from igniter.runtime.interp.arithmetic import (
 
 MAX_ARENA_BYTES = 1 << 30
 ARENA = 0
-"""The root of buffers in the arena; the caller's have their address, others a negative number."""
+"""The root of buffers in the arena; the caller's buffers have their address, others a negative number."""
 UNWRITTEN = 0xFF
-"""Every byte of fresh memory: NaN as a float, -1 as an integer."""
+"""The value of every byte of fresh memory: NaN as a float, -1 as an integer."""
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Elements in row-major order; `root` and `start` say which bytes of which memory they are."""
+    """Elements in row-major order; `root` and `start` identify their bytes in memory."""
 
     data: Array
     shape: tuple[int, ...]
@@ -76,7 +76,7 @@ class Buffer:
 
 @dataclass
 class Races:
-    """Who touched which byte since the `threads` loop began."""
+    """The accesses to each byte since the `threads` loop began."""
 
     iteration: int = -1
     task: int = -1
@@ -84,7 +84,8 @@ class Races:
     read: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
 
     def touch(self, place: tuple[int, int], writes: bool) -> bool:
-        """Whether no other iteration is in the way; in the arena, no other task: a task's iterations share its slot."""
+        """True if no other iteration has a conflicting access; in the arena, no other task, because a task's iterations
+        share its slot."""
         me = self.task if place[0] == ARENA else self.iteration
         if self.written.get(place, me) != me:
             return False
@@ -97,7 +98,7 @@ class Races:
 
 
 def run_procedure(op: ProcedureOp, inputs: Sequence[Array], outputs: Sequence[Array], env: Mapping[str, int]) -> None:
-    """Runs `op` for every point of its axes. What no point writes is left as it is in `outputs`."""
+    """Runs `op` for every point of its axes. Unwritten elements of `outputs` stay unchanged."""
     body = Block(arg_types=[a.type for a in op.block.args])
     inner, axes = body, [a.name for a in op.axes]
     for axis in op.axes:
@@ -208,7 +209,7 @@ class _Machine:
             self.buffers[op.result] = Buffer(data, shape, ARENA, start)
             return
         memory = np.full(count * dtype.itemsize, UNWRITTEN, np.uint8)
-        # Kept, so that no two buffers ever have the same address.
+        # Kept alive, so that two buffers never have the same address.
         self.kept.append(memory)
         root = -len(self.kept)
         if self.races is not None:
@@ -259,7 +260,7 @@ class _Machine:
             self._block(op.block)
 
     def _with_indices(self, op: ForOp | IfOp) -> Mapping[str, int]:
-        """The environment with what the bounds or guards of `op` call `_0`, `_1`, ..."""
+        """Returns the environment with the names `_0`, `_1`, ... used in the bounds or guards of `op`."""
         if not op.indices:
             return self.env
         return {**self.env, **{f"_{k}": int(self.values[v]) for k, v in enumerate(op.indices)}}
@@ -282,12 +283,12 @@ class _Machine:
             buffer = self.buffers[value]
             if value in op.outputs and buffer.root in self.inputs:
                 raise self._error(op, "writes an input")
-            # Memory is told apart by its address, which an empty buffer may share with another one.
+            # Memory is identified by its address; an empty buffer may share it with another one.
             arrays.append(
                 buffer.data.reshape(buffer.shape) if buffer.data.size else np.empty(buffer.shape, buffer.data.dtype)
             )
         self._check_apart(op)
-        # Its arena is memory of its own, though fresh: whatever the call leaves in the scratch of the caller is void.
+        # Its arena is separate, fresh memory: data left by the call in the caller's scratch are void.
         if op.scratch is not None:
             self.buffers[op.scratch].data.view(np.uint8).fill(UNWRITTEN)
         for value in op.outputs:
@@ -295,7 +296,7 @@ class _Machine:
         run_func(callee, arrays, symbols)
 
     def _check_apart(self, op: CallOp) -> None:
-        """No byte that the call writes may belong to another of its buffers."""
+        """Raises if a byte written by the call belongs to another of its buffers."""
         written = [*op.outputs, *([] if op.scratch is None else [op.scratch])]
         for value in written:
             for other in (*op.buffers, *([] if op.scratch is None else [op.scratch])):
@@ -311,7 +312,7 @@ class _Machine:
         return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 0
 
     def _places(self, op: MemoryOp, lanes: int, writes: bool) -> list[int | None]:
-        """The flat index of every lane; None for a lane that is guarded off."""
+        """Returns the flat index of every lane; None for a lane whose guard fails."""
         places: list[int | None] = []
         for lane in range(max(lanes, 1)):
             env = self.env if op.lane is None else {**self.env, op.lane: lane}
@@ -385,7 +386,7 @@ class _Machine:
             if extents[name] > most:
                 raise self._error(op, f"{extents[name]} {what} in a tile of {most}")
         c = self._tile_places(op, 0, (row, panel, lane), extents)
-        # All that is summed over is one axis.
+        # All axes of the sum are merged into one.
         a = self._tile_places(op, 1, (row, *sums[::-1]), extents)
         b = self._tile_places(op, 2, (panel, lane, *sums[::-1]), extents)
         steps = math.prod(extents[n] for n in sums)
@@ -395,7 +396,7 @@ class _Machine:
         if kernel is None:
             raise self._error(op, "there is no micro-kernel for these elements")
         left, right = (signed(self.buffers[v].data[at]) for v, at in ((op.a, a), (op.b, b)))
-        # Sums of floats are kept in f64, whose rounding is none beside that of any order of adding them.
+        # Sums of floats are kept in f64; its rounding is negligible beside that of any order of additions.
         keep = np.float64 if into.dtype.kind == "f" and kernel.facts.combiner == "add" else into.dtype
         total = into[c] if op.adds else np.full(c.shape, _identity(kernel.facts), into.dtype)
         total = total.astype(keep)
@@ -409,7 +410,7 @@ class _Machine:
             into[c] = total.astype(into.dtype)
 
     def _tile_places(self, op: TileProductOp, which: int, names: Sequence[str], extents: Mapping[str, int]) -> Array:
-        """The flat index of every element that a micro-kernel touches in one of its buffers."""
+        """Returns the flat index of every element that a micro-kernel accesses in one of its buffers."""
         value, _, subscripts = op.accesses[which]
         shape = [extents[n] for n in names]
         buffer = self.buffers[value]
@@ -432,7 +433,7 @@ class _Machine:
         return places
 
     def _prefetch(self, op: PrefetchOp) -> None:
-        """It changes nothing."""
+        """Does nothing: a prefetch has no effect on results."""
 
     def _reduce_lanes(self, op: ReduceLanesOp) -> None:
         values = np.asarray(self.values[op.vector])
@@ -452,7 +453,7 @@ class _Machine:
 
 
 def _meaning(facts: Facts, left: Array, right: Array) -> Array:
-    """What a micro-kernel means of elements of `a` and of `b`, which broadcast against each other."""
+    """Returns the micro-kernel's body for elements of `a` and of `b`, which broadcast against each other."""
     values: dict[SSAValue, Values] = {facts.a.result: left, facts.b.result: right}
     for op in facts.nest.block.ops:
         if isinstance(op, YieldOp):
@@ -464,7 +465,7 @@ def _meaning(facts: Facts, left: Array, right: Array) -> Array:
 
 
 def _identity(facts: Facts) -> Values:
-    """What a micro-kernel folds from."""
+    """Returns the initial value of a micro-kernel's fold."""
     return constant(identity(facts.combiner, facts.elements[2]))
 
 

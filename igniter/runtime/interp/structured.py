@@ -1,9 +1,9 @@
-"""Runs a `loop.kernel` on numpy arrays: the meaning of the structured level, and what its passes are checked against.
+"""Runs a `loop.kernel` on numpy arrays: the semantics of the structured level, and the reference for its passes.
 
 A nest is computed for its whole iteration domain at once: an axis is an index grid along its own dimension, and a body
-value broadcasts over the axes it depends on. Big domains are cut into blocks along their longest axis. Everything that
-the level rules out is an error: an access out of bounds that no guard excludes, an element of a `none` clause that is
-written twice or never, symbols that the inputs contradict.
+value broadcasts over the axes that it depends on. Big domains are cut into blocks along their longest axis. Everything
+illegal at this level is an error: an access out of bounds without a guard, an element of a `none` clause written twice
+or never, symbols contradicted by the inputs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ from igniter.runtime.interp.arithmetic import (
 from igniter.runtime.interp.scheduled import UNWRITTEN, run_procedure
 
 BLOCK_POINTS = 1 << 21
-"""Points of an iteration domain that are computed at once."""
+"""The limit of points of an iteration domain computed at once."""
 
 Env = Mapping[str, Values]
 
 
 def run_kernel(kernel: KernelOp, inputs: Sequence[Array], symbols: Mapping[str, int] | None = None) -> list[Array]:
-    """The results of `kernel` for `inputs`. Symbols are learned from the inputs' dims; `symbols` gives others."""
+    """Returns the results of `kernel` for `inputs`. Symbols are bound by the inputs' dims; `symbols` gives the
+    others."""
     args = kernel.block.args
     if len(inputs) != len(args):
         raise InterpreterError(f"kernel @{kernel.sym_name.data} takes {len(args)} inputs, not {len(inputs)}")
@@ -77,7 +78,7 @@ def run_kernel(kernel: KernelOp, inputs: Sequence[Array], symbols: Mapping[str, 
 
 
 def bind(kernel: KernelOp, inputs: Sequence[Array], known: Mapping[str, int]) -> dict[str, int]:
-    """The values of the kernel's symbols; an error where a dim of an input is not what its type says."""
+    """Returns the values of the kernel's symbols; raises if a dim of an input contradicts its type."""
     env = dict(known)
     dims = [dims_of(a.type) for a in kernel.block.args]
     for i, (array, expected) in enumerate(zip(inputs, dims, strict=True)):
@@ -106,7 +107,7 @@ def bind(kernel: KernelOp, inputs: Sequence[Array], known: Mapping[str, int]) ->
 
 
 def evaluate_expr(expr: Expr, env: Env) -> Values:
-    """An expression with arrays for some of its names: `Expr.evaluate`, elementwise."""
+    """Evaluates an expression with arrays for some of its names: `Expr.evaluate`, elementwise."""
     total: Values = 0
     for monomial, coefficient in expr.terms:
         value: Values = coefficient
@@ -128,7 +129,7 @@ def _call(atom: Call, env: Env) -> Values:
 
 
 def _unwritten(result: SSAValue, env: Mapping[str, int]) -> Array:
-    """A tensor that nothing has been written to: NaN, and a pattern for integers."""
+    """Returns an unwritten tensor: NaN, and a pattern for integers."""
     dtype = stored_dtype(element_of(result.type))
     shape = _shape(result, env)
     count = int(np.prod(shape, dtype=np.int64))
@@ -142,7 +143,7 @@ def _shape(value: SSAValue, env: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def identity_of(combiner: Combiner, element: Attribute) -> Any:
-    """The value that a fold of such elements starts from."""
+    """Returns the initial value of a fold of such elements."""
     if isinstance(element, SMALL_FLOATS) and combiner == "none":
         return stored_dtype(element).type(0)
     start = np.asarray(constant(identity(combiner, element)))
@@ -150,7 +151,7 @@ def identity_of(combiner: Combiner, element: Attribute) -> Any:
 
 
 class _Output:
-    """One result of a nest while it is computed."""
+    """One result of a nest during its computation."""
 
     def __init__(self, clause: Clause, element: Attribute, shape: tuple[int, ...]):
         self.clause = clause
@@ -161,7 +162,7 @@ class _Output:
 
 
 class _Nest:
-    """Runs one nest."""
+    """The run of one nest."""
 
     def __init__(self, nest: NestOp, tensors: Mapping[SSAValue, Array], symbols: Mapping[str, int]):
         self.nest = nest
@@ -258,7 +259,7 @@ class _Nest:
         for subscript, where, size in zip(clause.subscripts, at, output.array.shape, strict=True):
             if ((where < 0) | (where >= size)).any():
                 raise self._error(f"writes out of bounds at {subscript}")
-        if all(w.ndim == 0 for w in at):  # One element: every axis has been folded, or has one point.
+        if all(w.ndim == 0 for w in at):  # One element: every axis is folded, or has one point.
             value = value.reshape(())
         if output.written is not None and output.once:
             self._write_once(output, output.written, at, value)
@@ -289,7 +290,7 @@ class _Nest:
 
 
 def _tells_apart(clause: Clause, axes: Sequence[Axis]) -> bool:
-    """Whether each parallel axis is a subscript of its own, so that no two points meet at an element."""
+    """True if each parallel axis is a subscript of its own, so that the access map is injective over them."""
     alone = [s.symbol for s in clause.subscripts if s.symbol is not None]
     wanted = [a.name for a in axes if a.kind == "parallel"]
     return all(alone.count(name) >= 1 for name in wanted)

@@ -1,4 +1,4 @@
-"""The first rewrite that makes a case fail, by halving (`igniter.rewrites`)."""
+"""The first rewrite that makes a case fail, by bisection (`igniter.rewrites`)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MOST_REWRITES = 1 << 24
 
 @dataclass(frozen=True)
 class FirstRewrite:
-    """The rewrite without which the case does not fail: the first `number` of them fail, one fewer do not."""
+    """The rewrite that causes the failure: the first `number` rewrites fail, one fewer do not."""
 
     number: int
-    """0 where the case fails without any."""
+    """The number of the rewrite; 0 if the case fails without any."""
     what: str
     runs: int
 
@@ -27,7 +27,7 @@ class FirstRewrite:
 
 
 def first_rewrite(interest: Interest, case: Case) -> FirstRewrite:
-    """Looks for it. Where more rewrites mend what fewer break, it is one of several."""
+    """Finds it by bisection. If the failure is not monotonic in the number of rewrites, it is one of several."""
     runs = 0
 
     def fails(count: int) -> bool:

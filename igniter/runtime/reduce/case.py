@@ -1,4 +1,4 @@
-"""A candidate: IR and, where one is checked, a pipeline; how it is written, and how big it is."""
+"""A candidate: IR and, for checks of passes, a pipeline; its text and its size."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr
 
 UNKNOWN = 1 << 20
-"""What a symbolic dim counts as: more than any size that it is replaced by."""
+"""The size counted for a symbolic dim: more than any size that replaces it."""
 
 FRAMES = (ModuleOp, GraphOp, FunctionOp, KernelOp, FuncOp)
 
 
 @dataclass(frozen=True)
 class Size:
-    """How big a case is; what comes first counts most."""
+    """The size of a case; the first fields count most."""
 
     ops: int
-    """Nodes, regions, nests, loops and what they hold, constants not counted."""
+    """The number of nodes, regions, nests, loops and their ops, without constants."""
     weights: int
-    """Elements of constants that are not all equal."""
+    """The number of elements of non-uniform constants."""
     dims: int
     """The sum of all dims."""
     passes: int
     bytes: int
-    """Of the file."""
+    """The bytes of the file."""
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ class Case:
 
     @cached_property
     def size(self) -> Size:
-        """How big it is."""
+        """The size of the case."""
         ops = [op for op in self.module.walk() if counts(op)]
         weights = sum(weight_elements(op) for op in self.module.walk())
         dims = [d.constant for v in values_of(self.module) for d in _dims(v.type)]
@@ -71,7 +71,7 @@ class Case:
         return Size(len(ops), weights, total, len(self.passes or ()), len(self.data))
 
     def describe(self) -> str:
-        """The size in words, those that this level has."""
+        """Returns the size in words, with the parts of its level."""
         ops = list(self.module.walk())
         counted = {
             "nodes": sum(isinstance(op, OnnxOp) and op.op_type != "Constant" for op in ops),
@@ -87,20 +87,20 @@ class Case:
 
 
 def text_of(module: ModuleOp) -> str:
-    """The text of a module, with a final newline."""
+    """Returns the text of a module, with a final newline."""
     out = StringIO()
     Printer(stream=out).print_op(module)
     return f"{out.getvalue()}\n"
 
 
 def counts(op: Operation) -> bool:
-    """Whether an op is one of those that there should be fewer of."""
+    """True for an op that counts in the size of a case."""
     constant = (isinstance(op, OnnxOp) and op.op_type == "Constant") or op.name == "arith.constant"
     return not (isinstance(op, (*FRAMES, NoValueOp)) or constant or op.has_trait(IsTerminator))
 
 
 def weight_elements(op: Operation) -> int:
-    """The elements of a constant that holds more than one value."""
+    """Returns the number of elements of a non-uniform constant, 0 for others."""
     if not isinstance(op, OnnxOp) or op.op_type != "Constant":
         return 0
     weight = constant_weight(op.results[0])
@@ -111,7 +111,7 @@ def weight_elements(op: Operation) -> int:
 
 
 def values_of(module: ModuleOp) -> Iterator[SSAValue]:
-    """Every value of a module."""
+    """Yields every value of a module."""
     for op in module.walk():
         yield from op.results
         for region in op.regions:

@@ -1,4 +1,4 @@
-"""Asking of a case whether it fails, each time in a process of its own: Igniter's checks, or a command."""
+"""Checks whether a case fails, each time in a process of its own: Igniter's checks, or a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from igniter.runtime.reduce.outcome import COMMAND, INVALID, PASSED, TIMEOUT, Ou
 
 @dataclass
 class Worker:
-    """The server that runs requests (`worker.py`), started when it is first needed; a context manager."""
+    """The server that runs requests (`worker.py`), started at the first use; a context manager."""
 
     _process: subprocess.Popen[str] | None = None
     _folder: tempfile.TemporaryDirectory[str] | None = None
@@ -38,14 +38,14 @@ class Worker:
             self._folder.cleanup()
 
     def write(self, case: Case) -> Path:
-        """The case as a file, which the next one overwrites."""
+        """Writes the case to a file; the next case overwrites it."""
         assert self._folder is not None
         path = Path(self._folder.name) / f"candidate{case.suffix}"
         path.write_bytes(case.data)
         return path
 
     def ask(self, request: Request) -> Outcome:
-        """What becomes of a request."""
+        """Returns the outcome of a request."""
         server = self._server()
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write(json.dumps(request.to_dict()) + "\n")
@@ -57,7 +57,7 @@ class Worker:
 
     def _server(self) -> subprocess.Popen[str]:
         if self._process is None:
-            # The same modules as here, and nothing that lies in the current directory by chance.
+            # The same modules as here, and nothing from the current directory by accident.
             paths = os.pathsep.join(p for p in sys.path if p)
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "igniter.runtime.reduce.worker"],
@@ -65,28 +65,28 @@ class Worker:
                 stdout=subprocess.PIPE,
                 text=True,
                 env={**os.environ, "PYTHONPATH": paths},
-                # An interrupt is for the search, which then writes what it has.
+                # An interrupt is for the search, which then writes its best case.
                 start_new_session=True,
             )
         return self._process
 
 
 class Check(Protocol):
-    """Says what becomes of a case."""
+    """A function from a case to its outcome."""
 
     def run(self, case: Case, *, stop_after: int | None = None) -> Outcome: ...
 
 
 @dataclass
 class BuiltInCheck:
-    """Igniter's own: the pipeline of the case, or the whole compile."""
+    """Igniter's own check: the pipeline of the case, or the whole compile."""
 
     worker: Worker
     request: Request
-    """With everything but the path and the passes."""
+    """The request without the path and the passes."""
 
     def run(self, case: Case, *, stop_after: int | None = None) -> Outcome:
-        """What becomes of a case, with at most `stop_after` rewrites."""
+        """Returns the outcome of a case, with at most `stop_after` rewrites."""
         path = str(self.worker.write(case))
         return self.worker.ask(replace(self.request, path=path, passes=case.passes, stop_after=stop_after))
 
@@ -100,7 +100,7 @@ class CommandCheck:
     request: Request
 
     def run(self, case: Case, *, stop_after: int | None = None) -> Outcome:
-        """`command` where the command exits with 0, else that the case passed, or is not valid."""
+        """Returns `command` if the command exits with 0; otherwise `passed`, or `invalid`."""
         path = self.worker.write(case)
         if self.request.validate:
             valid = self.worker.ask(replace(self.request, task="validate", path=str(path)))
@@ -115,7 +115,7 @@ class CommandCheck:
 
 
 def _run(command: str, timeout: float) -> int | None:
-    """The exit status of a command; `None` where it had to be ended."""
+    """Returns the exit status of a command; `None` if it was ended."""
     process = subprocess.Popen(
         command,
         shell=True,
@@ -129,7 +129,7 @@ def _run(command: str, timeout: float) -> int | None:
     except subprocess.TimeoutExpired:
         return None
     finally:
-        # What it started ends with it.
+        # Its child processes end with it.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -137,19 +137,19 @@ def _run(command: str, timeout: float) -> int | None:
 
 @dataclass
 class Interest:
-    """Whether cases still fail as the first one did; knows what it was asked before."""
+    """A predicate: the case still fails as the first one did; outcomes are cached."""
 
     check: Check
     wanted: Outcome
     message: str = ""
-    """What the message has to contain."""
+    """A required part of the message."""
     tried: int = 0
     _known: dict[tuple[bytes, tuple[str, ...] | None], Outcome] = field(
         default_factory=dict[tuple[bytes, "tuple[str, ...] | None"], Outcome]
     )
 
     def outcome(self, case: Case) -> Outcome:
-        """What becomes of a case."""
+        """Returns the outcome of a case."""
         import hashlib
 
         key = (hashlib.sha256(case.data).digest(), case.passes)
@@ -159,9 +159,9 @@ class Interest:
         return self._known[key]
 
     def holds(self, case: Case) -> bool:
-        """Whether a case fails in the same way."""
+        """True if a case fails in the same way."""
         return self.is_same(self.outcome(case))
 
     def is_same(self, found: Outcome) -> bool:
-        """Whether an outcome is the failure that is looked for."""
+        """True if an outcome is the wanted failure."""
         return found.failure == self.wanted.failure and self.message in found.message
