@@ -1,11 +1,11 @@
-"""Integer tensors as functions of their own subscripts: what exporters compute positions and masks with.
+"""Integer tensors as functions of their own subscripts: exporters compute positions and masks with them.
 
     %r = Range(0, seq)             %r[i] = i
     %u = Unsqueeze(%r) [0, 2]      %u[0, i, 0] = i
     %m = Mul(%u, 3)                %m[0, i, 0] = 3*i
 
-The subscript of axis `k` is the symbol `#k`, from 0 to the dim. With that a Gather by such a tensor is seen to take
-everything in order, and a comparison of two of them to hold everywhere.
+The subscript of axis `k` is the symbol `#k`, from 0 to the dim. This shows that a Gather by such a tensor takes
+everything in order, and that a comparison of two of them holds everywhere.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from igniter.dialects.sym.ranges import Ranges, is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 
 MAX_CONSTANT = 1 << 16
-"""Constants of more elements are not looked at."""
+"""The most elements of a constant that is analysed."""
 
 DEPTH = 24
 
 
 def axis(k: int) -> Expr:
-    """The subscript of axis `k`."""
+    """Returns the subscript of axis `k`."""
     return Expr.of(f"#{k}")
 
 
 def row_major(dims: Dims) -> Expr:
-    """The place of an element in row-major order, as a function of its subscripts."""
+    """Returns the place of an element in row-major order, as a function of its subscripts."""
     return linearize([ZERO if d == ONE else axis(k) for k, d in enumerate(dims)], dims)
 
 
 def index_map(value: SSAValue, depth: int = DEPTH) -> Expr | None:
-    """The element of an integer tensor as a function of its subscripts and the model's symbols."""
+    """Returns the element of an integer tensor as a function of its subscripts and the model's symbols."""
     dims = _dims(value)
     if dims is None or depth == 0 or not _is_integer(value):
         return None
@@ -55,7 +55,7 @@ def index_map(value: SSAValue, depth: int = DEPTH) -> Expr | None:
 
 
 def holds_everywhere(value: SSAValue, depth: int = 4) -> bool:
-    """Whether a boolean tensor is proven to be true at every subscript."""
+    """True if a boolean tensor is proven to be true at every subscript."""
     constant = constant_weight(value)
     if constant is not None:
         return constant.element_type == i1 and constant.size <= MAX_CONSTANT and bool(constant.array().all())
@@ -118,7 +118,7 @@ def _noted(op: OnnxOp, index: int) -> Dims | None:
 
 
 def operand_map(op: OnnxOp, index: int, depth: int = DEPTH) -> Expr | None:
-    """The map of an operand, as a function of the operand's own subscripts."""
+    """Returns the map of an operand, as a function of the operand's own subscripts."""
     noted = _noted(op, index)
     if noted is not None and len(noted) == 1:
         return noted[0]
@@ -126,7 +126,7 @@ def operand_map(op: OnnxOp, index: int, depth: int = DEPTH) -> Expr | None:
 
 
 def _operand_map(op: OnnxOp, index: int, depth: int, result: Dims) -> Expr | None:
-    """The map of an operand that broadcasts to `result`, as a function of the result's subscripts."""
+    """Returns the map of an operand that broadcasts to `result`, as a function of the result's subscripts."""
     dims, found = _dims(op.operands[index]), operand_map(op, index, depth)
     if dims is None or found is None:
         return None
@@ -171,7 +171,7 @@ def _expand(op: OnnxOp, depth: int) -> Expr | None:
 
 
 def _view(op: OnnxOp, depth: int) -> Expr | None:
-    """Views that only add and remove axes of 1 keep the others in order."""
+    """Returns the map of a view that only adds and removes axes of 1 and so keeps the others in order."""
     source, result = _dims(op.operands[0]), _dims(op.results[0])
     found = operand_map(op, 0, depth)
     if source is None or result is None or found is None:
@@ -194,7 +194,7 @@ def _transpose(op: OnnxOp, depth: int) -> Expr | None:
 
 
 def _slice(op: OnnxOp, depth: int) -> Expr | None:
-    """Slices that begin at a constant and leave nothing out."""
+    """Returns the map of a slice with constant non-negative starts and steps of 1."""
     found, dims = operand_map(op, 0, depth), _dims(op.operands[0])
     given: list[Any] = [_ints(op, i) for i in (1, 3, 4)]
     starts, axes, steps = given

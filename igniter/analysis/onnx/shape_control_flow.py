@@ -1,7 +1,7 @@
 """Shape rules of the ops that hold graphs: If, Loop and Scan.
 
-A nested graph may run never, once or many times. So what its nodes require of dims binds only symbols that it made
-itself, and a symbol that it made means nothing outside: a result's dim in such terms becomes a fresh symbol.
+A nested graph may run never, once or many times. So requirements of its nodes bind only its own symbols. These have no
+meaning outside: a result's dim in such terms becomes a fresh symbol.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element, unranked
 
 MAX_ITERATIONS = 6
-"""How often a Loop's carried dims may be generalised before their ranks are given up."""
+"""The most times that a Loop's carried dims are generalised before their ranks are given up."""
 
 
 def infer_if(engine: ShapeEngine, ctx: NodeContext) -> None:
-    """A result has the dims that both branches give it."""
+    """Infers an If: a result has the dims on which both branches agree."""
     blocks: list[Block] = [ctx.op.attr(name).block for name in ("then_branch", "else_branch")]
     (then_types, then_own), (else_types, else_own) = (_nested(engine, block) for block in blocks)
     then_values, else_values = (_returned(block) for block in blocks)
@@ -41,7 +41,7 @@ def infer_if(engine: ShapeEngine, ctx: NodeContext) -> None:
 
 
 def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
-    """Carried values have the dims that no iteration changes; scan outputs stack the body's results."""
+    """Infers a Loop: carried values have the dims that no iteration changes; scan outputs stack the body's results."""
     op = ctx.op
     body: Block = op.attr("body").block
     initial = [engine.type_of(v) for v in op.operands[2:]]
@@ -65,7 +65,7 @@ def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
     own |= {name for t in carried for name in _own_symbols(t)} - {n for t in initial for n in _own_symbols(t)}
     for i, result in enumerate(op.results):
         if i < len(carried):
-            # What is no tensor may change its type: an optional sequence goes in and a sequence comes out.
+            # A value other than a tensor may change its type: an optional sequence goes in and a sequence comes out.
             type_ = outputs[i + 1] if tensor_element(carried[i]) is None and i + 1 < len(outputs) else carried[i]
             type_ = _merged(type_, initial[i], own, ctx, f"loop_out_{i}")
             if i + 2 < len(body.args) and body.args[i + 2] in engine.varying:
@@ -80,7 +80,8 @@ def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
 
 
 def infer_scan(engine: ShapeEngine, ctx: NodeContext) -> None:
-    """States keep their dims; scan inputs are cut along their axis, and scan outputs stacked along theirs."""
+    """Infers a Scan: states keep their dims; scan inputs are sliced along their axis, and scan outputs stacked along
+    theirs."""
     op = ctx.op
     if op.opset < 9:
         for result in op.results:
@@ -117,7 +118,7 @@ RULES: dict[str, ControlRule] = {"If": infer_if, "Loop": infer_loop, "Scan": inf
 
 
 def _nested(engine: ShapeEngine, block: Block) -> tuple[list[Attribute], frozenset[str]]:
-    """The types of what a nested graph returns, and the symbols that mean nothing outside."""
+    """Returns the result types of a nested graph, and the symbols without meaning outside."""
     engine.equalities.enter()
     engine.infer_block(block)
     types = [engine.type_of(v) for v in _returned(block)]
@@ -149,7 +150,7 @@ def _own_symbols(type_: Attribute) -> frozenset[str]:
 
 
 def _merged(a: Attribute, b: Attribute, own: frozenset[str], ctx: NodeContext, hint: str) -> Attribute:
-    """What holds of a value that is an `a` or a `b`."""
+    """Returns the common type of a value that is an `a` or a `b`."""
     element = tensor_element(a)
     if element is None or tensor_element(b) is None:
         return a
@@ -164,7 +165,7 @@ def _merged(a: Attribute, b: Attribute, own: frozenset[str], ctx: NodeContext, h
 
 
 def _varies(engine: ShapeEngine, a: SSAValue | None, b: SSAValue | None, types: tuple[Attribute, Attribute]) -> bool:
-    """Whether what is an `a` or a `b` is known to have ranks that differ."""
+    """True if the ranks of an `a` and a `b` are known to differ."""
     if any(v in engine.varying for v in (a, b)):
         return True
     first, second = (known_dims_of(t) for t in types)
@@ -174,7 +175,7 @@ def _varies(engine: ShapeEngine, a: SSAValue | None, b: SSAValue | None, types: 
 def _widened(
     carried: list[Attribute], outputs: Sequence[Attribute], own: frozenset[str], ctx: NodeContext, give_up: bool
 ) -> list[Attribute]:
-    """The carried types with the dims that an iteration changed replaced by symbols."""
+    """Returns the carried types, with the dims that an iteration changed replaced by symbols."""
     result: list[Attribute] = []
     for i, (before, after) in enumerate(zip(carried, outputs, strict=False)):
         widened = _merged(before, after, own, ctx, f"loop_in_{i}")
@@ -194,10 +195,10 @@ def _stacked(
     hint: str,
     runs: bool = True,
 ) -> Attribute:
-    """What `length` iterations make of results of a type. `runs` says that there is at least one.
+    """Returns the type of `length` stacked results. `runs`: there is at least one iteration.
 
-    ONNX Runtime stacks nothing to [0, 0, 8] where it knows but one dim of [n, 8]: a Loop of no steps has dims of 0 for
-    symbols, whatever these are. (A Scan of no steps it refuses.)
+    ONNX Runtime stacks nothing to [0, 0, 8] where it knows but one dim of [n, 8]: a Loop without iterations has dims of
+    0 for symbols, whatever these are. (It rejects a Scan without iterations.)
     """
     dims, element = known_dims_of(type_), tensor_element(type_)
     if dims is None or element is None:
@@ -209,7 +210,7 @@ def _stacked(
 
 
 def _trip_count(engine: ShapeEngine, ctx: NodeContext, body: Block) -> Expr:
-    """The number of iterations, when nothing but the trip count ends the loop."""
+    """Returns the number of iterations, when nothing but the trip count ends the loop."""
     trips = ctx.values(0)
     unknown = ctx.fresh("trips")
     if trips is None or len(trips) != 1 or not is_nonneg(trips[0]):

@@ -1,12 +1,12 @@
-"""The shape engine: what is known of every value of a model before it runs.
+"""The shape engine: static facts about every value of a model.
 
     infer_shapes(module) -> ShapeFacts        types with symbolic dims, and the elements of shape arithmetic
 
-One pass over the graph in order, nested graphs included; dims that are found to be equal late (a MatMul deep in the
-model says that two inputs agree) are put in at the end, and what depends on them is inferred again. The rule of an op
-is its `OpSpec.infer`; without one, the rule that comes with the onnx package; and where neither knows, the type that
-the model gives stays. A dim of which nothing is known becomes a fresh symbol, and so does one whose expression has
-become too long (`Expr.is_small`): products of sums double with every factor. Nothing in here changes the IR.
+One pass over the graph in order, nested graphs included. Dims that are found to be equal late (a MatMul deep in the
+model equates those of two inputs) are substituted at the end, and their dependents are inferred again. The rule of an
+op is its `OpSpec.infer`; without one, the rule of the onnx package; without that, the type in the model stays. An
+unknown dim becomes a fresh symbol, and so does a dim whose expression has become too long (`Expr.is_small`): products
+of sums double with every factor. The engine does not change the IR.
 """
 
 from __future__ import annotations
@@ -50,36 +50,37 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MEMO = True
-"""Whether what was found of a node is taken for those like it; tests compare both ways."""
+"""True if facts about a node are reused for equal nodes; tests compare both ways."""
 
 SHAPE_ELEMENTS = frozenset(("bool", "int32", "int64"))
 """The element types of shape arithmetic."""
 
 MAX_ROUNDS = 4
-"""How often late equalities are followed up. Each round only sharpens what the one before it found."""
+"""The most rounds that propagate late equalities. Each round only sharpens the facts of the one before."""
 
 
 @dataclass(frozen=True)
 class ShapeFacts:
-    """What inference found."""
+    """The results of inference."""
 
     types: dict[SSAValue, Attribute]
     """The type of each value, in terms of canonical symbols."""
     values: dict[SSAValue, Dims]
     """The elements of small integer tensors, row-major, where they are functions of the symbols."""
     assumptions: dict[GraphOp, list[Requirement]] = field(default_factory=dict[GraphOp, list[Requirement]])
-    """Per graph, equalities of expressions that the types take for granted beyond what the dims of its inputs show."""
+    """Per graph, the equalities of expressions assumed by the types, beyond those visible in the dims of its inputs."""
     equalities: dict[GraphOp, DimEqualities] = field(default_factory=dict[GraphOp, DimEqualities])
-    """Per graph, what its symbols have been found to be."""
+    """Per graph, the expressions found for its symbols."""
     failures: list[tuple[OnnxOp, str]] = field(default_factory=list[tuple[OnnxOp, str]])
-    """Nodes whose own rule broke off, with the reason; the type that the model gives was kept."""
+    """Nodes whose own rule failed, with the reason; the type in the model was kept."""
 
 
 def infer_shapes(module: ModuleOp, *, optimistic: bool = False) -> ShapeFacts:
-    """What is known of every value in the module's graphs. Functions are left out: a call is typed by its model.
+    """Returns the facts about every value in the module's graphs. Functions are left out: a call has the type in the
+    model.
 
-    With `optimistic`, symbols that broadcast with each other are equal. That is what most models mean, and no fact: it
-    is for finding sizes at which a model runs.
+    With `optimistic`, symbols that broadcast with each other are equal. Most models mean that, but it is not a fact: it
+    serves to find sizes at which a model runs.
     """
     types: dict[SSAValue, Attribute] = {}
     values: dict[SSAValue, Dims] = {}
@@ -98,7 +99,7 @@ def infer_shapes(module: ModuleOp, *, optimistic: bool = False) -> ShapeFacts:
 
 
 class ShapeEngine:
-    """Inference over one graph. `infos` holds the tensors, `others` the types of values that are none."""
+    """Inference over one graph. `infos` holds the tensors, `others` the types of other values."""
 
     def __init__(self, graph: GraphOp, *, optimistic: bool = False):
         self.graph = graph
@@ -108,10 +109,10 @@ class ShapeEngine:
         self.elements: dict[SSAValue, Array] = {}
         self.failures: dict[OnnxOp, str] = {}
         self.varying: set[SSAValue] = set()
-        """Values whose rank is another from one iteration, one branch or one run to the next. What the model says of
-        them, and of what is made of them, is not taken: ONNX Runtime only warns of it."""
+        """Values whose rank differs between iterations, branches or runs. The types in the model for them, and for
+        their dependents, are ignored: ONNX Runtime only warns about wrong ones."""
         self.noted = 0
-        """How often more was found of a node than types of tensors: symbols, failures, values of other kinds."""
+        """The number of facts beyond tensor types: symbols, failures, values of other kinds."""
         self.interned = Interned()
         self.memo: NodeMemo | None = NodeMemo(self) if MEMO else None
         self._fresh: dict[tuple[Operation | Block, str], str] = {}
@@ -119,10 +120,11 @@ class ShapeEngine:
         self._weights: dict[tuple[int, tuple[int, ...]], TensorInfo] = {}
         self._canonical: dict[int, TensorInfo] = {}
         self._canonical_at = 0
-        """What is in terms of canonical symbols, by identity, and the version of the equalities for which it is."""
+        """Infos in terms of canonical symbols, by identity, and the version of the equalities for which they are
+        valid."""
         inputs = symbol_names(d for a in graph.body.args for d in declared_dims(a.type) or () if d is not None)
         self._owners: dict[str, tuple[Operation | Block, str] | None] = dict.fromkeys(inputs)
-        """The dims that declared symbols are the names of: for those of inputs `None`, no other dim is called so."""
+        """The dim that owns each declared symbol; `None` for symbols of inputs, whose names no other dim may take."""
         self.equalities = DimEqualities(inputs, solve_inputs=optimistic)
         self._taken = set(inputs)
         for name in inputs:
@@ -132,7 +134,7 @@ class ShapeEngine:
             self._declare(op, seen)
 
     def _declare(self, op: Operation, seen: set[int]) -> None:
-        """Notes the symbols of an op's types; `seen` are the identities of types that have been looked at."""
+        """Declares the symbols of an op's types; `seen` holds the identities of visited types."""
         values: list[SSAValue] = list(op.results)
         if op.regions:
             values += [a for r in op.regions for b in r.blocks for a in b.args]
@@ -166,7 +168,7 @@ class ShapeEngine:
                 return
 
     def infer_block(self, block: Block, changed: set[SSAValue] | None = None) -> None:
-        """Infers every node of a block; only those that depend on `changed`, where that is given."""
+        """Infers every node of a block; with `changed`, only the nodes that depend on these values."""
         for op in building.ops_of(block):
             if changed is None and op.name == "onnx.Constant":
                 self._constant(op)
@@ -189,7 +191,7 @@ class ShapeEngine:
             )
 
     def _resolve_all(self) -> set[SSAValue]:
-        """Puts the equalities into all that is known; the values that this changed."""
+        """Substitutes the equalities in all facts; returns the changed values."""
         changed: set[SSAValue] = set()
         for value, info in self.infos.items():
             resolved = self.resolved(info)
@@ -208,7 +210,7 @@ class ShapeEngine:
             self._constant(op)
             return
         if op.attributes and is_carrier(op):
-            # What values its dims are, Igniter itself has written down.
+            # The dims of a carrier were written by Igniter itself.
             self.assign_declared(op.results[0], "carrier")
             return
         memo = self.memo
@@ -220,7 +222,7 @@ class ShapeEngine:
             memo.keep(key, ctx, before, self._by_asking(ctx))
 
     def _by_asking(self, ctx: NodeContext) -> list[Array | None]:
-        """Infers a node by its rules; the elements of its results."""
+        """Infers a node by its rules; returns the elements of its results."""
         op = ctx.op
         self.equalities.node = op.node_name or op.qualified_name
         control = _control_flow(op)
@@ -280,17 +282,17 @@ class ShapeEngine:
         return found
 
     def _by_rule(self, ctx: NodeContext) -> list[TensorInfo] | None:
-        """What the op's own rule says; `None` where it has none or breaks off."""
+        """Returns the infos by the op's own rule; `None` without a rule or if it fails."""
         spec = find_spec(ctx.op)
         if spec is None or spec.infer is None:
             return None
         if any(v in self.others and type(v.type) is not NoneType for v in ctx.op.operands):
-            # Rules speak of tensors; of sequences, which Identity takes as well, the schemas know more.
+            # Rules handle tensors only; for sequences, which Identity takes as well, the schemas are more precise.
             return None
         try:
             return spec.infer(ctx)
         except (ValueError, IndexError, ArithmeticError) as error:
-            # A model that no valid run satisfies is for ORT to complain of.
+            # A model without a valid run is reported by ORT.
             self.failures[ctx.op] = f"{type(error).__name__}: {error}"
             self.noted += 1
             return None
@@ -313,17 +315,17 @@ class ShapeEngine:
     # -- what is known of a value ------------------------------------------------------------------------------------
 
     def info(self, value: SSAValue) -> TensorInfo | None:
-        """What is known of a tensor; `None` for other values."""
+        """Returns the facts about a tensor; `None` for other values."""
         found = self.infos.get(value)
         return None if found is None else self.resolved(found)
 
     def type_of(self, value: SSAValue) -> Attribute:
-        """The type of any value, as far as it is known."""
+        """Returns the type of any value, as far as it is known."""
         info = self.info(value)
         return self.others.get(value, value.type) if info is None else _type_of(info)
 
     def resolved(self, info: TensorInfo) -> TensorInfo:
-        """`info` in terms of canonical symbols; itself when it is."""
+        """Returns `info` in terms of canonical symbols; the same object if it already is."""
         version = self.equalities.version
         if info.dims is None or version == 0:
             return info
@@ -338,7 +340,7 @@ class ShapeEngine:
         return found
 
     def fresh(self, owner: Operation | Block, hint: str) -> Expr:
-        """A symbol of which nothing is known, always the same for one owner and hint."""
+        """Returns an unconstrained symbol, always the same for one owner and hint."""
         key = (owner, hint)
         self.noted += 1
         if key not in self._fresh:
@@ -356,7 +358,7 @@ class ShapeEngine:
     # -- setting -----------------------------------------------------------------------------------------------------
 
     def assign_declared(self, value: SSAValue, hint: str) -> None:
-        """Takes the type that the model gives."""
+        """Sets a value to its type in the model."""
         element, dims = tensor_element(value.type), declared_dims(value.type)
         if element is None:
             self.others[value] = value.type
@@ -369,7 +371,7 @@ class ShapeEngine:
         self.infos[value] = self.resolved(self.interned.info(TensorInfo(element, named)))
 
     def assign_type(self, result: SSAValue, type_: Attribute, ctx: NodeContext) -> None:
-        """Sets a result to an inferred type of any kind; `!onnx.unknown` says nothing."""
+        """Sets a result to an inferred type of any kind; `!onnx.unknown` adds nothing."""
         element = tensor_element(type_)
         if element is not None:
             self.assign(result, TensorInfo(element, known_dims_of(type_)), ctx)
@@ -390,7 +392,7 @@ class ShapeEngine:
             self.infos[result] = self.interned.info(TensorInfo(element, known_dims_of(type_)))
 
     def assign(self, result: SSAValue, info: TensorInfo | None, ctx: NodeContext) -> None:
-        """Sets a result to what its rule says, completed by what the model says where the rule knows nothing."""
+        """Sets a result to the info of its rule, completed by the type in the model where the rule knows nothing."""
         if type(result.type) is NoneType:
             return
         type_ = result.type
@@ -421,7 +423,8 @@ class ShapeEngine:
         given = declared_dims(type_)
         if given is not None and len(given) == len(dims):
             for i, (dim, known) in enumerate(zip(dims, given, strict=True)):
-                # A dim that the rule leaves open is called what it was, and is no other dim that the model calls so.
+                # A dim that the rule leaves open keeps its name in the model, unless another dim of the model has that
+                # name.
                 if dim.symbol in self._unfinished and known is not None and self._owns(ctx.op, f"{hint}_{i}", known):
                     self.equalities.equate(dim, known)
         if self._unfinished:
@@ -429,17 +432,17 @@ class ShapeEngine:
         self.infos[result] = self.resolved(self.interned.info(TensorInfo(element, dims)))
 
     def _owns(self, owner: Operation, hint: str, name: Expr) -> bool:
-        """Whether a declared symbol is the name of this dim, which it is once nobody else has it."""
+        """True if a declared symbol is the name of this dim; the first dim to use a name owns it."""
         return name.symbol is not None and self._owners.setdefault(name.symbol, (owner, hint)) == (owner, hint)
 
     # -- results -----------------------------------------------------------------------------------------------------
 
     def final_types(self) -> dict[SSAValue, Attribute]:
-        """The type of every value that inference met."""
+        """Returns the type of every value that inference reached."""
         made: dict[int, Attribute] = {}
         types: dict[SSAValue, Attribute] = {}
         for value, info in self.infos.items():
-            # What is known is interned, and alive until the end.
+            # Infos are interned, and alive until the end.
             type_ = made.get(id(info))
             if type_ is None:
                 type_ = made[id(info)] = _type_of(self.resolved(info))
@@ -448,7 +451,7 @@ class ShapeEngine:
         return types
 
     def final_values(self) -> dict[SSAValue, Dims]:
-        """The elements of the values that are known completely."""
+        """Returns the elements of the values that are known completely."""
         values: dict[SSAValue, Dims] = {}
         for value, array in self.elements.items():
             known = known_elements(array)
@@ -462,21 +465,21 @@ def _type_of(info: TensorInfo) -> Attribute:
 
 
 def find_spec(op: OnnxOp) -> OpSpec | None:
-    """The op's spec, from the tables of the op families."""
+    """Returns the op's spec, from the tables of the op families."""
     from igniter.dialects.onnx.ops import spec_of
 
     return spec_of(op)
 
 
 def _says_less(type_: Attribute, known: Attribute) -> bool:
-    """Whether an inferred sequence or optional says less than the model does."""
+    """True if an inferred sequence or optional is less precise than the type in the model."""
     if isinstance(type_, (SequenceType, OptionalType)) and isinstance(known, type(type_)):
         return type_.element == UNKNOWN or _says_less(type_.element, known.element)
     return isinstance(type_, UnrankedTensorType) and ranked(known) is not None
 
 
 def _drops_ones(op: OnnxOp) -> bool:
-    """True for a Squeeze without axes: the sizes of a run decide its rank."""
+    """True for a Squeeze without axes: its rank depends on run-time sizes."""
     if op.qualified_name != "Squeeze" or op.attr("axes", None):
         return False
     return len(op.inputs) < 2 or op.inputs[1] is None
@@ -504,7 +507,7 @@ def _control_flow(op: OnnxOp) -> ControlRule | None:
 
 
 def operand_values(op: Operation, facts: ShapeFacts) -> dict[int, Dims]:
-    """The known elements of a node's operands that no constant gives, where the node is more than shape arithmetic."""
+    """Returns the known elements of a node's non-constant operands, unless the node is only shape arithmetic."""
     if op.results and all(r in facts.values for r in op.results):
         return {}
     operands: Sequence[SSAValue] = op.operands

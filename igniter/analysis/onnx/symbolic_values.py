@@ -5,8 +5,8 @@
     %n = Mul(%b, 12)            12*batch
     %t = Concat(%n, [-1, 64])   [12*batch, -1, 64]
 
-Values are numpy arrays of objects, each an `Expr`, or `None` where an element is not known, so that moving elements
-about is numpy's own work. Conditions are elements too, 0 or 1.
+Values are numpy arrays of objects, each an `Expr`, or `None` for an unknown element, so that numpy itself moves the
+elements. Conditions are elements too, 0 or 1.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 MAX_ELEMENTS = 128
-"""Bigger tensors are data, not shapes."""
+"""The most elements: bigger tensors are data, not shapes."""
 
 
 class ValueContext(Protocol):
-    """What a rule sees of its node."""
+    """A rule's view of its node."""
 
     op: OnnxOp
 
     def elements(self, index: int) -> Array | None:
-        """The operand's elements; `None` when nothing is known of them."""
+        """Returns the operand's elements; `None` when nothing is known of them."""
         ...
 
     def shape(self, index: int) -> Dims | None:
-        """The operand's dims; `None` when its rank is not known."""
+        """Returns the operand's dims; `None` when its rank is not known."""
         ...
 
     def element(self, index: int) -> Attribute | None:
-        """The operand's element type; `None` when it is not known."""
+        """Returns the operand's element type; `None` when it is not known."""
         ...
 
     def constant(self, index: int) -> Array | None:
-        """The operand's value, when it is a constant of any type."""
+        """Returns the operand's value, when it is a constant of any type."""
         ...
 
 
@@ -58,7 +58,7 @@ Rule = Callable[[ValueContext], "Array | list[Array] | None"]
 
 
 def symbolic_values(ctx: ValueContext) -> list[Array | None]:
-    """The elements of each result of the node, where its op is shape arithmetic on known elements."""
+    """Returns the elements of each result of the node, where its op is shape arithmetic on known elements."""
     count = len(ctx.op.results)
     rule = RULES.get(ctx.op.op_type) if ctx.op.domain == "" else None
     found = rule(ctx) if rule is not None else None
@@ -70,7 +70,7 @@ def symbolic_values(ctx: ValueContext) -> list[Array | None]:
 
 
 def as_elements(values: Sequence[Expr | None], dims: Sequence[int]) -> Array:
-    """An array of elements."""
+    """Returns an array of elements."""
     import numpy as np
 
     array = np.empty(len(values), dtype=object)
@@ -79,15 +79,15 @@ def as_elements(values: Sequence[Expr | None], dims: Sequence[int]) -> Array:
 
 
 def known_elements(array: Array) -> Dims | None:
-    """The elements in row-major order, when all of them are known."""
+    """Returns the elements in row-major order, when all of them are known."""
     flat = tuple(array.flat)
     return None if any(e is None for e in flat) else flat
 
 
 def elements_of(array: Array) -> Array | None:
-    """The elements of a constant of integers or booleans that is small enough."""
+    """Returns the elements of a constant of integers or booleans, if it is small enough."""
     dtype = array.dtype
-    # A dtype's name is put together each time that it is asked for.
+    # A dtype's name is rebuilt on each access.
     if array.size > MAX_ELEMENTS or not (dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize in (4, 8))):
         return None
     return as_elements([Expr.of(int(v)) for v in array.reshape(-1).tolist()], array.shape)
@@ -97,7 +97,7 @@ def elements_of(array: Array) -> Array | None:
 
 
 def _lift(fn: Callable[..., Expr | None]) -> Callable[..., Array]:
-    """`fn` on broadcast arrays; an unknown element gives an unknown element."""
+    """Lifts `fn` to broadcast arrays; an unknown element gives an unknown element."""
 
     def known(*args: Expr | None) -> Expr | None:
         if any(a is None for a in args):
@@ -208,7 +208,7 @@ def _where(ctx: ValueContext) -> Array | None:
 
 
 def _or_unknown(ctx: ValueContext, index: int) -> Array | None:
-    """The elements, all unknown where only the shape is known."""
+    """Returns the elements, all unknown where only the shape is known."""
     found = ctx.elements(index)
     dims = _static(ctx.shape(index))
     if found is not None or dims is None or _size(dims) > MAX_ELEMENTS:
@@ -238,18 +238,19 @@ def _cast_like(ctx: ValueContext) -> Array | None:
 
 
 def _converted(ctx: ValueContext, target: Attribute | None) -> Array | None:
-    """The elements in int32, int64 or bool; another type would round them, or is none of shape arithmetic."""
+    """Returns the elements in int32, int64 or bool; other types would round them, or are not used in shape
+    arithmetic."""
     if target not in (i1, i32, i64):
         return None
     found = _elements_or_floats(ctx, int if target != i1 else lambda value: int(value != 0))
     if found is None or target == i64:
-        # Every element is an int64 as it is; the ends of a Slice are the largest ones.
+        # Every element already is an int64; the ends of a Slice are the largest ones.
         return found
     return _lift(_is_not_zero if target == i1 else _itself)(found)
 
 
 def _elements_or_floats(ctx: ValueContext, convert: Callable[[float], int]) -> Array | None:
-    """The operand's elements; those of a small float constant are converted."""
+    """Returns the operand's elements; those of a small float constant are converted."""
     found = ctx.elements(0)
     if found is not None:
         return found
@@ -257,7 +258,7 @@ def _elements_or_floats(ctx: ValueContext, convert: Callable[[float], int]) -> A
     if floats is None or floats.dtype.kind != "f" or floats.size > MAX_ELEMENTS:
         return None
     values = [float(v) for v in floats.reshape(-1).tolist()]
-    # A conversion out of range has no value of its own in ONNX.
+    # ONNX does not define a conversion out of range.
     if not all(abs(v) < 2**31 for v in values):
         return None
     return as_elements([Expr.of(convert(v)) for v in values], floats.shape)
@@ -293,7 +294,7 @@ def _same(ctx: ValueContext) -> Array | None:
 
 
 def _ints(ctx: ValueContext, index: int) -> list[int] | None:
-    """The operand's elements as integers, when they are."""
+    """Returns the operand's elements as integers, when they are."""
     found = ctx.elements(index) if index < len(ctx.op.operands) else None
     if found is None:
         return None
@@ -324,7 +325,7 @@ def _concat(ctx: ValueContext) -> Array | None:
     given = [p for p in parts if p is not None]
     if not given or len(given) < len(parts):
         return None
-    # ONNX Runtime asks for no dims of empty operands where there are others.
+    # ONNX Runtime ignores the dims of empty operands beside others.
     filled = [p for p in given if p.size] or given
     axis = ctx.op.attr("axis") % max(filled[0].ndim, 1)
     around = {(*p.shape[:axis], *p.shape[axis + 1 :]) for p in filled}
@@ -332,7 +333,7 @@ def _concat(ctx: ValueContext) -> Array | None:
 
 
 def _axes(ctx: ValueContext) -> list[int] | None:
-    """The axes, an attribute in old opsets and an operand in new ones; `None` where none are given."""
+    """Returns the axes, an attribute in old opsets and an operand in new ones; `None` where none are given."""
     given = ctx.op.attr("axes")
     return list(given) if given is not None else _ints(ctx, 1)
 
@@ -394,7 +395,7 @@ def _python_slice(start: int, end: int, step: int, dim: int) -> slice:
     start, end = (v + dim if v < 0 else v for v in (start, end))
     if step > 0:
         return slice(max(0, min(start, dim)), max(0, min(end, dim)), step)
-    # Backwards, the greatest i32 and i64 stand for the end too, as in ONNX Runtime.
+    # Backwards, the greatest i32 and i64 mean the end too, as in ONNX Runtime.
     last = -1 if end in ((1 << 31) - 1, (1 << 63) - 1) else max(-1, min(end, dim - 1))
     return slice(max(0, min(start, dim - 1)), None if last < 0 else last, step)
 

@@ -1,16 +1,16 @@
-"""Weights as integers of few bits: how they are coded, and their codes, scales and zero points as derived weights.
+"""Weights as integers of few bits: their coding, and their codes, scales and zero points as derived weights.
 
-A code `q` stands for `(q - zero) * scale`. A scale is one for the tensor, for each index along an axis, or for each
-block along an axis. Codes, scales and zero points are computed out of the weight when their bytes are asked for, a
-stretch of it at a time, so that a model of any size is rewritten and written in the memory of its largest tensor.
+A code `q` means `(q - zero) * scale`. A scale is one for the tensor, for each index along an axis, or for each block
+along an axis. Codes, scales and zero points are computed from the weight when their bytes are requested, one stretch at
+a time, so that rewriting and writing a model of any size takes the memory of its largest tensor.
 
-Symmetric codes have no zero point: 0 is coded by 0. The scale is the least by which both the greatest and the least
-number have a code, so that the code at the negative end, of which there is one more, is used. Other codes are unsigned,
-and their zero point is itself a code, so that 0 is exact and every code can occur: 16 of 4 bits, 256 of 8.
+Symmetric codes have no zero point: 0 is coded by 0. The scale is the least that gives both the greatest and the least
+number a code, so that the additional code at the negative end is used. Other codes are unsigned, and their zero point
+is itself a code, so that 0 is exact and every code can occur: 16 of 4 bits, 256 of 8.
 
 Three layouts:
 
-    plain    the codes as they lie in the weight, i8, u8, i4 or u4, for DequantizeLinear
+    plain    the codes in the order of the weight, i8, u8, i4 or u4, for DequantizeLinear
     blocks   [columns, blocks, bytes of a block], u8, for MatMulNBits; codes are unsigned in either case
     table    [rows, bytes of a row], u8, for GatherBlockQuantized; likewise
 """
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 Layout = Literal["plain", "blocks", "table"]
 
 STRETCH = 4 << 20
-"""The elements of a weight that are looked at together."""
+"""The elements of a weight that are processed together."""
 
 
 @dataclass(frozen=True)
 class Coding:
-    """How a weight is coded: in integers of `bits` bits, with one scale for the tensor (`axis` is `None`), one for each
+    """The coding of a weight: integers of `bits` bits, with one scale for the tensor (`axis` is `None`), one for each
     index along `axis` (`block` is 0), or one for each `block` elements along it."""
 
     bits: int
@@ -63,7 +63,7 @@ class Coding:
         return BY_NAME[f"{'int' if self.symmetric else 'uint'}{self.bits}"].attr
 
     def parameter_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The dims of the scales of a weight."""
+        """Returns the dims of the scales of a weight."""
         if self.axis is None:
             return ()
         if not self.block:
@@ -71,7 +71,7 @@ class Coding:
         return tuple(-(-d // self.block) if k == self.axis else d for k, d in enumerate(shape))
 
     def nbytes(self, shape: tuple[int, ...], scale_bytes: int) -> int:
-        """The bytes of codes, scales and zero points together."""
+        """Returns the bytes of codes, scales and zero points together."""
         count = prod(self.parameter_shape(shape))
         zeros = 0 if self.symmetric else (count * self.bits + 7) // 8
         return (prod(shape) * self.bits + 7) // 8 + count * scale_bytes + zeros
@@ -81,7 +81,7 @@ class Coding:
 
 
 def stretches(shape: tuple[int, ...], unit: int = 1) -> Iterator[slice]:
-    """Slices of the first dim of so many elements as are looked at together, in multiples of `unit`."""
+    """Yields slices of the first dim of about `STRETCH` elements, in multiples of `unit`."""
     rows = shape[0] if shape else 1
     step = max(STRETCH // max(prod(shape[1:]), 1) // unit, 1) * unit
     for start in range(0, rows, step):
@@ -89,7 +89,7 @@ def stretches(shape: tuple[int, ...], unit: int = 1) -> Iterator[slice]:
 
 
 def blocked(values: Array, axis: int, block: int, fill: str = "edge") -> Array:
-    """The values with `axis` in blocks: two dims in its place, the last block filled up."""
+    """Returns the values with `axis` in blocks: two dims in its place, the last block padded."""
     import numpy as np
 
     size = values.shape[axis]
@@ -101,7 +101,8 @@ def blocked(values: Array, axis: int, block: int, fill: str = "edge") -> Array:
 
 
 def extremes(weight: Weight, coding: Coding) -> tuple[Array, Array]:
-    """The least and the greatest number that each scale is for, and 0, in f32; each of the dims of the scales."""
+    """Returns the least and the greatest number of each scale, including 0, in f32, both with the dims of the
+    scales."""
     import numpy as np
 
     values, shape = weight.array(), weight.shape
@@ -123,14 +124,14 @@ def extremes(weight: Weight, coding: Coding) -> tuple[Array, Array]:
 
 
 def parameters(weight: Weight, coding: Coding) -> tuple[Array, Array]:
-    """The scales, in the weight's own type, and the zero points as i32, of the dims of the scales."""
+    """Returns the scales, in the weight's own type, and the zero points as i32, with the dims of the scales."""
     import numpy as np
 
     low, high = extremes(weight, coding)
     if coding.symmetric:
         scale = np.maximum(high / coding.greatest, low / coding.least)
     else:
-        # Halves first: the range of finite numbers may not be one.
+        # Divide before subtracting: the range of finite numbers may overflow.
         scale = 2.0 * (high / (2 * coding.greatest) - low / (2 * coding.greatest))
     kind = np.float16 if isinstance(weight.element_type, Float16Type) else np.float32
     if kind is np.float16:
@@ -145,7 +146,7 @@ def parameters(weight: Weight, coding: Coding) -> tuple[Array, Array]:
 
 
 def spread(parameter: Array, shape: tuple[int, ...], coding: Coding, part: slice) -> Array:
-    """Scales or zero points such that they broadcast with the rows `part` of the weight."""
+    """Returns scales or zero points such that they broadcast with the rows `part` of the weight."""
     import numpy as np
 
     if coding.axis is None:
@@ -161,7 +162,7 @@ def spread(parameter: Array, shape: tuple[int, ...], coding: Coding, part: slice
 
 
 def codes_of(weight: Weight, coding: Coding) -> Iterator[tuple[slice, Array, Array, Array]]:
-    """Stretch by stretch: the rows, their values, the codes as i32, and what these stand for in f32."""
+    """Yields for each stretch the rows, their values, the codes as i32, and the decoded values."""
     import numpy as np
 
     values = weight.array()
@@ -178,15 +179,15 @@ def codes_of(weight: Weight, coding: Coding) -> Iterator[tuple[slice, Array, Arr
 
 @dataclass(frozen=True)
 class WeightError:
-    """How far a coded weight is from the weight: the largest error relative to the largest magnitude, and the root of
-    the mean square of the error relative to that of the weight."""
+    """The error of a coded weight: the largest error relative to the largest magnitude, and the root mean square of the
+    error relative to that of the weight."""
 
     largest: float
     mean: float
 
 
 def error_of(weight: Weight, coding: Coding | Attribute) -> WeightError:
-    """The error of a coding, or of rounding to floats of 16 bits."""
+    """Returns the error of a coding, or of rounding to floats of 16 bits."""
     import numpy as np
 
     from igniter.dialects.onnx.types import element_type
@@ -206,7 +207,7 @@ def error_of(weight: Weight, coding: Coding | Attribute) -> WeightError:
 
 
 def is_finite(weight: Weight, limit: float | None = None) -> bool:
-    """Whether all numbers are finite, and no larger than `limit`."""
+    """True if all numbers are finite, and no larger than `limit`."""
     import numpy as np
 
     values = weight.array()
@@ -222,18 +223,18 @@ def is_finite(weight: Weight, limit: float | None = None) -> bool:
 
 @dataclass(frozen=True)
 class Coded:
-    """What the codes, the scales and the zero points of a weight in a layout come from."""
+    """The source of a weight's codes, scales and zero points in a layout."""
 
     source: Weight
     coding: Coding
     layout: Layout = "plain"
     swapped: bool = False
-    """Whether a weight of `blocks` is [depth, columns]."""
+    """True if a weight of `blocks` is [depth, columns]."""
     width: int = 0
     """The numbers of a block: in `blocks`, and for scales and zero points of a `table`."""
 
     def matrix(self, parameter: Array) -> Array:
-        """Scales or zero points as [columns, blocks], each as often as `width` asks for."""
+        """Returns scales or zero points as [columns, blocks], repeated for blocks of `width`."""
         import numpy as np
 
         coding, shape = self.coding, self.source.shape
@@ -282,7 +283,7 @@ class Scales(Coded):
 
 @dataclass(frozen=True)
 class Zeros(Coded):
-    """The zero points of a weight: codes as those in `plain`, bytes of them for `blocks` and `table`."""
+    """The zero points of a weight: of the type of the codes in `plain`, packed in bytes for `blocks` and `table`."""
 
     def compute(self) -> Array:
         import numpy as np
@@ -309,7 +310,7 @@ class Narrowed:
 
 
 def packed(codes: Array, bits: int) -> Array:
-    """Unsigned codes in bytes along the last dim, from the low bits on; an odd one with a 0."""
+    """Returns unsigned codes in bytes along the last dim, from the low bits on, padded with a 0 to an even number."""
     import numpy as np
 
     if bits == 8:

@@ -27,8 +27,8 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
 from igniter.dialects.sym.ranges import Ranges
 
 MOST_TASKS = 16
-"""The most tasks of a product. Each task has panels of its own, so many tasks would take the memory of the whole
-weight, and lines that are in no cache."""
+"""The most tasks of a product. Each task has panels of its own. Many tasks would need the memory of the whole weight,
+and lines that are in no cache."""
 
 
 MOST_UNROLLED = 16
