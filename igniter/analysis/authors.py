@@ -1,8 +1,7 @@
-"""Authors by name: who decides what passes carry out, of fusion (`fusion/author.py`) or of schedules
-(`structured/schedule_author.py`).
+"""Authors by name: the deciders of fusion (`fusion/author.py`) or of schedules (`structured/schedule_author.py`).
 
 An author is a frozen dataclass that derives from the base of its kind. Its fields are its options, each with a type and
-a default, as those of a pass are: `NAME`, or `NAME{option=value ...}`. `AuthorKind.make` makes one of such a text.
+a default, like those of a pass: `NAME`, or `NAME{option=value ...}`. `AuthorKind.make` makes one from such a text.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from igniter.errors import IgniterError
 
 
 class AuthorError(IgniterError):
-    """An author that failed, or answered what it cannot."""
+    """A failed author, or an invalid answer of one."""
 
 
 A = TypeVar("A", bound=ArgSpecConvertible)
@@ -28,21 +27,21 @@ A = TypeVar("A", bound=ArgSpecConvertible)
 
 @dataclass(frozen=True)
 class AuthorKind(Generic[A]):
-    """What the authors of one kind have in common."""
+    """The common properties of the authors of one kind."""
 
     what: str
-    """What errors call one: `fusion author`."""
+    """The name of the kind in errors: `fusion author`."""
     base: type[A]
     load: Callable[[str], Any]
-    """What there is by a name; `UnknownName` where there is nothing."""
+    """Looks up an author by name; raises `UnknownName` if there is no such author."""
 
     def make(
         self, text: str, asked: Mapping[str, object] | None = None, figures: Mapping[str, object] | None = None
     ) -> A:
-        """The author that `text` names, `NAME` or `NAME{option=value ...}`; `IgniterError` says what is wrong with it.
+        """Returns the author of `text`, `NAME` or `NAME{option=value ...}`; raises `IgniterError` for an invalid text.
 
-        `asked` are options that were given to the pass: the author has to have them, and the text must not say them
-        again. `figures` of the target go into the fields of these names that nothing else sets.
+        `asked` are options that were given to the pass: the author has to have them, and the text must not repeat them.
+        `figures` of the target set the fields of these names that nothing else sets.
         """
         spec = self._parse(text)
         author_type = self._type(spec.name)
@@ -82,7 +81,7 @@ class AuthorKind(Generic[A]):
         return found
 
     def _given(self, spec: ArgSpec, author_type: type[A], fields: Sequence[str]) -> dict[str, Any]:
-        """What the text says of the options."""
+        """Returns the options in the text."""
         hints = get_type_hints(author_type)
         given: dict[str, Any] = {}
         for option, value in spec.normalize_parameter_names().parameters.items():
@@ -100,7 +99,7 @@ class AuthorKind(Generic[A]):
         raise IgniterError(f"the {self.what} '{name}' has no option '{spelled}': {has}{hint}")
 
     def _converted(self, name: str, option: str, value: tuple[Any, ...], kind: Any) -> Any:
-        """What was written for an option, checked against its type by the rules of the options of passes."""
+        """Returns the value of an option, checked against its type by the rules for options of passes."""
         from xdsl.utils.arg_spec import _convert_arg_to_type
 
         try:

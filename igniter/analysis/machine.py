@@ -1,12 +1,12 @@
-"""What the authors of schedules know of a machine: one frozen model, every figure with its unit and its source.
+"""The machine model of schedule authors: one frozen object, every figure with its unit and its source.
 
-Passes find it in the context (`machine_of`); where no one says which machine is meant, it is `TYPICAL`. The model of a
-target is made in `igniter.backends.cpu.machine`, and `override` puts what a user gives, or what was measured, in the
-place of its figures. Equal models and equal options give equal code; where a figure comes from is no part of that.
+Passes find it in the context (`machine_of`); the default is `TYPICAL`. The model of a target is made in
+`igniter.backends.cpu.machine`, and `override` replaces its figures by given or measured ones. Equal models and equal
+options give equal code; the source of a figure does not matter for that.
 
-Some figures are what authors count on rather than what the machine has (`l2_budget`, `sum_chains`, `products_a_cycle`,
-`task_cycles`, `launch_elements`). They are the same for every target, because the code of every target was tuned with
-them, and follow the fact behind them only once that is given or measured (`DERIVED`).
+Some figures are assumptions of authors rather than properties of the machine (`l2_budget`, `sum_chains`,
+`products_a_cycle`, `task_cycles`, `launch_elements`). They are the same for every target, because the code of every
+target was tuned with them, and follow the property behind them only once that is given or measured (`DERIVED`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from xdsl.context import Context
 
 Source = Literal["archspec", "llvm", "manuals", "sysfs", "typical", "derived", "measured", "given"]
-"""Where a figure comes from: archspec's database, LLVM's tables of CPUs, the vendors' optimisation manuals, what Linux
-says of this machine, a value that fits most machines, another figure that was given, a measurement, or the user."""
+"""The source of a figure: archspec's database, LLVM's tables of CPUs, the vendors' optimisation manuals, Linux's data
+about this machine, a value that fits most machines, another figure that was given, a measurement, or the user."""
 
 Given = tuple[str, Any, Source]
-"""A figure that takes the place of the target's own: its name, its value and where that comes from."""
+"""A figure that replaces the target's own: its name, its value and its source."""
 
 OP_CYCLES = (
     ("arith.divf", 8), ("arith.divsi", 25), ("arith.divui", 25), ("arith.remf", 30), ("arith.remsi", 25),
@@ -44,17 +44,17 @@ OP_CYCLES = (
 
 
 class MachineError(IgniterError):
-    """A figure that no machine has, or that the target's machine cannot have."""
+    """An unknown figure, or a value that the target's machine cannot have."""
 
 
 def fact(default: Any, unit: str, about: str) -> Any:
-    """A figure of the model, with what it is for the table that `igniter machine` prints."""
+    """Declares a figure of the model, with its description for the table of `igniter machine`."""
     return field(default=default, metadata={"unit": unit, "about": about})
 
 
 @dataclass(frozen=True)
 class MachineModel:
-    """A machine as schedules see it. The defaults are those of a server with AVX-512 that nobody named."""
+    """A machine as schedules see it. The defaults are those of an unnamed server with AVX-512."""
 
     name: str = fact("x86-64-v4", "", "the target that the model is of")
     cpu: str = fact("x86-64-v4", "", "the CPU, by LLVM's name")
@@ -117,45 +117,45 @@ class MachineModel:
     products_a_cycle: int = fact(16, "a cycle", "products of f32 that a micro-kernel adds up")
 
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source], compare=False, repr=False)
-    """Where figures come from, by their names; those that are missing are typical."""
+    """The sources of figures, by their names; those of missing figures are typical."""
 
     # -- what authors read ----------------------------------------------------------------------------------------
 
     @property
     def tile_bytes(self) -> int:
-        """What the rows of a tile of columns may keep between the nests of a group, in bytes."""
+        """The bytes that a tile of columns may keep between the nests of a group."""
         return self.l2_budget
 
     @property
     def group_bytes(self) -> int:
-        """The packed panels that are multiplied by all rows before the next ones, in bytes: with the rows and the sums
-        beside them, a quarter of the second-level cache."""
+        """The bytes of packed panels in one block, multiplied by all rows before the next block: a quarter of the
+        second-level cache, which also holds the rows and the sums."""
         return self.l2_budget // 4
 
     @property
     def filed_as(self) -> str:
-        """What is measured on it is filed under this: its name, or for this machine the CPU and a digest of its
-        features, which tell it from the machine of somebody else who shares the file."""
+        """The name under which measurements of the machine are filed. For this machine it is the CPU and a digest of
+        its features, which distinguish it from other machines in a shared file."""
         return self.name if self.name != "native" else f"{self.cpu}-{self.features}"
 
     @property
     def row_elements(self) -> int:
-        """A row of this many elements is worth keeping in the cache between the nests of a group, one row a thread."""
+        """The elements of a row worth keeping in the cache between the nests of a group, one row a thread."""
         return self.l2_budget // 64
 
     @property
     def stream_vectors(self) -> int:
-        """The vectors of a row that are read on end where rows are streamed: a page of the widest. Narrower vectors
-        would take more of them to a page; their code was tuned with as many."""
+        """The vectors of a row read at a time where rows are streamed: a page of the widest vectors. Narrower vectors
+        would need more of them for a page; their code was tuned with this number."""
         return max(1, self.page_bytes // self.line_bytes)
 
     @property
     def l3_share(self) -> int:
-        """What a core has of the third-level cache, in bytes."""
+        """The bytes of the third-level cache for one core."""
         return self.l3_bytes // max(1, self.l3_cores)
 
     def cycles_of(self, op: str) -> int:
-        """The cycles of an op on one vector, by its name; 1 where nothing else is known."""
+        """Returns the cycles of an op on one vector, by its name; 1 by default."""
         return _op_cycles(self.op_cycles).get(op, 1)
 
     def source_of(self, name: str) -> Source:
@@ -164,16 +164,16 @@ class MachineModel:
     # -- as data --------------------------------------------------------------------------------------------------
 
     def values(self) -> dict[str, Any]:
-        """Every figure by its name, in JSON's types."""
+        """Returns every figure by its name, in JSON's types."""
         found = {f.name: getattr(self, f.name) for f in figures()}
         return {**found, "op_cycles": dict(self.op_cycles)}
 
     def key(self) -> str:
-        """A hash of the figures: part of the keys of what is compiled for the machine."""
+        """Returns a hash of the figures: part of the cache keys of code for the machine."""
         return hashlib.sha256(json.dumps(self.values(), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """The file that `--machine` reads: each figure with its value, its unit and its source."""
+        """Returns the content of a file for `--machine`: each figure with its value, its unit and its source."""
         values = self.values()
         return {
             f.name: {"value": values[f.name], "unit": f.metadata["unit"], "source": self.source_of(f.name)}
@@ -182,41 +182,41 @@ class MachineModel:
 
 
 IDENTITY = ("name", "cpu", "arch", "microarchitecture", "features")
-"""Which machine it is. A file says it for its reader's sake; what differs from the target's is refused."""
+"""The identity of the machine. A file gives it for its readers; a value other than the target's is an error."""
 
 INSTRUCTIONS = ("vector_bytes", "registers", "fma", "half_loads", "byte_products", "byte_tiles", "half_tiles")
-"""What the target's instruction set has: less of it can be given, more of it would be no code for the target."""
+"""Figures of the target's instruction set: a user may give less of it; more would not be valid code for the target."""
 
 LEAST = {"l3_bytes": 0, "launch_us": 0, "step_cycles": 0, "stretch_lines": 2}
 """The least value of figures that can be 0, or cannot be 1 (a stretch of one line is none)."""
 
 TYPICAL = MachineModel()
-"""The machine that passes work for where nobody names one."""
+"""The default machine of passes."""
 
 Derivation = tuple[tuple[str, ...], Callable[[MachineModel], int]]
 
 DERIVED: dict[str, Derivation] = {
-    # 1 MiB whatever a target has: with half of it (Neoverse N1) or twice (Sapphire Rapids) tiles would be others.
+    # 1 MiB for every target: with half of it (Neoverse N1) or twice (Sapphire Rapids) tiles would be others.
     "l2_budget": (("l2_bytes",), lambda m: m.l2_bytes),
-    # 4 whatever a target has: with less latency (Zen, Neoverse) fewer would do.
+    # 4 for every target: with less latency (Zen, Neoverse) fewer would do.
     "sum_chains": (("add_latency",), lambda m: max(1, round(m.add_latency))),
-    # 16 whatever a target has, which is true of AVX2 and half of two 512-bit ports: grains of tasks would be others.
+    # 16 for every target, which is true of AVX2 and half of two 512-bit ports: grains of tasks would be others.
     "products_a_cycle": (("fma_ports", "vector_bytes"), lambda m: max(1, int(m.fma_ports * m.vector_bytes / 4))),
-    # 64 KiB of f32, about what is read of a second-level cache in a microsecond.
+    # 64 KiB of f32, about a microsecond of reads from a second-level cache.
     "launch_elements": (("launch_us",), lambda m: max(1, round((1 << 14) * m.launch_us))),
     # A hand-over may take 3% of a task.
     "task_cycles": (("handover_cycles",), lambda m: 32 * m.handover_cycles),
 }
-"""What authors count on, by the facts that it follows from once one of these is given or measured."""
+"""The assumptions of authors, by the properties that they follow from once one of these is given or measured."""
 
 
 def figures() -> list[dataclasses.Field[Any]]:
-    """The fields of a model that are figures, in order."""
+    """Returns the fields of a model that are figures, in order."""
     return [f for f in dataclasses.fields(MachineModel) if "unit" in f.metadata]
 
 
 def machine_of(ctx: Context) -> MachineModel:
-    """The machine that the passes of a context work for."""
+    """Returns the target machine of a context's passes."""
     found = getattr(ctx, "machine", None)
     return found if isinstance(found, MachineModel) else TYPICAL
 
@@ -230,9 +230,9 @@ def _op_cycles(pairs: tuple[tuple[str, int], ...]) -> dict[str, int]:
 
 
 def given_of(data: Mapping[str, Any]) -> tuple[Given, ...]:
-    """What a file or a caller gives: values by the names of figures, each alone or as `{"value": .., "source": ..}`.
+    """Parses the figures of a file or a caller: values by name, each alone or as `{"value": .., "source": ..}`.
 
-    `MachineError` for a name that no figure has, and for a value that no machine has.
+    Raises `MachineError` for an unknown name, and for a value that no machine has.
     """
     found: list[Given] = []
     names = [f.name for f in figures()]
@@ -257,10 +257,10 @@ def given_of(data: Mapping[str, Any]) -> tuple[Given, ...]:
 
 
 def override(base: MachineModel, given: Iterable[Given]) -> MachineModel:
-    """`base` with other figures, and with what follows from them.
+    """Returns `base` with other figures, and with the figures derived from them.
 
-    A figure that neither was given by hand nor measured, and is what `base` has, is a copy of it: it decides nothing,
-    and what is derived from others stays derived. `MachineError` where the machine cannot be the target's.
+    A figure that was neither given by hand nor measured, and equals that of `base`, is a copy of it: it decides
+    nothing, and figures derived from others stay derived. Raises `MachineError` if the machine cannot be the target's.
     """
     asked = {n: (v, s) for n, v, s in given if s in ("given", "measured") or v != getattr(base, n)}
     changed: dict[str, Any] = {}
@@ -287,7 +287,7 @@ def override(base: MachineModel, given: Iterable[Given]) -> MachineModel:
     for name, (facts, value) in DERIVED.items():
         if (name not in changed or asked[name][1] == "derived") and any(f in changed for f in facts):
             follows = value(model)
-            # A derived figure of a file that is not what follows was changed by hand.
+            # A derived figure of a file that differs from its derivation was changed by hand.
             if name not in changed or changed[name] == follows:
                 model = dataclasses.replace(model, **{name: follows})
                 sources[name] = "derived"
@@ -299,7 +299,7 @@ def _shown(value: object) -> str:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """`value` as the figure's type; `MachineError` where it is of another, or none that a machine has."""
+    """Returns `value` as the figure's type; raises `MachineError` for another type, or a value that no machine has."""
     default = getattr(TYPICAL, name)
     if name == "op_cycles":
         return _checked_ops(value)
@@ -346,9 +346,9 @@ def _checked_ops(value: Any) -> tuple[tuple[str, int], ...]:
 
 
 def pass_figures(machines: Sequence[MachineModel]) -> dict[str, object]:
-    """What passes ask of the machines that they work for, by the names of their options (`igniter.passes`).
+    """Returns the figures that passes need of their machines, by the names of their options (`igniter.passes`).
 
-    Of several, the first's vectors and tiles, and of products of bytes whether any has them.
+    Of several machines, the first gives vectors and tiles. Products of bytes are on if any machine has them.
     """
     first = machines[0]
     return {

@@ -1,20 +1,20 @@
-"""What a symbol is taken to be where a choice needs a figure: the size that was given for it, else a typical one.
+"""Typical sizes of symbols, for choices that need a number: the given size of a symbol, or a default.
 
 Sizes are given by a user (`igniter compile --sizes batch=1,seq=128`). They are in the context, by the names of the
-model's symbols; `lower-onnx-to-loop` writes those of a region's symbols on its kernel, whose symbols are renamed
-afterwards, and from there on a pass asks the kernel (`typical_of`). They decide between choices that are all right:
-code is correct for every size, whatever was given.
+model's symbols. `lower-onnx-to-loop` writes those of a region's symbols on its kernel, whose symbols are renamed
+afterwards, and later passes ask the kernel (`typical_of`). They decide between choices that are all correct: code is
+correct for every size.
 
-Where nobody said anything there are two figures, and both err to the side that costs less:
+There are two defaults for symbols without a size, and both err on the cheaper side:
 
-* `WORK` is for the work of a loop. Taken too large, tasks are handed over that are not worth it, and panels are taken
-  to be deeper than they are; taken too small, a few tasks less are made. So it is low.
-* `MEMORY` is for the bytes of tensors: what fusion saves, and which of two buffers is larger. There only the
-  proportions to the dims that are known count, which are hundreds in most models.
+* `WORK` is for the work of a loop. Too large, it makes tasks that are not worth their hand-over, and makes panels seem
+  deeper than they are; too small, it makes a few tasks fewer. So it is low.
+* `MEMORY` is for the bytes of tensors: the traffic saved by fusion, and the larger of two buffers. Only the ratios to
+  the known dims count there, which are hundreds in most models.
 
-Neither will do for the samples of a signal where a network looks at frames of hundreds of them: no frame would be left,
-and what is done with the frames would cost nothing. So a symbol is taken to be as large as it has to be for the dims of
-all tensors to be `LEAST` (`sizes_of`).
+Neither is enough for the samples of a signal that a network divides into frames of hundreds of them: there would be no
+frame, and all work on frames would cost nothing. So a symbol is raised until the dims of all tensors are at least
+`LEAST` (`sizes_of`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 WORK = 64
-"""A symbol that nobody gave a size, where the work of a loop is estimated."""
+"""The assumed value of a symbol without a size, in estimates of a loop's work."""
 
 MEMORY = 128
-"""A symbol that nobody gave a size, where bytes are."""
+"""The assumed value of a symbol without a size, in estimates of bytes."""
 
 LEAST = 4
-"""What a dim is raised to that would be empty."""
+"""The least value to which a dim that would be empty is raised."""
 
 LARGEST = 1 << 20
 """The largest size that a symbol is raised to."""
@@ -55,7 +55,7 @@ class TypicalSizes:
     given: tuple[tuple[str, int], ...] = ()
 
     def known(self, e: Expr) -> int | None:
-        """The value of an expression, where sizes were given for all of its symbols."""
+        """Returns the value of an expression, if all of its symbols have a given size."""
         sizes = dict(self.given)
         return e.evaluate(sizes) if e.symbols <= sizes.keys() else None
 
@@ -63,8 +63,8 @@ class TypicalSizes:
         return ", ".join(f"{name}={size}" for name, size in self.given)
 
     def value(self, e: Expr, otherwise: int, zero: Collection[str] = ()) -> int:
-        """The value of an expression; symbols without a size are `otherwise`, and names in `zero`, of axes, are 0.
-        Where these sizes make a divisor 0, a loop that it is of does not run: the value is 0."""
+        """Returns the value of an expression; symbols without a size are `otherwise`, and names in `zero`, of axes, are
+        0. If these sizes make a divisor 0, the loop with this divisor does not run: the value is 0."""
         sizes = {s: 0 if s in zero else otherwise for s in e.symbols}
         try:
             return e.evaluate({**sizes, **{n: size for n, size in self.given if n not in zero}})
@@ -73,15 +73,15 @@ class TypicalSizes:
 
 
 NONE = TypicalSizes()
-"""Nobody said anything."""
+"""No given sizes."""
 
 
 def sizes_of(ctx: Context, module: ModuleOp) -> dict[str, int]:
-    """The sizes that were given for the symbols of the model, in the context of passes, and those of symbols of which
-    the typical figures would leave tensors of the model empty."""
+    """Returns the given sizes of the model's symbols, from the context of passes, and raised sizes of symbols whose
+    default would leave tensors of the model empty."""
     given: Mapping[str, int] = getattr(ctx, "sizes", {})
     found = dict(given)
-    # A dim of one symbol says which it is; of several all would be raised.
+    # A dim of one symbol determines that symbol; a dim of several would raise all of them.
     for dim in sorted(module_dims(module), key=lambda e: (len(e.symbols), str(e))):
         if dim.symbol is None:
             found.update(_raised(dim, found, given))
@@ -89,7 +89,8 @@ def sizes_of(ctx: Context, module: ModuleOp) -> dict[str, int]:
 
 
 def _raised(dim: Expr, found: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
-    """Sizes of the symbols of a dim, doubled until it is `LEAST`; none where it is not empty, or stays so."""
+    """Returns sizes of the symbols of a dim, doubled until it is `LEAST`; none where it is not empty, or stays
+    empty."""
     free = dim.symbols - given.keys()
 
     def at(size: int) -> int:
@@ -104,20 +105,20 @@ def _raised(dim: Expr, found: Mapping[str, int], given: Mapping[str, int]) -> di
 
 
 def typical_of(op: Operation | None) -> TypicalSizes:
-    """The sizes that were given for the symbols of the kernel that `op` is in, or is."""
+    """Returns the given sizes of the symbols of the kernel that is or contains `op`."""
     while op is not None and not isinstance(op, (KernelOp, FuncOp)):
         op = op.parent_op()
     return NONE if op is None or op.typical is None else TypicalSizes(op.typical.data)
 
 
 def give_sizes(kernel: KernelOp | FuncOp, sizes: Mapping[str, int]) -> None:
-    """Writes the sizes of its own symbols on a kernel, in the place of those that it says already."""
+    """Writes sizes of a kernel's own symbols on the kernel; they override its earlier ones."""
     all_sizes = {**dict(typical_of(kernel).given), **sizes}
     kernel.typical = sizes_attr({name: all_sizes[name] for name in kernel.symbol_names if name in all_sizes})
 
 
 def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """The sizes; `IgniterError` for one that no dim has to be."""
+    """Returns the sizes; raises `IgniterError` for a size that is not positive."""
     for name, size in sizes.items():
         if size < 1:
             raise IgniterError(f"the typical size of '{name}' is {size}: a size is positive")
@@ -127,7 +128,8 @@ def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 def require_known(
     sizes: Mapping[str, int], known: Iterable[str], shown: Callable[[Iterable[str]], list[str]] = sorted
 ) -> None:
-    """`IgniterError` that lists the symbols there are where a size is of another; `shown` has the words for them."""
+    """Raises `IgniterError` with a list of the symbols if a size belongs to an unknown one; `shown` formats the
+    list."""
     symbols = set(known)
     unknown = sorted(set(sizes) - symbols)
     if unknown:
@@ -136,13 +138,13 @@ def require_known(
 
 
 def module_symbols(module: ModuleOp) -> set[str]:
-    """The symbols in the types of a module, and those of its kernels."""
+    """Returns the symbols in the types of a module, and those of its kernels."""
     found = {name for dim in module_dims(module) for name in dim.symbols}
     return found.union(*(op.symbol_names for op in module.ops if isinstance(op, (KernelOp, FuncOp))))
 
 
 def module_dims(module: ModuleOp) -> set[Expr]:
-    """The dims that are not fixed, of the tensors in a module, but not in its kernels, which speak of axes as well."""
+    """Returns the symbolic dims of a module's tensors, without those in its kernels, which contain axes as well."""
     kinds: set[Attribute] = set()
     for root in module.ops:
         if isinstance(root, (KernelOp, FuncOp)):
@@ -154,8 +156,8 @@ def module_dims(module: ModuleOp) -> set[Expr]:
 
 
 def give_module_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> None:
-    """What stands for a command line's sizes in IR that is read: they are of symbols there, and the kernels that there
-    are already get those of their own. `IgniterError` for one of a symbol that is not there."""
+    """Applies `--sizes` to parsed IR: the kernels in it get the sizes of their own symbols. Raises `IgniterError` for
+    an unknown symbol."""
     if not sizes:
         return
     require_known(checked_sizes(sizes), module_symbols(module))

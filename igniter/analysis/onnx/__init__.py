@@ -1,1 +1,1 @@
-"""Analyses of the `onnx` level: shapes, dims, and what neighbours in a graph are to ONNX Runtime."""
+"""Analyses of the `onnx` level: shapes, dims, and the role of neighbours in a graph for ONNX Runtime."""

@@ -1,4 +1,4 @@
-"""What `infer-shapes` notes on a graph besides types: what its inputs were declared as, and what the types assume."""
+"""Facts that `infer-shapes` records on a graph besides types: the declared types of its inputs, and the assumptions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ASSUMPTIONS_ATTRIBUTE = "igniter.assumptions"
 
 
 def graph_assumptions(graph: Operation) -> tuple[Requirement, ...]:
-    """What the types of a graph take for granted, as noted on it."""
+    """Returns the assumptions of a graph's types, as recorded on it."""
     noted = graph.attributes.get(ASSUMPTIONS_ATTRIBUTE)
     found = cast("ArrayAttr[Attribute]", noted).data if isinstance(noted, ArrayAttr) else ()
     return tuple(a.data for a in found if isinstance(a, RequirementAttr))
 
 
 def declared_types(graph: Operation) -> tuple[Attribute, ...]:
-    """The types of a graph's inputs as the model gives them."""
+    """Returns the types of a graph's inputs in the model."""
     noted = graph.attributes.get(SIGNATURE_ATTRIBUTE)
     if isinstance(noted, ArrayAttr):
         return tuple(cast("ArrayAttr[Attribute]", noted).data)

@@ -1,9 +1,9 @@
-"""What ONNX Runtime does on bytes around its convolutions of bytes.
+"""The nodes around convolutions of bytes that ONNX Runtime computes on bytes as well.
 
-ORT makes one op on bytes of a convolution between DequantizeLinear and QuantizeLinear, whose channels are last
-(`nhwc_transformer.cc`), and so is what stands between one and the next: a sum of residuals between DequantizeLinear and
-QuantizeLinear is an op on bytes that takes them as they lie. A kernel of ours there would cost a transposition before
-and one behind it.
+ORT fuses a convolution between DequantizeLinear and QuantizeLinear into one op on bytes with channels last
+(`nhwc_transformer.cc`). It does the same with the nodes between two convolutions: a sum of residuals between
+DequantizeLinear and QuantizeLinear becomes an op on bytes in the same layout. A kernel of ours there would cost a
+transposition before it and one behind it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 QUANTIZING = frozenset(("QuantizeLinear", "DequantizeLinear"))
-"""Keep the layout; part of the op on bytes that ORT makes of them and what they stand around."""
+"""Ops that keep the layout and become part of ORT's op on bytes."""
 
 ALONE = frozenset(("AveragePool", "Clip", "GlobalAveragePool", "LeakyRelu", "Relu", "Sigmoid"))
-"""What ORT makes an op on bytes of, between DequantizeLinear and QuantizeLinear, that reads one tensor."""
+"""Ops of one tensor that ORT converts to bytes, between DequantizeLinear and QuantizeLinear."""
 
 TOGETHER = frozenset(("Add", "Concat", "Mul"))
-"""And that reads several; arithmetic, where their dims are equal."""
+"""The same for ops of several tensors; arithmetic only where their dims are equal."""
 
 AS_BYTES = frozenset(("MaxPool",))
-"""What ORT does on bytes as they are."""
+"""Ops that ORT runs on bytes directly."""
 
 IMAGE_RANK = 4
 
 
 def around_byte_convolutions(nodes: Sequence[Operation]) -> frozenset[Operation]:
-    """The nodes, of a graph in order, that belong to a convolution of bytes which ORT runs."""
+    """Returns the nodes, of a graph in order, that belong to a convolution of bytes left to ORT."""
     from igniter.dialects.onnx.base import OnnxOp
 
     inside: set[SSAValue] = set()
@@ -44,7 +44,7 @@ def around_byte_convolutions(nodes: Sequence[Operation]) -> frozenset[Operation]
         if isinstance(op, OnnxOp) and op.results and _is_of_bytes(op, inside):
             inside.add(op.results[0])
             found.add(op)
-    # Before what is computed elsewhere a DequantizeLinear belongs there: bytes are less to read.
+    # A DequantizeLinear before a kernel belongs to the kernel, which then reads bytes, and so less memory.
     outer = {op for op in found if op.name == "onnx.DequantizeLinear" and not _is_read_in(op, found)}
     return frozenset(found - outer)
 
@@ -68,5 +68,5 @@ def _is_of_bytes(op: OnnxOp, inside: set[SSAValue]) -> bool:
 
 
 def is_dequantized(value: SSAValue) -> bool:
-    """Whether a tensor comes from a DequantizeLinear."""
+    """True if a tensor comes from a DequantizeLinear."""
     return isinstance(value.owner, Operation) and value.owner.name == "onnx.DequantizeLinear"

@@ -1,7 +1,7 @@
-"""Which dims of a model are equal: a union-find over symbols, with integers and expressions as representatives.
+"""Equal dims of a model: a union-find over symbols, with integers and expressions as representatives.
 
-`resolve` gives the canonical form of a dim. Of two equal symbols the one that a graph input has stays, then the older
-one; an integer beats every symbol. What cannot be solved for a symbol (`a*b == c*d`) is forgotten, not an error.
+`resolve` gives the canonical form of a dim. Of two equal symbols, a graph input's is kept, else the older one; an
+integer beats every symbol. An equation that cannot be solved for a symbol (`a*b == c*d`) is dropped, not an error.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from igniter.dialects.sym.requirements import Requirement, equal
 
 
 class DimEqualities:
-    """Equal dims, as they are found out. `version` grows with every new fact."""
+    """Equal dims, collected during inference. `version` grows with every new fact."""
 
     def __init__(self, inputs: Iterable[str] = (), *, solve_inputs: bool = False):
         self.solve_inputs = solve_inputs
-        """Whether a dim of an input may become an expression over others: `total` becomes `past + new`."""
+        """True if a dim of an input may become an expression over others: `total` becomes `past + new`."""
         self._inputs = {name: i for i, name in enumerate(dict.fromkeys(inputs))}
         self._bound: dict[str, Expr] = {}
         self._calls: dict[Call, tuple[Expr, str | None]] = {}
@@ -25,40 +25,40 @@ class DimEqualities:
         self._local: list[set[str]] = []
         self._known: dict[Expr, Expr] = {}
         self._known_at = 0
-        """What has been resolved, at the version that it holds for."""
+        """The canonical forms found so far, and the version for which they are valid."""
         self.version = 0
         self.scopes = 0
-        """How often a nested graph was opened or closed."""
+        """The number of times that a nested graph was opened or closed."""
         self.node: str | None = None
-        """The node whose rule speaks."""
+        """The node whose rule runs."""
 
     @property
     def assumptions(self) -> list[Requirement]:
-        """Equalities that hold in every valid run and that no dim of an input shows: a run that breaks one has to be
-        refused, where ORT would have refused it at the node that asks for it."""
+        """The equalities that hold in every valid run and are not visible in the dims of inputs. A run that violates
+        one must be rejected, as ORT would have rejected it at the node with the requirement."""
         text = "its dims do not fit together"
         return [
             equal(Expr({(atom,): 1}), self.resolve(value), text).at(node) for atom, (value, node) in self._calls.items()
         ]
 
     def declare(self, name: str) -> None:
-        """Makes a symbol known; one of a nested graph that is open belongs to it."""
+        """Declares a symbol; it belongs to the open nested graph, if any."""
         self._age.setdefault(name, len(self._age))
         if self._local:
             self._local[-1].add(name)
 
     def enter(self) -> None:
-        """Opens a nested graph. It may not run at all, so what it requires binds only symbols declared inside it."""
+        """Opens a nested graph. It may not run at all, so its requirements bind only symbols declared inside it."""
         self._local.append(set())
         self.scopes += 1
 
     def leave(self) -> frozenset[str]:
-        """Closes the nested graph; its own symbols, which mean nothing outside."""
+        """Closes the nested graph; returns its own symbols, which have no meaning outside."""
         self.scopes += 1
         return frozenset(self._local.pop())
 
     def resolve(self, e: Expr) -> Expr:
-        """The canonical form of `e`."""
+        """Returns the canonical form of `e`."""
         if not self.version:
             return e
         if self._known_at != self.version:
@@ -91,7 +91,7 @@ class DimEqualities:
         return e.map_atoms(rewrite)
 
     def equate(self, a: Expr, b: Expr) -> None:
-        """Records `a == b`, where that says something of one symbol."""
+        """Records `a == b`, if it can be solved for one symbol or call."""
         a, b = self.resolve(a), self.resolve(b)
         if a == b:
             return
@@ -107,7 +107,7 @@ class DimEqualities:
         self._solve_for_call(a - b)
 
     def _solve_for_call(self, zero: Expr) -> None:
-        """Remembers that a call in `zero == 0` equals something simpler: in `max(0, s - 1) + 1 == s`, `s - 1`."""
+        """Records that a call in `zero == 0` equals something simpler: in `max(0, s - 1) + 1 == s`, `s - 1`."""
         if self._local and not zero.symbols <= self._local[-1]:
             return
         candidates = [(m[0], c) for m, c in zero.terms if len(m) == 1 and isinstance(m[0], Call) and abs(c) == 1]
@@ -132,7 +132,7 @@ class DimEqualities:
             self._bind(name, Expr.of(value))
 
     def _fits(self, name: str, value: Expr) -> bool:
-        # An input's symbol stays a symbol: kernels read it off a dim that is exactly it.
+        # An input's symbol stays a symbol: kernels read its value from a dim that equals it.
         if value.constant is not None:
             return value.constant >= 0
         return (self.solve_inputs or name not in self._inputs) and name not in value.symbols
@@ -151,7 +151,7 @@ class DimEqualities:
 
 
 def symbol_names(dims: Iterable[Expr]) -> list[str]:
-    """The symbols of some dims in the order of their appearance, plain ones before those inside expressions."""
+    """Returns the symbols of some dims in the order of their appearance, plain ones before those inside expressions."""
     dims = list(dims)
     plain = [d.symbol for d in dims if d.symbol is not None]
     inner = [a.name for d in dims for m, _ in d.terms for a in m if isinstance(a, Sym)]

@@ -1,4 +1,4 @@
-"""What the shape rule of a node sees of it: what is known of its operands, and where to say what follows."""
+"""A shape rule's view of its node: facts about its operands, and methods to report results."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class NodeContext:
-    """What a shape rule sees of its node (`InferContext`), and a rule of shape arithmetic (`ValueContext`)."""
+    """The view of a node for a shape rule (`InferContext`) and for a rule of shape arithmetic (`ValueContext`)."""
 
     def __init__(self, engine: ShapeEngine, op: OnnxOp):
         self.engine = engine
         self.op = op
         self.optimistic = engine.optimistic
         self.read_constant = False
-        """Whether a rule has looked at a constant whose elements are not among those of shape arithmetic."""
+        """True if a rule has read a constant whose elements are not part of shape arithmetic."""
         self._operands = list(op.operands)
 
     def _operand(self, index: int) -> SSAValue | None:
@@ -39,7 +39,7 @@ class NodeContext:
         return None if type(value.type) is NoneType else value
 
     def input(self, index: int) -> TensorInfo | None:
-        """The operand; None when it is omitted or no tensor."""
+        """Returns the facts about an operand; `None` if it is omitted or no tensor."""
         value = self._operand(index)
         info = self.engine.info(value) if value is not None else None
         if info is None or value not in self.engine.elements:
@@ -47,12 +47,13 @@ class NodeContext:
         return TensorInfo(info.element, info.dims, self.values(index))
 
     def values(self, index: int) -> Dims | None:
-        """The elements of an integer operand: constants, or expressions of shape arithmetic."""
+        """Returns the elements of an integer operand: constants, or expressions of shape arithmetic."""
         array = self.elements(index)
         return None if array is None else known_elements(array)
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
-        """The operand's value, when it is a constant tensor of any type, or shape arithmetic that came out constant."""
+        """Returns the operand's value, if it is a constant tensor of any type, or shape arithmetic with a constant
+        result."""
         value = self._operand(index)
         if value is None:
             return None
@@ -63,7 +64,7 @@ class NodeContext:
         return found
 
     def weight(self, index: int) -> Weight | None:
-        """`constant` as a weight, which does not read its bytes."""
+        """Returns `constant` as a weight, without reading its bytes."""
         value = self._operand(index)
         if value is None:
             return None
@@ -94,7 +95,7 @@ class NodeContext:
         return np.array(constants, dtype=element_type(info.element).dtype).reshape(array.shape)
 
     def fresh(self, hint: str) -> Expr:
-        """A dim that nothing is known of: the same symbol each time this node asks with this hint."""
+        """Returns an unknown dim: the same symbol each time that this node asks with this hint."""
         return self.engine.fresh(self.op, hint)
 
     def equate(self, a: Expr, b: Expr) -> None:
@@ -102,7 +103,7 @@ class NodeContext:
         self.engine.equalities.equate(a, b)
 
     def elements(self, index: int) -> Array | None:
-        """The operand's elements, some of them perhaps unknown; `None` when nothing is known of them."""
+        """Returns the operand's elements, some of them perhaps unknown; `None` when nothing is known of them."""
         value = self._operand(index)
         array = self.engine.elements.get(value) if value is not None else None
         if array is None or self.engine.equalities.version == 0:
@@ -111,12 +112,12 @@ class NodeContext:
         return as_elements([None if e is None else resolve(e) for e in array.flat], array.shape)
 
     def shape(self, index: int) -> Dims | None:
-        """The operand's dims; `None` when its rank is not known."""
+        """Returns the operand's dims; `None` when its rank is not known."""
         value = self._operand(index)
         info = self.engine.info(value) if value is not None else None
         return None if info is None else info.dims
 
     def element(self, index: int) -> Attribute | None:
-        """The operand's element type; `None` when it is not known."""
+        """Returns the operand's element type; `None` when it is not known."""
         found = self.input(index)
         return None if found is None else found.element

@@ -1,16 +1,16 @@
-"""What inference has found of nodes that are alike: the layers of a model are the same nodes on the same types.
+"""Inference results shared by equal nodes: the layers of a model are the same nodes on the same types.
 
-What a shape rule finds is a function of what it can ask for: the op, its attributes, what is known of its operands
-(`InferContext`), and the equalities of dims so far. All of that but the equalities is in the key of a node, by
-identity: types and attributes are shared and stay alive with their nodes, and what is known of tensors is interned
-here, so that equal facts are one object. What is kept is forgotten with every new equality.
+The result of a shape rule is a function of its inputs: the op, its attributes, the facts about its operands
+(`InferContext`), and the equalities of dims so far. All of these but the equalities are in the key of a node, by
+identity: types and attributes are shared and stay alive with their nodes, and facts about tensors are interned here, so
+that equal facts are one object. Every new equality clears the memo.
 
-A node is not looked up, or what was found of it is not kept, where more than the key decides:
+A node is not looked up, or its result is not kept, if more than the key decides it:
 
     graphs inside it; an op without a schema, or with rules of other packages
     operands that are no tensors, or whose rank varies
     a rule that read a constant other than of a few integers (these are in the key)
-    a rule that made a symbol, found an equality, settled the name of a dim, or broke off
+    a rule that made a symbol, found an equality, settled the name of a dim, or failed
 
 `tests/analysis/onnx/test_node_memo.py` infers every model of the tests with and without it.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Interned:
-    """Facts of tensors, of which equal ones are one object."""
+    """Facts about tensors; equal ones are one object."""
 
     def __init__(self) -> None:
         self._infos: dict[tuple[int, Dims | None], TensorInfo] = {}
@@ -48,13 +48,14 @@ class Interned:
         self._weights: dict[tuple[int, tuple[int, ...], bytes], Array] = {}
 
     def info(self, info: TensorInfo) -> TensorInfo:
-        """What is known of a tensor's type. Element types are alive in what is kept, and told apart by identity."""
+        """Interns the facts about a tensor's type. Element types stay alive in the facts, and are compared by
+        identity."""
         if info.values is not None:
             return info
         return self._infos.setdefault((id(info.element), info.dims), info)
 
     def elements(self, values: Sequence[Expr | None], dims: tuple[int, ...]) -> Array:
-        """Elements of shape arithmetic, as an array that nobody changes."""
+        """Interns elements of shape arithmetic, as an array that must not be changed."""
         key = (dims, tuple(values))
         found = self._elements.get(key)
         if found is None:
@@ -62,7 +63,7 @@ class Interned:
         return found
 
     def weight(self, weight: Weight) -> Array:
-        """The elements of a small weight of integers or booleans."""
+        """Interns the elements of a small weight of integers or booleans."""
         key = (weight.element.code, weight.shape, bytes(weight.raw()))
         found = self._weights.get(key)
         if found is None:
@@ -72,19 +73,19 @@ class Interned:
 
 
 class NodeMemo:
-    """What the engine of one graph has found of its nodes, by what they are."""
+    """The results of one graph's inference, by the keys of its nodes."""
 
     def __init__(self, engine: ShapeEngine):
         self.engine = engine
         self._found: dict[Key, Found] = {}
         self._alive: list[object] = []
-        """What keys name by identity: a body that is gone over again has other facts, in whose place an old one's may
-        be made."""
+        """The objects in keys by identity. They must stay alive: a second pass over a body has other facts, and a new
+        object could get the address of an old one."""
         self._at = (0, 0)
         self._plain: dict[type[OnnxOp], bool] = {}
 
     def key(self, op: OnnxOp) -> Key | None:
-        """What the types of a node's results follow from; `None` where that is more than can be said here."""
+        """Returns the inputs of a node's inference as a key; `None` if the result depends on more."""
         engine = self.engine
         plain = self._plain.get(type(op))
         if plain is None:
@@ -110,7 +111,7 @@ class NodeMemo:
         return tuple(key)
 
     def take(self, key: Key, op: OnnxOp) -> bool:
-        """Gives the results of a node what was found of one like it; whether there was one."""
+        """Sets the results of a node to those of an equal one; returns True if there was one."""
         found = self._found.get(key)
         if found is None:
             return False
@@ -123,7 +124,7 @@ class NodeMemo:
         return True
 
     def state(self) -> tuple[int, ...]:
-        """What a rule changes that does more than say the types of results."""
+        """Returns the state that a rule changes if it does more than return result types."""
         engine = self.engine
         return (
             engine.equalities.version,
@@ -133,7 +134,7 @@ class NodeMemo:
         )
 
     def keep(self, key: Key, ctx: NodeContext, before: tuple[int, ...], arrays: Sequence[Array | None]) -> None:
-        """Remembers what was found of a node, unless its rules did or read more than the key says."""
+        """Records the result of a node, unless its rules changed or read more than the key covers."""
         if ctx.read_constant or self.state() != before:
             return
         infos, elements, results = self.engine.infos, self.engine.elements, ctx.op.results
@@ -147,5 +148,5 @@ class NodeMemo:
 def _is_plain(op: OnnxOp) -> bool:
     from igniter.dialects.onnx.ops import is_builtin
 
-    # One class stands for all ops without a schema.
+    # All ops without a schema share one class.
     return type(op) is not CustomOp and is_builtin(op.qualified_name)

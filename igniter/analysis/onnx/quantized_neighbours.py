@@ -1,9 +1,9 @@
-"""QuantizeLinear and DequantizeLinear beside an op that ONNX Runtime runs: it makes one integer op of all of them.
+"""QuantizeLinear and DequantizeLinear beside an op left to ONNX Runtime, which fuses all of them into one integer op.
 
-ONNX Runtime looks for DequantizeLinear -> op -> QuantizeLinear when it loads a model. Were the outer nodes taken into
-kernels of ours, the op between them would be one on floats. So they stay where it is. It does the same with
-DynamicQuantizeLinear -> MatMulInteger -> Cast -> Mul -> Add: those stay where no kernel computes what is quantised, or
-none reads the result.
+ONNX Runtime matches DequantizeLinear -> op -> QuantizeLinear when it loads a model. If our kernels contained the outer
+nodes, the op between them would run on floats. So they are left with it. ONNX Runtime does the same with
+DynamicQuantizeLinear -> MatMulInteger -> Cast -> Mul -> Add. These nodes are left to it where no kernel computes the
+quantised tensor, or none reads the result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INTEGER_OPS = frozenset(
 
 
 def beside_integer_ops(nodes: Sequence[Operation], reasons: Sequence[Reason | None]) -> Mapping[int, Reason]:
-    """The nodes that stay with a neighbour that ONNX Runtime runs on integers."""
+    """Returns the nodes left with a neighbour that ONNX Runtime runs on integers."""
     number = {op: k for k, op in enumerate(nodes)}
     found: dict[int, Reason] = {}
     for k, op in enumerate(nodes):
@@ -51,8 +51,8 @@ def beside_integer_ops(nodes: Sequence[Operation], reasons: Sequence[Reason | No
 
 
 def _beside_product(op: Operation, number: Mapping[Operation, int], reasons: Sequence[Reason | None]) -> list[int]:
-    """What quantises the left factor of a MatMulInteger, and what scales its result, as far as kernels gain nothing
-    of having them."""
+    """Returns the nodes that quantise the left factor of a MatMulInteger or scale its result, if kernels gain nothing
+    from them."""
     beside: list[int] = []
 
     def fused(other: Operation) -> bool:

@@ -1,7 +1,7 @@
-"""Weights of f32 that are stored as floats of 16 bits: what they are computed from stays at hand.
+"""Weights of f32 that are stored as floats of 16 bits; their source stays accessible.
 
-`fold-constants` makes a constant of a Cast of 16-bit floats. Its values are computed when they are asked for, so that a
-pass that wants them has them, and one that can do with what is stored (`form-half-products`) finds that.
+`fold-constants` folds a Cast of 16-bit floats into a constant. Its values are computed on demand, so that a pass may
+read them, and a pass that can use the stored floats (`form-half-products`) finds these.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class Transposed:
 
 
 def widened(weight: Weight, element: Attribute) -> Weight | None:
-    """A weight of 16-bit floats as one of f32; `None` where it is none, or `element` is another type."""
+    """Returns a weight of 16-bit floats as one of f32; `None` for other weights, or if `element` is another type."""
     if not is_half(weight.element_type) or not isinstance(element, Float32Type) or weight.elided:
         return None
     return Weight(weight.shape, f32, derivation=Widened(weight))
 
 
 def stored(weight: Weight) -> Weight | None:
-    """The 16-bit floats that a weight of f32 is made of; `None` where it is not."""
+    """Returns the 16-bit floats behind a weight of f32; `None` without them."""
     return weight.derivation.source if isinstance(weight.derivation, Widened) else None
 
 
 def transposed(weight: Weight, order: Sequence[int]) -> Weight | None:
-    """A weight that is stored as 16-bit floats with its dims in another order; `None` where it is not."""
+    """Returns a weight stored as 16-bit floats with its dims in another order; `None` for other weights."""
     source = stored(weight)
     if source is None:
         return None

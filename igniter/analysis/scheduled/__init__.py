@@ -1,1 +1,1 @@
-"""Analyses of the scheduled `loop` level: what loops touch and what they cost."""
+"""Analyses of the scheduled `loop` level: accesses and costs of loops."""

@@ -1,7 +1,7 @@
-"""What the statements of a scheduled kernel touch, and when two loops may be merged.
+"""The accesses of a scheduled kernel's statements, and the conditions for merging two loops.
 
-Every access is seen as an offset into the buffer behind its views. Two accesses meet *in the same iteration only* when
-their offsets can be equal only if the loop's axis has the same value in both: that is what makes fusion legal.
+Every access is an offset into the buffer behind its views. Two accesses meet *in the same iteration only* if equal
+offsets imply equal values of the loop's axis: that is what makes fusion legal.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Access:
 
     @cached_property
     def offset(self) -> Expr:
-        """In elements of `base`."""
+        """The offset in elements of `base`."""
         return linearize(self.subscripts, self.dims)
 
 
 def base_of(buffer: SSAValue) -> SSAValue:
-    """The buffer behind the views."""
+    """Returns the buffer behind the views."""
     while isinstance(buffer.owner, ViewOp):
         buffer = buffer.owner.source
     return buffer
 
 
 def enclosing_loops(op: Operation) -> list[ForOp]:
-    """The loops around `op`, outermost first."""
+    """Returns the loops around `op`, outermost first."""
     loops: list[ForOp] = []
     parent = op.parent_op()
     while parent is not None:
@@ -57,9 +57,8 @@ def enclosing_loops(op: Operation) -> list[ForOp]:
 
 
 def loop_range(loop: ForOp) -> tuple[Expr, Expr]:
-    """First value and excluded end of an axis. With a step the last value is below `end`, which is what counts.
-
-    A value that a bound names gets a name of its own, so that no access takes it for one of its own operands."""
+    """Returns the first value and excluded end of an axis. With a step the last value is still below `end`. A value
+    that a bound names gets a name of its own, so that no access confuses it with one of its own operands."""
     if not loop.indices:
         return loop.first, loop.end
     names = {f"{INDIRECT_PREFIX}{k}": Expr.of(f"${loop.axis}{k}") for k in range(len(loop.indices))}
@@ -67,12 +66,12 @@ def loop_range(loop: ForOp) -> tuple[Expr, Expr]:
 
 
 def ranges_at(op: Operation) -> Ranges:
-    """The ranges of all axes around `op`."""
+    """Returns the ranges of all axes around `op`."""
     return Ranges({loop.axis: loop_range(loop) for loop in enclosing_loops(op)})
 
 
 def access_of(op: MemoryOp, ranges: Ranges | None = None) -> Access:
-    """The access that `op` makes, where axes have the `ranges` of that place."""
+    """Returns the access of `op`, with axes in `ranges` (default: those around it)."""
     dims = dims_of(op.accessed.type)
     if ranges is None:
         ranges = ranges_at(op)
@@ -83,7 +82,7 @@ def access_of(op: MemoryOp, ranges: Ranges | None = None) -> Access:
 
 
 def tile_accesses(op: TileProductOp) -> list[Access]:
-    """The three accesses of a micro-kernel, over all its rows, columns and depth."""
+    """Returns the three accesses of a micro-kernel, over all its rows, columns and depth."""
     ranges = tile_ranges(op)
     found: list[Access] = []
     for buffer, key, subscripts in op.accesses:
@@ -93,20 +92,20 @@ def tile_accesses(op: TileProductOp) -> list[Access]:
 
 
 def tile_ranges(op: TileProductOp) -> Ranges:
-    """The ranges of the names that a micro-kernel's subscripts use."""
+    """Returns the ranges of the names that a micro-kernel's subscripts use."""
     own = {name: (ZERO, extent) for name, extent in op.extents.items()}
     return Ranges({**ranges_at(op).axes, **own})
 
 
 def vector_width(op: MemoryOp) -> int:
-    """The number of lanes; 1 for a scalar access."""
+    """Returns the number of lanes; 1 for a scalar access."""
     value = op.result if isinstance(op, LoadOp) else op.value if isinstance(op, (StoreOp, AccumulateOp)) else None
     shape = getattr(value.type, "get_shape", None) if value is not None else None
     return shape()[0] if shape is not None else 1
 
 
 def accesses_in(ops: Iterable[Operation]) -> Iterator[Access]:
-    """Every access in `ops` and the regions below them."""
+    """Yields every access in `ops` and the regions below them."""
     ranges: dict[Block | None, Ranges] = {}
     for op in ops:
         for inner in op.walk():
@@ -119,17 +118,18 @@ def accesses_in(ops: Iterable[Operation]) -> Iterator[Access]:
 
 
 def is_private(base: SSAValue) -> bool:
-    """Whether the kernel owns the buffer, so that nothing outside sees its contents."""
+    """True if the kernel owns the buffer, so that nothing outside sees its contents."""
     return isinstance(base.owner, AllocOp)
 
 
 def may_alias(a: SSAValue, b: SSAValue) -> bool:
-    """Buffers are distinct: the caller never passes one buffer for two arguments that it does not say alias."""
+    """True if two buffers may alias. Buffers are distinct: the caller never passes one buffer for two arguments without
+    declaring the alias."""
     return a is b
 
 
 def conflicts(first: Iterable[Access], second: Iterable[Access]) -> Iterator[tuple[Access, Access]]:
-    """Pairs that touch one buffer, at least one of them writing."""
+    """Yields pairs of accesses to one buffer, at least one of them a write."""
     known = by_base(first)
     for y in second:
         for x in known.get(y.base, ()):
@@ -138,7 +138,7 @@ def conflicts(first: Iterable[Access], second: Iterable[Access]) -> Iterator[tup
 
 
 def by_base(accesses: Iterable[Access]) -> dict[SSAValue, list[Access]]:
-    """Accesses by the buffer that they touch."""
+    """Groups accesses by their buffer."""
     found: dict[SSAValue, list[Access]] = {}
     for access in accesses:
         found.setdefault(access.base, []).append(access)
@@ -146,16 +146,16 @@ def by_base(accesses: Iterable[Access]) -> dict[SSAValue, list[Access]]:
 
 
 def same_iteration_only(x: Access, axis_x: str, y: Access, axis_y: str, step: int = 1) -> bool:
-    """Whether `x` in iteration `a` and `y` in iteration `b` touch one element only if `a == b`.
+    """True if `x` in iteration `a` and `y` in iteration `b` access the same element only if `a == b`.
 
-    Proven from one subscript, `c*axis + r`: distinct iterations are `c*step` apart, so it is enough that both rests
-    stay within `[0, c*step)`, or are one and the same. Where the dims differ (views), the offset is treated alike.
+    The proof uses one subscript, `c*axis + r`. Distinct iterations are `c*step` apart, so it is enough that both rests
+    stay within `[0, c*step)`, or are equal. Where the dims differ (views), the offset is treated alike.
     """
     is_indirect = x.is_indirect or y.is_indirect
     return any(
         _apart(ex, axis_x, x.ranges, ey, axis_y, y.ranges, step)
         for ex, ey in _compared(x, y)
-        # What an indirect operand is in one iteration says nothing of another.
+        # The value of an indirect operand in one iteration tells nothing about another.
         if not is_indirect or not any(INDIRECT.fullmatch(n) for n in ex.symbols | ey.symbols)
     )
 
@@ -169,9 +169,9 @@ def _compared(x: Access, y: Access) -> Iterator[tuple[Expr, Expr]]:
 def all_in_same_iteration(
     xs: Sequence[Access], axis_x: str, ys: Sequence[Access], axis_y: str, around: Set[str]
 ) -> bool:
-    """Whether it is seen at a glance that `same_iteration_only` holds for every pair of accesses to one buffer: all of
-    the first name their axis in one and the same subscript, which nothing but the axes `around` changes, and the others
-    in the one that is the same for theirs. False says nothing."""
+    """True if `same_iteration_only` obviously holds for every pair of accesses to one buffer: all of the first name
+    their axis in one and the same subscript, which only the axes `around` change, and the others have the equal
+    subscript in their own axis. False proves nothing."""
     accesses = (*xs, *ys)
     if any(a.dims != xs[0].dims or a.is_indirect for a in accesses):
         return False
@@ -188,21 +188,21 @@ def all_in_same_iteration(
 
 
 def shared_element(loop: ForOp) -> str | None:
-    """What two iterations of a loop may both touch, one of them writing, in words; None: proven that there is none.
+    """Returns a possible dependence between two iterations of a loop, in words; `None` if proven absent.
 
-    Buffers that the body makes are each iteration's own.
+    Buffers that the body makes are private to an iteration.
     """
     accesses = [a for a in accesses_in(loop.block.ops) if not _is_made_in(a.base, loop)]
     around = {outer.axis for outer in enclosing_loops(loop)} | {loop.axis}
     for own in by_base(accesses).values():
         if not any(a.writes for a in own) or all_in_same_iteration(own, loop.axis, own, loop.axis, around):
             continue
-        # The loops inside are somewhere else in the other iteration.
+        # The inner loops are at other iterations there.
         both = [(access, _with_own_axes(access, around)) for access in own]
         for k, (x, _) in enumerate(both):
             if not x.writes:
                 continue
-            # Of two that write, one order says it all.
+            # For two writes, one order is enough.
             for y, other in (pair for j, pair in enumerate(both) if j >= k or not pair[0].writes):
                 if not same_iteration_only(x, loop.axis, other, loop.axis, loop.step):
                     shown = [f"[{', '.join(map(str, a.subscripts))}]" for a in (x, y)]
@@ -211,7 +211,7 @@ def shared_element(loop: ForOp) -> str | None:
 
 
 def _with_own_axes(access: Access, shared: Set[str]) -> Access:
-    """The access with other names for all axes but the `shared` ones."""
+    """Returns the access with all axes renamed but the `shared` ones."""
     names = {name: Expr.of(f"{name}'") for name in access.ranges.axes.keys() - shared}
     if not names:
         return access
@@ -244,7 +244,7 @@ def _apart(ex: Expr, axis_x: str, rx: Ranges, ey: Expr, axis_y: str, ry: Ranges,
     outer = (rx.axes.keys() & ry.axes.keys()) - {axis_x, axis_y}
     if rest_x == rest_y and not (rest_x.symbols & (rx.axes.keys() | ry.axes.keys())) - outer:
         return cx.constant is not None or is_nonneg(cx - 1, rx)
-    # Terms that both share and that neither loop changes only shift both by the same amount.
+    # Common terms that neither loop changes shift both offsets by the same amount.
     shared = {
         m: c
         for m, c in rest_x.terms
@@ -256,14 +256,14 @@ def _apart(ex: Expr, axis_x: str, rx: Ranges, ey: Expr, axis_y: str, ry: Ranges,
 
 
 def _within(rest: Expr, span: Expr, ranges: Ranges) -> bool:
-    """Whether `0 <= rest < span`. A loop inside a block ends at the block's size, or sooner."""
+    """True if `0 <= rest < span`. A loop inside a block ends at the block's size, or sooner."""
     if not is_nonneg(rest, ranges):
         return False
     return is_nonneg(span - 1 - rest, ranges) or is_nonneg(span - 1 - rest, at_most_constants(ranges))
 
 
 def at_most_constants(ranges: Ranges) -> Ranges:
-    """The ranges with `min(8, ..)` as an end taken for the 8."""
+    """Returns the ranges with an end `min(8, ..)` replaced by 8."""
     loose: dict[str, tuple[Expr, Expr]] = {}
     for name, (first, end) in ranges.axes.items():
         args = end.call.args if end.call is not None and end.call.fn == "min" else ()
@@ -273,14 +273,14 @@ def at_most_constants(ranges: Ranges) -> Ranges:
 
 
 def trip_count(loop: ForOp) -> Expr:
-    """How many iterations a loop makes."""
+    """Returns the number of iterations of a loop."""
     first, end = loop_range(loop)
     extent = end - first
     return extent if loop.step == 1 else extent.ceildiv(loop.step)
 
 
 def buffer_elements(memref: MemRefType) -> Expr:
-    """The number of elements of a buffer."""
+    """Returns the number of elements of a buffer."""
     total = ONE
     for dim in dims_of(memref):
         total = total * dim
@@ -288,5 +288,5 @@ def buffer_elements(memref: MemRefType) -> Expr:
 
 
 def is_argument(base: SSAValue) -> bool:
-    """Whether the caller owns the buffer."""
+    """True if the caller owns the buffer."""
     return isinstance(base, BlockArgument) and isinstance(base.owner.parent_op(), FuncOp)

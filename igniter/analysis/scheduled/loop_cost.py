@@ -1,8 +1,7 @@
-"""How long a scheduled loop takes, roughly, in cycles: enough to decide what is worth a task for another thread.
+"""The approximate cycles of a scheduled loop: enough to decide if work is worth a task for another thread.
 
-The figures are the machine's (`igniter.analysis.machine`): throughputs of one core on vectors of the width that the
-`vector` hints ask for. They decide grain sizes only, where a factor of two does not matter; they never decide whether a
-result is right.
+The figures are the machine's (`igniter.analysis.machine`): throughputs of one core on vectors of the width in the
+`vector` hints. They decide grain sizes only, where a factor of two does not matter; they never affect correctness.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from igniter.dialects.sym.ranges import is_nonneg
 
 
 def body_cycles(block: Block, machine: MachineModel, lanes: int = 1) -> Expr:
-    """Cycles of one run of `block`; `lanes` elements share the cost of a vector loop's ops."""
+    """Returns the cycles of one run of `block`; `lanes` elements share the cost of a vector loop's ops."""
     total = 0
     nested = ZERO
     for op in block.ops:
@@ -36,14 +35,15 @@ def body_cycles(block: Block, machine: MachineModel, lanes: int = 1) -> Expr:
 
 
 def _iterations(loop: ForOp) -> Expr:
-    """How many iterations a loop makes. One that begins late and ends early, as that over the rows of a rim, has none
-    where its bounds cross."""
+    """Returns the number of iterations of a loop. Its bounds may cross, as over the rows of a stored padding; there are
+    then none."""
     trips = trip_count(loop)
     return trips if is_nonneg(trips, ranges_at(loop)) else maximum(ZERO, trips)
 
 
 def tile_cycles(op: TileProductOp, machine: MachineModel) -> Expr:
-    """Cycles of one call of a micro-kernel: a product and a sum are one operation, as `products_a_cycle` has them."""
+    """Returns the cycles of one call of a micro-kernel: a product and a sum count as one operation, as in
+    `products_a_cycle`."""
     work = 1 if op.kernel is None else op.kernel.operations
     return (product(op.extents_attr.data) * work).ceildiv(machine.products_a_cycle)
 
@@ -58,7 +58,7 @@ def _op_cycles(op: Operation, machine: MachineModel) -> int:
 
 
 def iteration_cycles(loop: ForOp, machine: MachineModel) -> Expr:
-    """Cycles of one iteration of `loop`, at least 1; symbolic where loops inside are."""
+    """Returns the cycles of one iteration of `loop`, at least 1; symbolic where inner loops are."""
     hint = loop.hint("vector")
     cycles = body_cycles(loop.block, machine, hint.value.data if isinstance(hint, IntegerAttr) else 1)
     return cycles if cycles != ZERO else ONE

@@ -1,16 +1,16 @@
-"""Where buffers lie in an arena: offsets such that no two that hold something at the same time overlap.
+"""Offsets of buffers in an arena, such that no two with overlapping live ranges overlap.
 
-Sizes may have symbols, and a plan holds for every value of them. It is made in two steps: with the sizes that symbols
-typically have, each buffer in turn gets the lowest place that is free; then that says which of two buffers lies below
-the other, and an offset is the largest end of what lies below. Where all sizes are multiples of one symbol, offsets
-are multiples of it too, and the plan is as tight for any value as for the typical one. Where sizes cannot be compared,
-offsets are maxima, which are right for every value and tight for typical ones.
+Sizes may have symbols, and a plan is valid for all their values. It is made in two steps. With typical sizes, each
+buffer in turn gets the lowest free place. The places then order each two buffers, and an offset is the largest end of
+the buffers below. Where all sizes are multiples of one symbol, offsets are multiples of it too, and the plan is as
+tight for any value as for the typical one. Where sizes cannot be compared, offsets are maxima, which are valid for
+every value and tight for typical ones.
 
 The first step is the greedy one of Pisarchyk and Lee (Efficient memory management for deep neural net inference, 2020),
-in several orders; it ends as soon as a plan takes no more than what is live at once. Where none does, the best of
-them is mended: whatever ends last in the arena is placed first, again and again (the squeaky wheel of Joslin and
-Clements, 1999). A caller who has the time has orders searched beyond that (`search`); compiled programs do not ask for
-it, since those that were looked at are at the bound without.
+in several orders. It ends as soon as a plan takes no more than the peak of live bytes. If none does, the best of them
+is improved: the buffer that ends last in the arena is placed first, again and again (the squeaky wheel of Joslin and
+Clements, 1999). A caller with time can search more orders (`search`); compiled programs do not, since the measured ones
+reach the bound without.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from igniter.dialects.sym.ranges import is_nonneg
 ALIGNMENT = 64
 
 MENDING = 4096
-"""So many buffers are placed again to mend a plan: a part of the time that making it takes, whatever its size."""
+"""The number of buffer placements in the improvement of a plan: a fraction of the time to make it, at any size."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A buffer to be placed: `size` in bytes, and the first and the last moment at which it holds something."""
+    """A buffer to place: `size` in bytes, and the first and the last moment of its live range."""
 
     size: Expr
     first: int
@@ -40,12 +40,13 @@ class Span:
 
 @dataclass(frozen=True)
 class Conflicts:
-    """Which buffers may not share memory, by their numbers; both relations are symmetric."""
+    """The buffers that may not share memory, by number; both relations are symmetric."""
 
     apart: Sequence[set[int]]
-    """For each, those that hold something while it does."""
+    """For each buffer, those with overlapping live ranges."""
     instead: Sequence[set[int]]
-    """For each, those of its own size that it may be in the exact place of, or the other way round; or else apart."""
+    """For each buffer, those of its own size that may share its exact place, in one direction or the other; otherwise
+    they must be apart."""
 
     def with_all(self, k: int) -> set[int]:
         return self.apart[k] | self.instead[k]
@@ -54,10 +55,10 @@ class Conflicts:
 def place(
     spans: Sequence[Span], conflicts: Conflicts, typical: Callable[[Expr], int], enough: int, search: int = 0
 ) -> tuple[list[Expr], Expr]:
-    """The offset of every buffer, and the size of the arena. `typical` is the value of a size, and `enough` the value
-    of an arena with which the search ends: no plan takes less. A plan that takes more is searched on for, until so many
-    more buffers have been placed as `search` says."""
-    # Nothing is for nothing: two that are apart have places of their own, which tell the order.
+    """Returns the offset of every buffer, and the size of the arena. `typical` is the value of a size. `enough` is the
+    value of an arena that no plan can beat: it ends the search. A larger plan is searched further, for `search` more
+    placements of buffers."""
+    # Empty buffers count as 1: two that are apart need distinct places, which give the order.
     weights = [max(1, typical(s.size)) for s in spans]
     plans: list[_Placed] = []
     for order in _orders(spans, weights):
@@ -74,7 +75,7 @@ def place(
 
 @dataclass(frozen=True)
 class _Placed:
-    """What placing buffers in an order comes to."""
+    """The result of placing buffers in an order."""
 
     order: list[int]
     places: list[int]
@@ -87,7 +88,7 @@ def _placed(order: list[int], weights: Sequence[int], conflicts: Conflicts) -> _
 
 
 def _mended(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enough: int) -> _Placed:
-    """The best of the plans that come from placing first what ends last in the plan before."""
+    """Returns the best of the plans that result from repeatedly placing the last-ending buffer first."""
     best, current = plan, plan
     for _ in range(max(1, MENDING // max(1, len(weights)))):
         ends = [p + w for p, w in zip(current.places, weights, strict=True)]
@@ -103,9 +104,8 @@ def _mended(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enough:
 
 
 def _searched(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enough: int, trials: int) -> _Placed:
-    """The best of the plans that a walk through orders finds: in each step a buffer that ends last in the arena, or any
-    other, goes somewhere in front of where it was, and what takes more is left again. The walk is the same in each
-    run."""
+    """Returns the best plan of a random walk through orders. Each step moves a buffer that ends last in the arena, or
+    any other, further to the front, and is undone if the plan grows. The walk is deterministic."""
     chance = random.Random(len(weights))
     best, current = plan, plan
     for _ in range(trials):
@@ -124,8 +124,8 @@ def _searched(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enoug
 
 
 def _orders(spans: Sequence[Span], weights: Sequence[int]) -> Iterator[list[int]]:
-    """The orders in which buffers are placed: large ones first, those that keep much memory long, those at the moments
-    when most is live, and as they come."""
+    """Yields the orders of placement: by size, by size times live range, by the peak of live memory, by first use, and
+    by last use backwards."""
     numbers = range(len(spans))
     yield sorted(numbers, key=lambda k: (-weights[k], k))
     yield sorted(numbers, key=lambda k: (-weights[k] * (spans[k].last - spans[k].first + 1), k))
@@ -139,7 +139,7 @@ def _orders(spans: Sequence[Span], weights: Sequence[int]) -> Iterator[list[int]
 
 
 def _first_fit(order: Sequence[int], weights: Sequence[int], conflicts: Conflicts) -> list[int]:
-    """The lowest place for each in turn that is free, or that of one which it may be in the place of."""
+    """Returns the lowest free place for each buffer in turn, or the place of a buffer that it may share."""
     places: dict[int, int] = {}
     for k in order:
         taken = [j for j in conflicts.with_all(k) if j in places]
@@ -158,7 +158,8 @@ def _first_fit(order: Sequence[int], weights: Sequence[int], conflicts: Conflict
 
 
 def _offsets(spans: Sequence[Span], places: Sequence[int], conflicts: Conflicts) -> tuple[list[Expr], Expr]:
-    """Offsets that keep the order of `places`, whatever the values of symbols: each is the end of what lies below."""
+    """Returns offsets that keep the order of `places` for all values of symbols: each is the end of the blocks
+    below."""
     blocks = _blocks(places, conflicts)
     ends: list[Expr] = []
     offsets: dict[int, Expr] = {}
@@ -167,7 +168,7 @@ def _offsets(spans: Sequence[Span], places: Sequence[int], conflicts: Conflicts)
     for n, block in enumerate(blocks):
         others = {j for k in block for j in conflicts.with_all(k)} - set(block)
         under = {home[j] for j in others if home[j] < n}
-        # What lies below one of them says nothing more.
+        # Blocks below one of these add nothing.
         direct = [m for m in sorted(under) if not any(m in below[other] for other in under)]
         below.append(under.union(*(below[m] for m in under)))
         offset = _largest([ends[m] for m in direct])
@@ -177,7 +178,7 @@ def _offsets(spans: Sequence[Span], places: Sequence[int], conflicts: Conflicts)
 
 
 def _blocks(places: Sequence[int], conflicts: Conflicts) -> list[list[int]]:
-    """Buffers by their places, lowest first; those that one after the other are in the same place are one block."""
+    """Groups buffers by their places, lowest first; buffers that share one place in sequence are one block."""
     blocks: list[list[int]] = []
     home: dict[int, list[int]] = {}
     for k in sorted(range(len(places)), key=lambda k: (places[k], k)):
@@ -186,7 +187,7 @@ def _blocks(places: Sequence[int], conflicts: Conflicts) -> list[list[int]]:
             blocks.append([])
         block = home[at[0]] if at else blocks[-1]
         for other in [home[j] for j in at if home[j] is not block]:
-            # Two that were apart so far are one by what is in the place of both.
+            # Two blocks become one through a buffer that shares the place of both.
             block.extend(other)
             home.update(dict.fromkeys(other, block))
             blocks = [b for b in blocks if b is not other]
@@ -196,7 +197,7 @@ def _blocks(places: Sequence[int], conflicts: Conflicts) -> list[list[int]]:
 
 
 def _largest(sizes: Sequence[Expr]) -> Expr:
-    """The largest of sizes, as a maximum of those of which none is known to be it."""
+    """Returns the largest of sizes, as a maximum of those that are not known to be smaller."""
     kept: list[Expr] = []
     for size in dict.fromkeys(sizes):
         if any(_covers(other, size) for other in kept):
@@ -212,8 +213,9 @@ def _covers(large: Expr, small: Expr) -> bool:
 
 
 def aligned(size: Expr, to: int = ALIGNMENT) -> Expr:
-    """A size in whole units of `to` bytes, by default cache lines. One of many bytes for each value of its symbols, for
-    which a unit more does not matter, is made so by its factors: sizes without roundings can be compared."""
+    """Rounds a size up to units of `to` bytes, by default cache lines. A size with many bytes for each value of its
+    symbols, for which a unit more does not matter, is rounded in its factors: sizes without roundings can be
+    compared."""
     if size.terms and all(c >= 16 * to and all(map(_is_dim, atoms)) for atoms, c in size.terms):
         return Expr({atoms: -(-c // to) * to for atoms, c in size.terms})
     return floordiv(size + (to - 1), Expr.of(to)) * to
@@ -224,7 +226,7 @@ def _is_dim(atom: Atom) -> bool:
 
 
 def larger(a: Expr, b: Expr) -> Expr:
-    """The larger of two sizes: one that is known to be, else their maximum."""
+    """Returns the larger of two sizes if it is known, else their maximum."""
     if is_nonneg(b - a):
         return b
     return a if is_nonneg(a - b) else maximum(a, b)

@@ -1,7 +1,7 @@
-"""For which programs threads stay together: what is decided about their entry.
+"""Thread teams: the programs whose threads stay together, decided at their entry.
 
-A program that enters the thread pool once, and not once a step, saves what waking threads costs; one that is short does
-not get that back. Its weights are what is known of how long it takes.
+A program that enters the thread pool once, and not once a step, saves the cost of waking threads; a short program does
+not regain the cost. The size of its weights is the only known estimate of its duration.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from igniter.dialects.sym import dims_of, element_of
 
 
 def team_for(func: FuncOp, machine: MachineModel) -> Team | None:
-    """The team that is worth keeping for a program on `machine`: as many runs of the pool as a loop has tasks at most,
+    """Returns the team worth keeping for a program on `machine`: at most as many runs of the pool as a loop has tasks,
     since no step has work for more."""
-    # A call in a loop is many.
+    # A call in a loop counts as several.
     calls = sum(2 if isinstance(op.parent_op(), ForOp) else 1 for op in func.walk() if isinstance(op, CallOp))
     inputs = func.block.args[: len(func.block.args) - func.output_count]
     total = 0
