@@ -28,14 +28,6 @@ from tests.isolated import Lost, run_isolated
 
 LEDGER = Path("types.jsonl")
 LOADS, NO_KERNEL = "loads", "no kernel"
-ROUNDED_CONSTANTS = {
-    "Erf": "the evaluator computes it in f32",
-    "Gelu": "its constants are f32 in ONNX Runtime and the evaluator",
-    "GroupNormalization": "its mean and variance are f32 in ONNX Runtime and the evaluator",
-    "HardSwish": "its 1/6 is f32 in the evaluator",
-}
-"""Ops of f64 that are more exact in kernels than in what they are compared with. Their differences are listed on the
-page and are no faults."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +55,7 @@ class TypeResult:
         """What is wrong with it; "" for nothing."""
         if self.original == LOADS and self.compiled != LOADS:
             return "loads only as it is"
-        exact = self.type == "tensor(double)" and self.op in ROUNDED_CONSTANTS
-        if self.right.startswith("wrong") and not exact:
+        if self.right.startswith("wrong"):
             return "wrong"
         if self.compiled.startswith(("crash", "timeout", "error")):
             return "fails"

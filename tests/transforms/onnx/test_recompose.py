@@ -100,6 +100,21 @@ def test_gelu_by_tanh(body: str, opset: int, name: str) -> None:
     assert counts(module) == {name: 1}
 
 
+def test_exact_coefficients_of_f64_are_not_rounded() -> None:
+    """Gelu by tanh, HardSwish and the alpha of Swish have numbers of f32; f64 that is written out has better ones."""
+    gelu = """k = Constant<value = double {0.044715}>() c = Constant<value = double {0.7978845608028654}>()
+        h = Constant<value = double {0.5}>() one = Constant<value = double {1.0}>() p = Constant<value = double {3.0}>()
+        q = Pow(x, p) r = Mul(q, k) s = Add(x, r) i = Mul(s, c) t = Tanh(i) u = Add(t, one) v = Mul(u, h)
+        y = Mul(x, v)"""
+    swish = "a = Constant<value = double {1.702}>() s = Mul(x, a) t = Sigmoid(s) y = Mul(x, t)"
+    clip = """three = Constant<value = double {3.0}>() z = Constant<value = double {0.0}>()
+        six = Constant<value = double {6.0}>() s = Add(x, three) t = Clip(s, z, six) v = Mul(x, t) y = Div(v, six)"""
+    for body in (gelu, swish, clip):
+        lines = body.replace(") ", ")\n")
+        module = run_passes(parse(f"main (double[n] x) => (double[n] y) {{ {lines} }}", 24))
+        assert not counts(module).keys() & {"Gelu", "Swish", "HardSwish"}, body
+
+
 @pytest.mark.parametrize(("body", "before", "after"), OTHERS)
 def test_other_activations(body: str, before: str, after: str) -> None:
     finite = WIDE[:-1]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SQRT_HALF = 0.7071067811865476
 SQRT_2_OVER_PI = 0.7978845608028654
+SIXTH = 0.1666666716337204
+"""1/6 in f32: HardSwish is defined by the attributes of a HardSigmoid, whose numbers are f32 for every type."""
 
 
 def sigmoid(x: Scalar) -> Scalar:
@@ -151,16 +153,23 @@ def _quick_gelu(ctx: Lowering) -> ScalarFunction:
 
 
 def _gelu(ctx: Lowering) -> ScalarFunction:
-    return tanh_gelu if str(ctx.attr("approximate", "none")) == "tanh" else gelu
+    if str(ctx.attr("approximate", "none")) != "tanh":
+        return gelu
+    return _gelu_of_f64 if ctx.out_element() == f64 else tanh_gelu
+
+
+def _gelu_of_f64(x: Scalar) -> Scalar:
+    """Gelu by tanh with the constants of its function body, 2/pi and 0.044715 in f32: ONNX Runtime runs the body."""
+    return 0.5 * x * ((0.7978845447087116 * (x + 0.044714998453855515 * (x * x * x))).tanh() + 1)
 
 
 def _fast_gelu(ctx: Lowering) -> ScalarFunction:
-    gelu = _rounded_tanh_gelu if ctx.out_element() == f64 else tanh_gelu
+    gelu = _fast_gelu_of_f64 if ctx.out_element() == f64 else tanh_gelu
     return (lambda x: gelu(x)) if len(ctx.inputs) == 1 else (lambda x, bias: gelu(x + bias))
 
 
-def _rounded_tanh_gelu(x: Scalar) -> Scalar:
-    """FastGelu of f64 by the six digits of its function body, which ONNX Runtime runs: it has no kernel for f64."""
+def _fast_gelu_of_f64(x: Scalar) -> Scalar:
+    """FastGelu with the six digits of its function body: ONNX Runtime runs the body."""
     return x * (0.5 + 0.5 * (x * (0.035677 * x * x + 0.797885)).tanh())
 
 
@@ -269,7 +278,7 @@ SPECS: list[OpSpec] = [
     pointwise_with("Elu", _elu, cost=EXP),
     pointwise_with("Gelu", _gelu, cost=EXP),
     pointwise_with("HardSigmoid", _hard_sigmoid, cost=4),
-    pointwise("HardSwish", lambda x: x * unit_clip(x * (1 / 6) + 0.5), cost=5),
+    pointwise("HardSwish", lambda x: x * unit_clip(x * SIXTH + 0.5), cost=5),
     pointwise_with("LeakyRelu", _leaky_relu, cost=2),
     pointwise("Mish", lambda x: x * softplus(x).tanh(), cost=3 * EXP),
     pointwise("PRelu", lambda x, slope: (x < 0).select(x * slope, x), cost=2, check=_prelu_reason),

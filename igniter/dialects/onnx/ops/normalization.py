@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f16, f32
+from xdsl.dialects.builtin import f16, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.loop import is_float
@@ -318,6 +318,8 @@ def _group_norm(ctx: Lowering) -> list[SSAValue]:
 
 def _group_reason(op: OnnxOp) -> str | None:
     dims = dims_of(op.operands[0].type)
+    if op.opset >= 21 and element_of(op.operands[0].type) == f64 and int(op.attr("stash_type", 1)) == 1:
+        return "its statistics are f32 (stash_type), and kernels compute those of f64 in f64"
     groups = int(op.attr("num_groups"))
     channels = dims[1].constant if len(dims) >= 2 else None
     if channels is None or groups < 1 or channels % groups:

@@ -10,6 +10,7 @@ of a division by a constant, is one case:
     mish        x*T,               T = tanh(softplus(x))
 
 The coefficients are right to the precision of the type, and nothing else uses what lies between x and the result.
+In f64 only exact coefficients count: those of ONNX's Gelu by tanh, of HardSwish and of attributes are rounded to f32.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import pi, sqrt
+from struct import pack, unpack
 from typing import Any
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.base import OnnxOp
@@ -70,7 +72,7 @@ def _gelu(t: OnnxOp, x: SSAValue) -> tuple[Activation, Mapping[Monomial, float],
 
 def _fast_gelu(t: OnnxOp, x: SSAValue) -> tuple[Activation, Mapping[Monomial, float], list[OnnxOp]] | None:
     inner = _linear(t.operands[0], x)
-    if inner is None or not inner.matches({(1,): _TANH, (3,): _TANH * _CUBE}, element(x)):
+    if inner is None or element(x) == f64 or not inner.matches({(1,): _TANH, (3,): _TANH * _CUBE}, element(x)):
         return None
     return Activation("Gelu", 20, {"approximate": "tanh"}, "FastGelu"), _HALF_AND_HALF, list(inner.nodes)
 
@@ -80,6 +82,8 @@ def _swish(t: OnnxOp, x: SSAValue) -> tuple[Activation, Mapping[Monomial, float]
     if inner is None or inner.terms.keys() != {(1,)}:
         return None
     alpha = inner.terms[(1,)]
+    if element(x) == f64 and float(alpha) != unpack("f", pack("f", alpha))[0]:
+        return None
     attrs = {"alpha": float(alpha)}
     return Activation("Swish", 24, attrs, "QuickGelu", attrs), _PRODUCT, list(inner.nodes)
 
@@ -93,7 +97,7 @@ def _hard_sigmoid(t: OnnxOp, x: SSAValue) -> tuple[Activation, Mapping[Monomial,
 
 def _clipped(t: OnnxOp, x: SSAValue) -> tuple[Activation, Mapping[Monomial, float], list[OnnxOp]] | None:
     inner = _linear(t.operands[0], x)
-    if inner is None or not inner.matches({(1,): 1.0, (0,): 3.0}, element(x)):
+    if inner is None or element(x) == f64 or not inner.matches({(1,): 1.0, (0,): 3.0}, element(x)):
         return None
     if t.opset < 11 or not is_number(operand(t, 1), 0.0) or not is_number(operand(t, 2), 6.0):
         return None
