@@ -368,7 +368,7 @@ class LaunchBody:
         return inside
 
     def _ends_with_zero(self, nest: NestOp, value: SSAValue, depth: str) -> bool:
-        """True if a value is a load, 0 beyond the end of the depth."""
+        """True if a value is a load with 0 beyond the end of the depth."""
         read = value.owner
         if not isinstance(read, ReadOp) or read.otherwise is not None or self.group.makes(read.source):
             return False
@@ -539,7 +539,7 @@ def renamed_names(axes: frozenset[str], names: Mapping[str, str]) -> frozenset[s
 
 
 def from_memory(builder: BlockBuilder, value: SSAValue, element: Attribute) -> SSAValue:
-    """Converts a loaded value to the type in bodies."""
+    """Converts a loaded value to its type in bodies."""
     if scalar_type(element) != i1:
         return value
     return builder.binary(lambda a, b: CmpiOp(a, b, "ne"), value, builder.const(0, i8))

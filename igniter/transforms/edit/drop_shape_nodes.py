@@ -6,13 +6,14 @@
     ->  %t = onnx.Constant() {value = #onnx.tensor<i64, [0, 0, 12, 64]>}
         %y = onnx.Reshape(%x, %t)
 
-The result is the *compute graph*: the nodes for data. ONNX expresses the value of an operand as follows:
+The result is the *compute graph*: the nodes outside shape arithmetic. ONNX expresses the value of an operand as
+follows:
 
-    Reshape   0 for a dim that stays at its place, -1 for one that is neither that nor an integer
-    Expand    1 for a dim that is the operand's own
+    Reshape   0 for a dim kept at its place, -1 for one dim neither kept nor an integer
+    Expand    1 for a dim of the operand itself
     Slice     the largest integer for the end of an axis, -k for k before it
-    Resize    scales in place of sizes that are multiples of the operand's
-    Constant  where all elements are integers
+    Resize    scales in place of sizes if these are multiples of the operand's
+    Constant  if all elements are integers
 
 A shape without such a form (an Expand of a single element to `[batch, seq]`, a Range up to `seq`) stays computed, each
 symbol once and from the inputs (`shape_arithmetic`), with a remark. -1 is correct only for a tensor with elements: if

@@ -1,8 +1,8 @@
 """`Edit`, the base of passes for changes at a user's request.
 
-An edit names values, nodes and dims as the model does. An unknown name is an error; the message suggests similar ones;
-so is an edit without effect. Besides changing the IR, an edit describes its effect on users of the model: `track`
-updates an `Interface`, for runs of the edited model beside the original.
+An edit names values, nodes and dims as the model does. An unknown name is an error, with similar names as suggestions.
+An edit without effect is an error too. Besides changing the IR, an edit describes its effect on users of the model:
+`track` updates an `Interface`, for runs of the edited model beside the original.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Interface:
     dims: dict[str, str] = field(default_factory=dict[str, str])
     """Renamed dims of the edited model, with their original names."""
     freed: dict[str, int] = field(default_factory=dict[str, int])
-    """Dims of the edited model with constants in the original."""
+    """Dims of the edited model, constant in the original."""
     equal: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Pairs of the original's dims, equal in the edited model."""
     values: dict[str, str] = field(default_factory=dict[str, str])
@@ -47,7 +47,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Edit(ModulePass):
-    """A pass for changes of a model's meaning, not only of its implementation."""
+    """A pass that changes the meaning of a model, not only its implementation."""
 
     def track(self, interface: Interface) -> None:
         """Records the edit's changes in `interface`; called in the order of the edits."""

@@ -38,7 +38,7 @@ FOLDER = Path(__file__).parent / "patterns"
 
 @dataclass(frozen=True)
 class Target:
-    """The replacement of the matched nodes. Attributes are values, or names of parameters after `@`."""
+    """The op to replace the matched nodes. Attributes are values, or names of parameters after `@`."""
 
     op: str
     attributes: tuple[tuple[str, Any], ...] = ()

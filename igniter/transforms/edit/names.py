@@ -34,7 +34,7 @@ class Scope:
 
     @property
     def info(self) -> dict[str, Attribute]:
-        """The attributes with the graph's description."""
+        """The attributes about the graph."""
         return self.holder.attributes
 
     @property

@@ -44,7 +44,7 @@ class Partition:
         self.module = module
         self.graph: GraphOp = main_graph(module)
         self.shared = _shared(self.graph.body)
-        """Constants and values computed from them alone; copied into their parts."""
+        """Constants and values computed from them alone; each reading part has a copy."""
         self.reads: dict[Operation, list[SSAValue]] = {
             op: [v for v in dict.fromkeys(reads(op)) if not is_omitted(v)] for op in self.graph.body.ops
         }

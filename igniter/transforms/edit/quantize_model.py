@@ -56,7 +56,7 @@ LEAST_OPSET, OF_CHANNELS = 10, 13
 I8, UI8 = IntegerType(8), IntegerType(8, Signedness.UNSIGNED)
 LARGEST_I32 = 2.0**31 - 1
 NOTHING_SEEN = 1.0 / 256.0
-"""The scale of a value of 0 in all samples; the biases of its readers are in steps of it."""
+"""The scale of a value with only zeros in all samples; the biases of its readers are in steps of it."""
 WITH_RESULTS = ("Conv", "ConvTranspose")
 """The ops whose integer kernels return integers."""
 BOUNDING = ("Relu", "Clip")

@@ -1,4 +1,4 @@
-"""`remove-inputs`: removes unused inputs, and inputs with a default, then their constant value.
+"""`remove-inputs`: removes unused inputs, and turns inputs with a default into constants.
 
     graph(%x, %unused)                  remove-inputs{inputs="unused"}     ->     graph(%x)
 

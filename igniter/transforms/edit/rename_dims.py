@@ -3,7 +3,7 @@
     %x: tensor<?x?xf32, #sym.dims<N, seq + 1>>    rename-dims{old="N","seq" new="batch","past"}
                                              ->   %x: tensor<?x?xf32, #sym.dims<batch, past + 1>>
 
-An unnamed dim is named by its place, `x:0`. The name of another dim would make the two equal; `set-dims` does it.
+An unnamed dim is named by its place, `x:0`. The name of another dim would make the two equal; `set-dims` is for this.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from igniter.transforms.edit.names import Names, node_text, result_names
 
 @dataclass(frozen=True)
 class ReplaceNodes(Edit):
-    """Replaces nodes by the user's."""
+    """Replaces nodes by nodes written by the user."""
 
     name = "replace-nodes"
     nodes: tuple[str, ...] = ()

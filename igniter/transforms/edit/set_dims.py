@@ -4,8 +4,8 @@
     %y: tensor<?x?xf32, #sym.dims<rows, seq>>       set-dims{dims="rows" to="seq"}          ->   #sym.dims<seq, seq>
 
 All types of the model change accordingly, including those of inner values. A dim is set to a number, to the name of an
-input's dim, or to an expression over such dims (`past + seq`). A dim without an input is computed by the model and
-cannot be set. A value refused by a node is an error (a position table of 512 rows and a sequence of 1024).
+input's dim, or to an expression over such dims (`past + seq`). A dim of no input is computed by the model and cannot be
+set. A value refused by a node is an error (a position table of 512 rows and a sequence of 1024).
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ nodes only change access maps and cost nothing. If a tensor comes from outside a
 region changes the layout, once for all readers. A convolution whose image is computed in its own region also stores it
 with channels last.
 
-The pass runs after `form-fusion-regions`, because regions do not depend on layouts, and before `pack-weights`, because
-a convolution's weight is packed by the layout of its image.
+The pass runs after `form-fusion-regions`, a pass without knowledge of layouts, and before `pack-weights`, because a
+convolution's weight is packed by the layout of its image.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ PADS_OPSET = 11
 """The first opset with run-time sizes of a Pad."""
 
 OPERANDS_SINCE = {"Pad": PADS_OPSET, "Slice": 10}
-"""The first opset with operands instead of attributes."""
+"""The first opset of each op with operands instead of attributes."""
 
 
 @dataclass(frozen=True)

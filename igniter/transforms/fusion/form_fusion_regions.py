@@ -12,7 +12,7 @@ Regions grow along edges, and between nodes with a shared input, as long as the 
 (`igniter.analysis.fusion.author`), by default the backend's own, decides profitability and the order of merge trials. A
 node without an ONNX Runtime kernel (`igniter.analysis.fusion.ort_kernels`) always gets a region. The backend is that of
 the context's machine (`igniter.targets`). A region gets small constants as clones, and shape operands with elements
-known to `infer-shapes` as `fusion.dims`, then the nodes of these shapes can be dropped. Every node gets a remark: its
+known to `infer-shapes` as `fusion.dims`; the nodes of these shapes can then be dropped. Every node gets a remark: its
 region, or the reason why it has none. One more remark, with the module's name, holds the `FusionSummary`.
 
 Requires `infer-shapes`; canonical graphs fuse better. The pass runs after all passes on the ONNX level, because these

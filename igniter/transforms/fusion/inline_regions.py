@@ -9,8 +9,8 @@ becomes
 
     %y = onnx.Relu(%x) : ...
 
-The inverse of `form-fusion-regions`; programs are inlined first. The resulting module runs in ONNX Runtime; tests check
-the fusion level in this way. `igniter-opt model.mlir -p inline-regions --emit=onnx` shows the contents of a region in
+The inverse of `form-fusion-regions`; programs are inlined first. The resulting module runs in ONNX Runtime; the fusion
+level is checked in this way. `igniter-opt model.mlir -p inline-regions --emit=onnx` shows the contents of a region in
 any viewer.
 """
 

@@ -61,7 +61,8 @@ class FoldConstants(ModulePass):
     name = "fold-constants"
     one_rewrite = "a node folded, or an operand replaced by the integers that inference knows"
     max_bytes: int = 32 << 20
-    """The largest size of a node's results in bytes, if they are larger than its operands."""
+    """The largest size of a node's results in bytes; layouts and conversions may also have the size of their
+    operands."""
     max_growth: int = 2
     """The largest ratio of results over 64 KiB to the operands."""
     weights: bool = True

@@ -93,7 +93,7 @@ def unsigned(numbers: Array, bits: int, signed: bool) -> Array:
 
 
 def _kept(rw: Rewriter, op: OnnxOp, weight: Weight, what: str) -> SSAValue:
-    """Returns a constant, an initializer of the resulting model."""
+    """Returns a constant stored as an initializer of the resulting model."""
     made = make_constant(weight, f"{name_of(op)}.{what}")
     rw.insert(made)
     return made.results[0]

@@ -4,12 +4,12 @@
 becomes
     loop.for bi = 0 to batch*seq threads(64) { ..b := bi floordiv seq, i := bi mod seq.. }
 
-A loop with the hint `threads` (with the option `auto`, any outermost loop with independent iterations) absorbs a loop
-filling its whole body: a batch of one then still has rows to distribute. A loop is parallelised only with a proof of
-its independence: no iteration reads or writes an element written by another; otherwise a remark names the conflict. The
-grain, in iterations per task, is the hint's value, or large enough to make a task profitable (`task_cycles`) and to
-limit the number of tasks to `max_tasks`. Both limits are by default the machine's (`igniter.analysis.machine`). The
-pass runs after `sink-loops` and before `vectorize-loops`.
+A loop with the hint `threads` (with the option `auto`, any outermost loop with independent iterations) absorbs the loop
+in its body, if there is nothing else in it: a batch of one then still has rows to distribute. A loop is parallelised
+only with a proof of its independence: no iteration reads or writes an element written by another; otherwise a remark
+names the conflict. The grain, in iterations per task, is the hint's value, or large enough to make a task profitable
+(`task_cycles`) and to limit the number of tasks to `max_tasks`. Both limits are by default the machine's
+(`igniter.analysis.machine`). The pass runs after `sink-loops` and before `vectorize-loops`.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ storage (Ragan-Kelley et al., 2013). The first row of a band computes a whole wi
 new rows. A band starts anew, so bands can run in parallel; rows shared by two bands are computed twice.
 
 Two loops with the same `slide` label are a producer of rows and, after it in the same body, the loop whose windows read
-them, perhaps inside a loop over bands. Loops for a constant in the remaining rows (the rim of an image) move along. If
-another statement reads the rows, or windows do not slide with constant steps, the loops stay, with a remark. The pass
-runs after `promote-buffers`, and that pass need not know about it.
+them, perhaps inside a loop over bands. Loops with a constant for the remaining rows (the rim of an image) move along.
+If another statement reads the rows, or windows do not slide with constant steps, the loops stay, with a remark. The
+pass runs after `promote-buffers`, and that pass need not know about it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SlideLoops(ModulePass):
 
 @dataclass(frozen=True)
 class Rim:
-    """A loop nest for rows of a constant."""
+    """A loop nest filling rows with a constant."""
 
     outermost: ForOp
     store: StoreOp
@@ -113,7 +113,7 @@ class Slide:
     origin: Expr
     """The first row read by a band."""
     step: int
-    """The rows between the windows of consecutive iterations of the reader."""
+    """The distance between consecutive windows, in rows."""
     ring: int
     """The number of rows of a window."""
     makes: tuple[Place, ...]

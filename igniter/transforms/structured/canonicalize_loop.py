@@ -173,7 +173,7 @@ def drop_dead_results(nest: NestOp) -> NestOp:
 
 
 def join_views(view: ViewOp) -> bool:
-    """Replaces a view of a view, or a view that changes nothing. True if the view was erased."""
+    """Replaces a view of a view, or an identity view. True if the view was erased."""
     source = view.source
     while isinstance(source.owner, ViewOp):
         source = source.owner.source

@@ -163,7 +163,7 @@ def boundaries_of(nest: NestOp, access: Access) -> list[Boundary]:
 
 @dataclass(frozen=True)
 class _WholeAxis:
-    """The axis over a dim, perhaps in groups; then `rest` is the dim of the positions in a group."""
+    """The axis covering a dim, perhaps in groups; then `rest` is the dim of the positions in a group."""
 
     axis: str
     group: int = 1

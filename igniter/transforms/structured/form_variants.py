@@ -77,7 +77,8 @@ class FormVariants(ModulePass):
 
 
 def add_variant(kernel: KernelOp, this: SizeVariant) -> KernelOp:
-    """Adds a variant, a copy, to a kernel. The kernel keeps only its typical sizes outside the variant's range."""
+    """Adds a variant, a copy, to a kernel. If the variant covers the kernel's typical size, the kernel loses the
+    typical sizes of the variant."""
     variant = kernel.clone()
     variant.sym_name = StringAttr(this.name)
     variant.when = DimsAttr([this.what, this.most])

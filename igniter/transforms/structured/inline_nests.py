@@ -29,12 +29,12 @@ of the clone.
 A nest is folded into all its readers or into none. A remark gives the reason for a refusal:
 
 * its result leaves the kernel (mere movement is still folded into the other readers);
-* it has several readers, or a reader has an axis outside the nest, and repeating its body costs more than the
+* it has several readers, or a reader has an axis absent from the nest, and repeating its body costs more than the
   options allow;
 * a contraction reads it: contractions take plain reads, because packing and tiling rely on them;
 * a contraction reads it, and its subscripts reverse at an edge (a reflection): micro-kernels need constant steps;
 * the reader's subscripts would keep divisions (`divisions=never|single|always`);
-* it ends a contraction, computed while the result is in registers, and it would be duplicated or permuted.
+* it ends a contraction and could be computed in its registers, but it would be duplicated or permuted.
 
 A refused nest of mere movement is merged into the writer of its elements, if nothing else reads these: a MatMul with a
 transposed result writes it transposed (`sink_moves.py`).
@@ -191,7 +191,7 @@ class InlineNests(ModulePass):
     """The most expensive body to run in several readers. An addition costs 1; by default a division costs 5 and an
     elementary function 20, as the machine defines."""
     max_recompute: int = 1
-    """The most expensive body to repeat in a reader along an axis outside the nest."""
+    """The most expensive body to repeat in a reader along an axis absent from the nest."""
     max_body: int = 512
     """The largest size of a reader's body, in ops."""
     divisions: str = "never"

@@ -51,7 +51,7 @@ def substituted(e: Expr, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
 
 
 def shifted(e: Expr, count: int, by: int) -> Expr:
-    """Returns `e` with the indirect operands `_0`..`_count-1` renumbered by `by`."""
+    """Returns `e` with the indirect operands `_0`..`_count-1` increased by `by`."""
     return e.substitute({indirect(k): Expr.of(indirect(k + by)) for k in range(count)}) if by and count else e
 
 

@@ -81,8 +81,8 @@ class OrderDims(ModulePass):
 
 
 def vector_axis(nest: NestOp) -> str | None:
-    """Returns the parallel axis with most contiguous reads of a nest and with stride 0 for the others; None if there is
-    no such axis. For a contraction it is the axis of the columns."""
+    """Returns the parallel axis with most contiguous reads of a nest and with stride 0 or groups for the others; None
+    if there is no such axis. For a contraction it is the axis of the columns."""
     if nest.schedule is not None:
         return None
     contraction = contraction_of(nest)

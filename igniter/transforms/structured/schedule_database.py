@@ -5,7 +5,7 @@ tried candidate, to let a later run resume. The key of a kernel is its text with
 schedules are chosen (`kernel_key`), with the target of the timing and the bucket of its sizes.
 
 A schedule is valid for one version of Igniter. The fingerprint of the code (`build_id`) is stored beside it: only the
-code of its timing resumes from a trial.
+same code resumes from a trial.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOVES = frozenset(("Concat", "Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
-"""Ops for selections from their input numbers, whatever these encode."""
+"""Ops with results selected from their input numbers, whatever these encode."""
 
 POOL_OPSET = 12
 """The first opset with a MaxPool of bytes."""
@@ -48,7 +48,6 @@ SUMS = frozenset(("Add", "Concat", "Sub"))
 
 
 # -- parameters of nodes ----------------------------------------------------------------------------------------------
-# -------------------------------------------------------------------------------------------------
 
 
 def step_of(op: OnnxOp) -> Array | None:
