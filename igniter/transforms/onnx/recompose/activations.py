@@ -1,7 +1,7 @@
-"""Activations that exporters write out: Gelu (by erf and by tanh), x*sigmoid(a*x), HardSwish and Mish.
+"""Decomposed activations: Gelu (by erf and by tanh), x*sigmoid(a*x), HardSwish and Mish.
 
-All are a polynomial in x and one function T of x, so that every order of the factors, and every spelling of a cube or
-of a division by a constant, is one case:
+All are a polynomial in x and one function T of x. So any order of the factors, and any form of a cube or of a division
+by a constant, is one case:
 
     gelu        0.5*x + 0.5*x*T,   T = erf(0.70710678*x)
     fast gelu   0.5*x + 0.5*x*T,   T = tanh(0.79788456*x + 0.035677408*x^3)
@@ -9,8 +9,9 @@ of a division by a constant, is one case:
     hard swish  x*T / 6,           T = clip(x + 3, 0, 6);   x*T,  T = HardSigmoid(x) with 1/6 and 0.5
     mish        x*T,               T = tanh(softplus(x))
 
-The coefficients are right to the precision of the type, and nothing else uses what lies between x and the result.
-In f64 only exact coefficients count: those of ONNX's Gelu by tanh, of HardSwish and of attributes are rounded to f32.
+The coefficients must match to the precision of the type, and the values between x and the result must have no other
+users. In f64 only exact coefficients match: those of ONNX's Gelu by tanh, of HardSwish and of attributes are rounded to
+f32.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ _PRODUCT = {(1, 1): 1.0}
 
 @dataclass(frozen=True)
 class Activation:
-    """What a pattern makes: `name` from `since` of ai.onnx on, else `contrib` of com.microsoft, where there is one."""
+    """The result of a pattern: `name` from opset `since` of ai.onnx, else `contrib` of com.microsoft if there is
+    one."""
 
     name: str
     since: int
@@ -56,7 +58,7 @@ class Activation:
 
 
 Inner = Callable[[OnnxOp, SSAValue], "tuple[Activation, Mapping[Monomial, float], list[OnnxOp]] | None"]
-"""Given T and a candidate for x: what to make, the polynomial that the root has to be, and the nodes within T."""
+"""From T and a candidate for x: the result, the required polynomial of the root, and the nodes inside T."""
 
 
 def _linear(value: SSAValue, x: SSAValue) -> Polynomial | None:
@@ -121,7 +123,7 @@ INNER: dict[str, tuple[Inner, ...]] = {
 
 
 def recompose_activation(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """The activation that the node is the last step of"""
+    """Replaces the last node of an activation."""
     t = find_below(op.results[0], tuple(INNER))
     if t is None:
         return None
