@@ -1,4 +1,4 @@
-"""Activations, ONNX's and those that ONNX Runtime adds."""
+"""Activations of ONNX and of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sigmoid(x: Scalar) -> Scalar:
 
 
 def softplus(x: Scalar) -> Scalar:
-    """`log(1 + exp(x))`, where the exponential cannot overflow, nor be lost beside 1."""
+    """Returns `log(1 + exp(x))`, in a form whose exponential neither overflows nor is lost beside 1."""
     return (x < 0).select(0, x) + (-x.abs()).exp().math("log1p")
 
 
@@ -52,7 +52,7 @@ def tanh_gelu(x: Scalar) -> Scalar:
 
 
 def unit_clip(x: Scalar) -> Scalar:
-    """`x` brought into [0, 1]; NaN stays."""
+    """Returns `x` clamped to [0, 1]; NaN stays NaN."""
     low = (x < 0).select(0, x)
     return (low > 1).select(1, low)
 
@@ -73,7 +73,7 @@ def _elu(ctx: Lowering) -> ScalarFunction:
 
 
 def _celu(ctx: Lowering) -> ScalarFunction:
-    """The sum of two halves, as ONNX writes it: with an alpha of 0 or infinity, both may be NaN."""
+    """Returns the sum of two halves, as in ONNX's definition: for an alpha of 0 or infinity, both may be NaN."""
     alpha = float_attr(ctx, "alpha", 1.0)
 
     def celu(x: Scalar) -> Scalar:
@@ -97,7 +97,7 @@ def _shrink(ctx: Lowering) -> ScalarFunction:
     bias, lambd = float_attr(ctx, "bias", 0.0), float_attr(ctx, "lambd", 0.5)
 
     def shrink(x: Scalar) -> Scalar:
-        # Integers are compared with, and moved by, the numbers as they are.
+        # Integers are compared with the float parameters in f32, and converted back at the end.
         wide = x if x.is_float else x.to(f32)
         return (wide < -lambd).select(wide + bias, (wide > lambd).select(wide - bias, 0)).to(x.element)
 
@@ -116,11 +116,11 @@ NAMED: dict[str, tuple[float, float, float]] = {
     "Tanh": (0.0, 0.0, 0.0),
     "ThresholdedRelu": (1.0, 0.0, 0.0),
 }
-"""What a FusedGemm can apply to its results, with the defaults of alpha, beta and gamma."""
+"""The activations of a FusedGemm, with the defaults of alpha, beta and gamma."""
 
 
 def named_activation(ctx: Lowering) -> Callable[[Scalar], Scalar] | None:
-    """The activation that a node's attribute names, with its parameters; None where it names none."""
+    """Returns the activation named by a node's attribute, with its parameters; None if it names none."""
     name = str(ctx.attr("activation", ""))
     if not name:
         return None
@@ -174,7 +174,7 @@ def _fast_gelu_of_f64(x: Scalar) -> Scalar:
 
 
 def _scaled_silu(ctx: Lowering) -> ScalarFunction:
-    """Silu of a scaled value, each step rounded to the type of the elements."""
+    """Returns the SiLU of a scaled value, with each step rounded to the type of the elements."""
     alpha = float_attr(ctx, "alpha", 1.0)
 
     def silu(x: Scalar, product: Scalar) -> Scalar:
@@ -188,12 +188,12 @@ def _scaled_silu(ctx: Lowering) -> ScalarFunction:
 
 def _swiglu(ctx: Lowering) -> ScalarFunction:
     alpha = float_attr(ctx, "alpha", 1.0)
-    # As its function body: what Swish makes of the gate is rounded before it is multiplied.
+    # As in the op's function body: Swish of the gate is rounded before the product.
     return lambda a, b: (a * sigmoid(a * alpha)).to(a.element) * b
 
 
 def _same_shape(op: OnnxOp) -> list[Requirement]:
-    """That the operands have one shape: of these ops none broadcasts them."""
+    """Requires equal shapes of all operands, because these ops do not broadcast."""
     first, *others = (operand_dims(op, k) for k in range(len(op.inputs)))
     text = "its operands do not have one shape"
     found = [equal(len(first), len(other), text) for other in others]
@@ -227,7 +227,7 @@ def _scalar_scale(op: OnnxOp) -> str | None:
 
 
 def _bias_split_gelu(ctx: Lowering) -> list[SSAValue]:
-    """The first half of the features, times the GELU of the second half, a bias added to both."""
+    """Computes the first half of the features times the GELU of the second half, after adding a bias to both."""
     x, bias, half = ctx.required(0), ctx.required(1), ctx.out_dims()[-1]
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
@@ -262,14 +262,15 @@ def _prelu_reason(op: OnnxOp) -> str | None:
 
 
 def _bias_requires(op: OnnxOp) -> list[Requirement]:
-    """A bias has an element for each of a row, even where one would do."""
+    """Requires a bias as long as a row; broadcasting it is not allowed."""
     if len(op.inputs) < 2 or op.inputs[1] is None:
         return []
     return [equal(operand_dims(op, 1)[-1], operand_dims(op, 0)[-1], "its bias is not as long as a row")]
 
 
 def _fast_bias_requires(op: OnnxOp) -> list[Requirement]:
-    """ONNX Runtime has a kernel for f32; for other types it adds the bias as the op's function does."""
+    """Requires a full bias for f32, for which ONNX Runtime has a kernel; for other types it adds the bias as the op's
+    function does."""
     return _bias_requires(op) if element_of(op.operands[0].type) == f32 else []
 
 

@@ -1,9 +1,9 @@
-"""The normalisations of ONNX; `transformer.py` has ONNX Runtime's, which are made of these.
+"""The normalisations of ONNX; `transformer.py` has those of ONNX Runtime, built from these.
 
-All are rows of reductions and elementwise nests with the same parallel axes, so that fusing them over the row is
-natural: a mean, then the distances from it and their squares (two passes keep a variance accurate, and the distances
-correct the mean), then the result. What
-is needed once a row, as a reciprocal, is a nest over the rows. Statistics are computed in f32, in f64 for f64.
+All are reductions and elementwise nests with the same parallel axes, the rows, over which they fuse: a mean, then the
+distances from it and their squares (two passes keep a variance accurate, and the distances correct the mean), then the
+result. Values needed once per row, such as a reciprocal, are nests over the rows. Statistics are computed in f32, for
+f64 in f64.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def extents_of(dims: Dims, axes: Sequence[int]) -> list[Expr]:
 
 
 def _mean_of(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-    """The mean over `axes`, which are kept as 1."""
+    """Returns the mean over `axes`; they are kept as 1."""
     extents = extents_of(dims_of(x.type), axes)
     total = ctx.reduce("add", x, axes, part="sum")
     return per_row(ctx, total, lambda s: s / count_of(s.nest, extents, s), "mean")
@@ -51,10 +51,10 @@ def _mean_of(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> SSAValue:
 
 @dataclass(frozen=True)
 class Centre:
-    """Where the elements of a row lie: their mean, rounded, and what it misses, `drift`.
+    """The centre of a row: its rounded mean, and the error of that mean, `drift`.
 
-    A mean of elements that have a large offset in common is off by the rounding of their sum, and can be no better than
-    a float of that size: the sum of the distances from it says by how much, at the price of one addition an element.
+    The mean of elements with a large common offset has the rounding error of their sum, or at best of a float of their
+    size. The sum of the distances from it gives the error, for one addition per element.
     """
 
     mean: SSAValue
@@ -64,7 +64,7 @@ class Centre:
 
 
 def centre_of(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> Centre:
-    """The centre and the variance over `axes`, which are kept as 1: the corrected two-pass algorithm (Chan, Golub and
+    """Returns the centre and the variance over `axes` (kept as 1): the corrected two-pass algorithm (Chan, Golub and
     LeVeque, *Algorithms for computing the sample variance*, 1983)."""
     extents = extents_of(dims_of(x.type), axes)
     mean = _mean_of(ctx, x, axes)
@@ -83,7 +83,7 @@ def centre_of(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> Centre:
 
 
 def inverse_deviation(ctx: Lowering, variance: SSAValue, epsilon: float) -> SSAValue:
-    """`1 / sqrt(variance + epsilon)`"""
+    """Returns `1 / sqrt(variance + epsilon)`."""
     return per_row(ctx, variance, lambda v: 1 / (v + epsilon).sqrt(), "inverse")
 
 
@@ -102,11 +102,12 @@ def normalised(
     parameter_axes: Sequence[int] | None = None,
     element: Attribute | None = None,
 ) -> SSAValue:
-    """`(x - mean - drift) * inverse * scale + bias`. The parameters broadcast to `x` or belong to `parameter_axes`."""
+    """Returns `(x - mean - drift) * inverse * scale + bias`. The parameters broadcast to `x` or belong to
+    `parameter_axes`."""
     dims = dims_of(x.type)
     shift: SSAValue | None = None
     if centre is not None:
-        # Once a row, so that what an element costs is the addition of an FMA.
+        # Computed once per row; an element then costs the addition of an FMA.
         wide, rows = element_of(inverse.type), dims_of(inverse.type)
         shift = ctx.map(lambda d, i: d * i, centre.drift, inverse, element=wide, dims=rows, part="shift")
 
@@ -166,7 +167,7 @@ def rms_norm_of(ctx: Lowering, x: SSAValue, scale: SSAValue, epsilon: float) -> 
 
 
 def _statistic(ctx: Lowering, value: SSAValue, index: int) -> SSAValue | None:
-    """A statistic as an output of the node, in its type."""
+    """Returns a statistic as an output of the node, in its type; None if it is unused."""
     if not ctx.wants(index):
         return None
     element = ctx.out_element(index)
@@ -179,7 +180,7 @@ def _rms_norm(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def trailing_reason(op: OnnxOp) -> str | None:
-    """The scale and the bias must broadcast to the input."""
+    """Returns the reason why the scale or the bias does not broadcast to the input; None if both do."""
     from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
 
     dims = dims_of(op.operands[0].type)
@@ -194,7 +195,7 @@ def trailing_reason(op: OnnxOp) -> str | None:
 
 
 def _batch_norm(ctx: Lowering) -> list[SSAValue | None]:
-    """`x * k + c`, with `k = scale / sqrt(variance + epsilon)` and `c = bias - mean * k`, one of each a channel."""
+    """Computes `x * k + c`, with `k = scale / sqrt(variance + epsilon)` and `c = bias - mean * k` per channel."""
     from igniter.dialects.onnx.lowering.scalar import compute_type
 
     if ctx.opset >= 14 and ctx.attr("training_mode", 0):
@@ -227,7 +228,7 @@ def _batch_norm(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def _batch_norm_in_training(ctx: Lowering) -> list[SSAValue | None]:
-    """Normalised by the statistics of the batch, with which the running ones are mixed."""
+    """Normalises by the statistics of the batch, and mixes them into the running statistics."""
     x, dims, momentum = ctx.required(0), ctx.dims(0), float_attr(ctx, "momentum", 0.9)
     axes = [k for k in range(len(dims)) if k != 1]
     centre = centre_of(ctx, x, axes)
@@ -274,14 +275,14 @@ def _batch_norm_reason(op: OnnxOp) -> str | None:
 
 
 def _batch_norm_requires(op: OnnxOp) -> list[Requirement]:
-    """Statistics of nothing are no numbers, which ONNX Runtime does not make."""
+    """Requires a non-empty batch: statistics of an empty one are NaN, and ONNX Runtime rejects it."""
     if op.opset < 14 or not op.attr("training_mode", 0):
         return []
     return [at_most(1, product(operand_dims(op, 0)), "its batch is empty")]
 
 
 def _channel_reason(op: OnnxOp) -> str | None:
-    """The parameters must have one element a channel, and the channels be dim 1."""
+    """Returns the reason why the parameters do not have one element per channel, dim 1; None if they do."""
     dims = dims_of(op.operands[0].type)
     if len(dims) < 2:
         return f"its input has rank {len(dims)} and no channels"
@@ -300,7 +301,7 @@ def _instance_norm(ctx: Lowering) -> list[SSAValue]:
 
 
 def _group_norm(ctx: Lowering) -> list[SSAValue]:
-    """The channels are viewed as groups of channels. Opset 18 has a scale for each group, 21 for each channel."""
+    """Views the channels as groups of channels. Opset 18 has one scale per group, opset 21 one per channel."""
     dims = ctx.dims(0)
     groups = Expr.of(int(ctx.attr("num_groups")))
     size = dims[1] // groups
@@ -334,7 +335,7 @@ def _group_reason(op: OnnxOp) -> str | None:
 
 
 def _lp_norm(ctx: Lowering) -> list[SSAValue]:
-    """`x` divided by its 1- or 2-norm along an axis; 0 where that is 0."""
+    """Divides `x` by its 1- or 2-norm along an axis; gives 0 if the norm is 0."""
     x = ctx.required(0)
     axes = [normal_axis(int(ctx.attr("axis", -1)), len(ctx.dims(0)))]
     if int(ctx.attr("p", 2)) == 1:
@@ -349,7 +350,7 @@ def _mean_variance(ctx: Lowering) -> list[SSAValue]:
     x, dims = ctx.required(0), ctx.dims(0)
     axes = _mean_variance_axes(ctx.op, len(dims))
     centre = centre_of(ctx, x, axes)
-    # In f16 that is 0, as in ONNX's function and in ONNX Runtime: what does not vary becomes NaN.
+    # Epsilon is 0 in f16, as in ONNX's function and in ONNX Runtime: constant input becomes NaN.
     epsilon = 0.0 if ctx.element(0) == f16 else 1e-9
     inverse = per_row(ctx, centre.variance, lambda v: 1 / (v.sqrt() + epsilon), "inverse")
     return [normalised(ctx, x, centre, inverse, None, None)]
@@ -381,7 +382,7 @@ def _floats_reason(op: OnnxOp) -> str | None:
 
 
 def float_legal(*checks: LegalCheck) -> LegalRule:
-    """Legality of an op whose first result is of floats."""
+    """Returns the legality rule of an op whose first result has float elements."""
     return legal(computed_reason, _floats_reason, *checks)
 
 
@@ -389,13 +390,13 @@ _SAME = same_as_input(None)
 
 
 def _row_requires(op: OnnxOp) -> list[Requirement]:
-    """ONNX Runtime normalises no rows without elements, even where there are no rows."""
+    """Requires non-empty rows, even if there are no rows, as ONNX Runtime does."""
     dims = operand_dims(op, 0)
     return [at_most(1, product([dims[k] for k in _trailing(op, len(dims))]), "its rows are empty")]
 
 
 def _group_requires(op: OnnxOp) -> list[Requirement]:
-    """The Reshape of ONNX Runtime's function cannot say the size of a group where nothing is to be shared out."""
+    """Requires a non-empty input: the Reshape in ONNX Runtime's function cannot infer the group size otherwise."""
     return [at_most(1, product(operand_dims(op, 0)), "its input is empty")]
 
 
@@ -407,7 +408,8 @@ def norm_spec(
     cost: int = 8,
     requires: Callable[[OnnxOp], list[Requirement]] | None = None,
 ) -> OpSpec:
-    """A normalisation that costs so many operations an element of its first result, whose dims `infer` finds."""
+    """Returns the spec of a normalisation with `cost` operations per element of its first result, whose dims `infer`
+    computes."""
     return OpSpec(
         name,
         infer=infer,
