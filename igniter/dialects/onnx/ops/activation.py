@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SQRT_HALF = 0.7071067811865476
 SQRT_2_OVER_PI = 0.7978845608028654
 SIXTH = 0.1666666716337204
-"""1/6 in f32: HardSwish is defined by the attributes of a HardSigmoid, whose numbers are f32 for every type."""
+"""The f32 value of 1/6: HardSwish is defined with a HardSigmoid, whose attributes are f32 for every type."""
 
 
 def sigmoid(x: Scalar) -> Scalar:
@@ -159,7 +159,8 @@ def _gelu(ctx: Lowering) -> ScalarFunction:
 
 
 def _gelu_of_f64(x: Scalar) -> Scalar:
-    """Gelu by tanh with the constants of its function body, 2/pi and 0.044715 in f32: ONNX Runtime runs the body."""
+    """Returns the tanh form of Gelu with the constants of its function body, which ONNX Runtime runs: 2/pi (before its
+    root) and 0.044715, both rounded to f32."""
     return 0.5 * x * ((0.7978845447087116 * (x + 0.044714998453855515 * (x * x * x))).tanh() + 1)
 
 
@@ -169,7 +170,7 @@ def _fast_gelu(ctx: Lowering) -> ScalarFunction:
 
 
 def _fast_gelu_of_f64(x: Scalar) -> Scalar:
-    """FastGelu with the six digits of its function body: ONNX Runtime runs the body."""
+    """Returns FastGelu with the six-digit constants of its function body, which ONNX Runtime runs."""
     return x * (0.5 + 0.5 * (x * (0.035677 * x * x + 0.797885)).tanh())
 
 

@@ -196,13 +196,13 @@ def _average(ctx: Lowering) -> list[SSAValue]:
 
 
 MOST_IN_COLUMNS = 32
-"""The maximum extent of a window that ONNX Runtime sums by columns."""
+"""The maximum extent of a window summed by columns in ONNX Runtime."""
 
 
 def _is_summed_by_columns(ctx: Lowering, slides: Sequence[Slide]) -> bool:
-    """True where ONNX Runtime adds up each column of a window (all but its last axis), and then the columns: so do its
-    kernels before opset 19 (MlasPool2DVectorKernel, MlasPool3DVectorKernel) for strides of 1 and 2. The others, and
-    the one of padding that counts under ceil_mode, go through a window row by row."""
+    """True if ONNX Runtime sums each column of a window (over all but its last axis), then the columns. Its kernels
+    before opset 19 do so for strides of 1 and 2 (MlasPool2DVectorKernel, MlasPool3DVectorKernel). Other kernels, and
+    the one for counted padding under ceil_mode, sum a window row by row."""
     small = all(s.kernel.constant is not None and s.kernel.constant <= MOST_IN_COLUMNS for s in slides)
     by_rows = ctx.attr("ceil_mode", 0) and ctx.attr("count_include_pad", 0)
     return ctx.opset < 19 and not by_rows and len(slides) in (2, 3) and small and slides[-1].stride <= 2
@@ -210,7 +210,8 @@ def _is_summed_by_columns(ctx: Lowering, slides: Sequence[Slide]) -> bool:
 
 def _is_dequantized(ctx: Lowering) -> bool:
     """True for f32 values of a DequantizeLinear in the same region. The average of codes often lies halfway between two
-    codes, and the order of summation decides its rounding: that of ONNX Runtime (`_is_summed_by_columns`)."""
+    codes, so its rounding depends on the order of summation; the lowering uses ONNX Runtime's
+    (`_is_summed_by_columns`)."""
     before = ctx.op.operands[0].owner
     return isinstance(before, Operation) and before.name == "onnx.DequantizeLinear" and ctx.element(0) == f32
 
