@@ -1,11 +1,11 @@
-"""`default`: Igniter's own fusion author. All that it decides is here.
+"""`default`: Igniter's own fusion author. All its decisions are here.
 
-What can be fused is, with these exceptions. A node stays with ONNX Runtime where ORT's kernel is at least as fast
-whatever is fused with it: transposed convolutions, transforms, products and convolutions of bytes where no target
-multiplies bytes. A region holds one contraction with weights and what follows it, or several of computed tensors that
-read each other, which is what attention is; convolutions that go through a large image row by row share one
-(`row_chains.py`). Views, which cost ORT nothing, stay at the rims of regions, and a node that
-ended up alone becomes a kernel only where that beats ORT's.
+Every node that can be fused is fused, with these exceptions. A node is left to ONNX Runtime if ORT's kernel is at least
+as fast in every fusion: transposed convolutions, transforms, products and convolutions of bytes where no target
+multiplies bytes. A region holds one contraction with weights and its epilogue, or several of computed tensors that read
+each other, as in attention; convolutions that pass over a large image row by row share one (`row_chains.py`). Views
+cost ORT nothing, so they stay outside where they begin or end a region. A node that is alone in the end becomes a
+kernel only where that beats ORT's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SIBLING_DISTANCE = 64
 """Two regions that only share an input merge when at most this many nodes lie between them in the graph: merging
-what is far apart keeps their other inputs and outputs in memory for longer."""
+distant regions keeps their other inputs and outputs in memory for longer."""
 
 WINNING_KINDS = frozenset(("reduction", "normalization"))
 WINNING_OPS = frozenset(
@@ -71,8 +71,8 @@ WINNING_OPS = frozenset(
         "com.microsoft.QuickGelu",
     )
 )
-"""Single ops whose kernels here beat ORT's, besides whole kinds: those that ORT computes in several passes over
-memory, without vectors, or with an accurate but slow function."""
+"""Single ops whose kernels here beat ORT's, besides whole kinds: ORT computes them in several passes over memory,
+without vectors, or with an accurate but slow function."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,17 @@ class DefaultAuthor(FusionAuthor):
     name = "default"
 
     contractions: Contractions = "all"
-    """Which MatMuls and their like are fused: none, those up to `small_flops`, or all."""
+    """The MatMuls and similar ops that are fused: none, those up to `small_flops`, or all."""
     small_flops: int = 65_536
     singletons: Singletons = "winning"
-    """Which single nodes become a region: none, those whose kernels beat ORT's, or all."""
+    """The single nodes that become a region: none, those whose kernels beat ORT's, or all."""
     byte_products: bool = True
-    """Whether a target of the library multiplies bytes (`Target.byte_products`)."""
+    """True if a target of the library multiplies bytes (`Target.byte_products`)."""
     views: Views = "fused"
-    """Which views are in regions: those between other nodes of one, or all, as copies."""
+    """The views that are in regions: those between other nodes of one, or all, as copies."""
 
     def refuse_node(self, node: FusionNode) -> Reason | None:
-        """ORT's kernel is at least as fast, whatever is fused with it."""
+        """Refuses a node if ORT's kernel is at least as fast in every fusion."""
         op, spec = node.op, node.spec
         slow = spec.slow(op, node.cost.estimate) if spec is not None and spec.slow else None
         small = self._is_small(node)
@@ -118,23 +118,23 @@ class DefaultAuthor(FusionAuthor):
         return node.kind == "contraction" and node.flops <= self.small_flops
 
     def refuse_together(self, nodes: Sequence[FusionNode], refused: Sequence[Reason | None]) -> Mapping[int, Reason]:
-        """What ORT makes one integer op of, with a node that it runs."""
+        """Refuses nodes that ORT fuses into one integer op with a node left to it."""
         return beside_integer_ops([node.op for node in nodes], refused)
 
     def classify(self, node: FusionNode) -> str:
-        """`weights` for a contraction with a constant operand, `products` for one of two tensors that are computed,
-        and nothing for what is no contraction, or a small one."""
+        """Returns `weights` for a contraction with a constant operand, `products` for one of two computed tensors, and
+        "" for other nodes and small contractions."""
         if node.kind != "contraction" or self._is_small(node):
             return ""
         return "weights" if any(is_constant(v) for v in node.op.operands[:2]) else "products"
 
     def order(self, graph: FusionGraph) -> Iterable[Pair]:
-        """What moves the operands of a contraction goes to it, and what dequantises to its reader, before what computes
-        them can take it."""
+        """Returns the candidates: first data movement joins the contraction that it feeds, and dequantisation its
+        reader, before their producers can take them."""
         return [*_moves(graph), *_dequantized(graph), *graph.candidates]
 
     def refuse_merge(self, a: Group, b: Group) -> Refusal | None:
-        """Contractions that are better apart, and groups that only share an input and are far from each other."""
+        """Refuses to merge contractions that are better apart, and distant groups that only share an input."""
         connected = a.feeds(b) or b.feeds(a)
         if a.classes and b.classes and not (connected and are_chained(a, b)):
             if "weights" in a.classes or "weights" in b.classes:
@@ -149,7 +149,8 @@ class DefaultAuthor(FusionAuthor):
         return None
 
     def give_back(self, node: FusionNode, inside: Set[Operation]) -> Reason | None:
-        """A view whose source leaves the region, or enters it, as well: it costs ORT nothing, and a kernel a copy."""
+        """Gives back a view whose source also leaves or enters the region: it costs ORT nothing, and a kernel a
+        copy."""
         if self.views == "all" or node.name not in VIEWS or operand_kind(node.op, 0) != "tensor":
             return None
         source = node.op.operands[0]
@@ -158,7 +159,7 @@ class DefaultAuthor(FusionAuthor):
         return Reason("view", "a view of a tensor that the region gets or gives anyway costs ORT nothing")
 
     def refuse_region(self, nodes: Sequence[FusionNode]) -> Reason | None:
-        """A kernel of views alone moves what need not move, and one of a single node has to beat ORT's."""
+        """Refuses a kernel of views alone, which would only copy, and a single node unless it beats ORT's kernel."""
         working = [node for node in nodes if node.name not in VIEWS or self.views == "all"]
         if not working:
             return Reason("view", "views move no data, so a kernel of nothing else gains nothing")
@@ -176,13 +177,13 @@ class DefaultAuthor(FusionAuthor):
         return Reason("cost", f"{node.name} alone is left to ONNX Runtime (singletons={self.singletons})")
 
     def within_loop(self) -> DefaultAuthor:
-        """Every node becomes a region: one that did not would have ORT run the loop."""
+        """Returns an author that makes every node a region: any other node would leave the whole loop to ORT."""
         return replace(self, singletons="all")
 
 
 def _moves(graph: FusionGraph) -> Iterator[Pair]:
-    """The edges into contractions of computed tensors, through nodes that move elements, and into any contraction
-    through those that widen them, nearest first."""
+    """Yields the edges into contractions of computed tensors, through nodes that move elements, and into any
+    contraction through nodes that widen them, nearest first."""
     nodes = graph.nodes
     sources: dict[int, list[int]] = {}
     for source, target in graph.edges:
@@ -200,7 +201,7 @@ def _moves(graph: FusionGraph) -> Iterator[Pair]:
 
 
 def _dequantized(graph: FusionGraph) -> Iterator[Pair]:
-    """The edges to readers from what dequantises for them alone: regions are to pass integers."""
+    """Yields the edges to readers from DequantizeLinear nodes without other readers, so that regions pass integers."""
     for source, target in graph.edges:
         op = graph.nodes[source]
         if op_name(op) == "DequantizeLinear" and all(u.operation is graph.nodes[target] for u in op.results[0].uses):
@@ -208,7 +209,7 @@ def _dequantized(graph: FusionGraph) -> Iterator[Pair]:
 
 
 def _folds_into_matmul(node: FusionNode) -> bool:
-    """Whether a Transpose swaps the last two dims for nothing but MatMuls, which take their operands either way."""
+    """True if a Transpose swaps the last two dims for MatMuls alone, which take their operands either way."""
     op = node.op
     if node.name != "Transpose":
         return False

@@ -1,7 +1,7 @@
-"""The nodes of one graph as integers, with what region growing and a fusion author ask of them.
+"""The nodes of one graph as integers, with their facts for region growing and fusion authors.
 
 Constants are no nodes: a region clones the small ones and takes the others as operands. An operand that a region
-gets from its symbols (`operand_kind` says `values`) makes no edge to a node that can be fused.
+derives from its symbols (`operand_kind` says `values`) makes no edge to a node that can be fused.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FusionNode:
-    """One node with what is known of it: what a fusion author looks at."""
+    """One node with its facts: a fusion author's view of it."""
 
     op: OnnxOp
     cost: CostModel
     convolved: bool = False
-    """Whether it belongs to a convolution that ORT runs (`byte_convolutions.py`)."""
+    """True if it belongs to a convolution left to ORT (`byte_convolutions.py`)."""
 
     @property
     def label(self) -> str:
-        """What the node is called in remarks."""
+        """The name of the node in remarks."""
         return node_label(self.op)
 
     @property
@@ -56,7 +56,7 @@ class FusionNode:
 
     @property
     def spec(self) -> OpSpec | None:
-        """What Igniter knows of its op."""
+        """The spec of its op; `None` if unknown."""
         from igniter.dialects.onnx.base import OnnxOp
         from igniter.dialects.onnx.ops import spec_of
 
@@ -74,53 +74,53 @@ class FusionGraph:
 
     nodes: tuple[Operation, ...]
     labels: tuple[str, ...]
-    """What each node is called in remarks."""
+    """The name of each node in remarks."""
     reasons: tuple[Reason | None, ...]
-    """Why a node can be in no region."""
+    """The reason why a node can be in no region."""
     edges: tuple[tuple[int, int], ...]
-    """From the node that computes a tensor to one that must have it at run time."""
+    """Edges from the node that computes a tensor to one that needs it at run time."""
     dropped: tuple[tuple[int, int], ...]
-    """From a node to one that would need its result, were that one in no region."""
+    """Edges from a node to one that would need its result, were that one in no region."""
     siblings: tuple[tuple[int, int], ...]
     """Neighbours among the nodes that read the same tensor."""
     classes: tuple[str, ...]
-    """What the author calls each node (`FusionAuthor.classify`); "" for those in no region."""
+    """The author's class of each node (`FusionAuthor.classify`); "" for nodes in no region."""
     cost: CostModel = field(default_factory=CostModel)
     convolved: frozenset[Operation] = frozenset()
     can_leave: Callable[[OnnxOp], bool] = has_kernel
 
     @property
     def eligible(self) -> list[bool]:
-        """Which nodes can be in a region."""
+        """True for nodes that can be in a region."""
         return [reason is None for reason in self.reasons]
 
     @cached_property
     def candidates(self) -> tuple[Pair, ...]:
         """The pairs whose regions may become one: the edges, by target and the nearest source first, then the siblings.
 
-        Pairs of which a node can be in no region are among them; they are never tried.
+        They include pairs with a node that can be in no region; these are never tried.
         """
         return (*sorted(self.edges, key=lambda edge: (edge[1], -edge[0])), *self.siblings)
 
     def node(self, number: int) -> FusionNode:
-        """A node as an author sees it."""
+        """Returns an author's view of a node."""
         op = self.nodes[number]
         return FusionNode(cast("OnnxOp", op), self.cost, op in self.convolved)
 
     def must_compile(self, number: int) -> bool:
-        """True if ONNX Runtime has no kernel for a node: it may not be left."""
+        """True if ONNX Runtime has no kernel for a node: fallback is impossible."""
         from igniter.dialects.onnx.base import OnnxOp
 
         op = self.nodes[number]
         return isinstance(op, OnnxOp) and not self.can_leave(op)
 
     def bytes_between(self, source: int, target: int) -> int:
-        """The typical bytes of what `source` computes and `target` reads."""
+        """Returns the typical bytes that `source` computes and `target` reads."""
         return sum(self.cost.bytes(v) for v in set(self.nodes[target].operands) if v.owner is self.nodes[source])
 
 
 def node_label(op: Operation) -> str:
-    """What a node is called in remarks: its name, or its first output's, or its op's."""
+    """Returns the name of a node in remarks: its name, or its first output's, or its op's."""
     from igniter.dialects.onnx.base import OnnxOp
 
     if not isinstance(op, OnnxOp):
@@ -130,38 +130,38 @@ def node_label(op: Operation) -> str:
 
 
 def region_nodes(region: RegionOp) -> list[OnnxOp]:
-    """The ONNX nodes of a region that compute something, in order: what requirements of its kernel count."""
+    """Returns the computing ONNX nodes of a region, in order: requirements of its kernel count them."""
     from igniter.dialects.onnx.base import OnnxOp
 
     return [op for op in region.block.ops if isinstance(op, OnnxOp) and is_node(op)]
 
 
 def is_node(op: Operation) -> bool:
-    """Whether an op of a graph's block computes something at run time."""
+    """True if an op of a graph's block computes something at run time."""
     return op.name not in ("onnx.Constant", "onnx.NoValue") and not op.has_trait(IsTerminator)
 
 
 @dataclass(frozen=True)
 class Judges:
-    """Who is asked about nodes: the author what is worth it, the backend (`legal`) what it has code for."""
+    """The deciders about nodes: the author about profit, the backend (`legal`) about available code."""
 
     author: FusionAuthor
     cost: CostModel
     legal: Legality = all_legal
     can_leave: Callable[[OnnxOp], bool] = has_kernel
-    """Whether ONNX Runtime has a kernel for a node that is left to it."""
+    """True if ONNX Runtime has a kernel for a node that is left to it."""
 
     def reason(self, node: FusionNode) -> Reason | None:
-        """Why a node that has a lowering is in no region."""
+        """Returns the reason why a node that has a lowering is in no region."""
         return self.legal(node.op) or self.choice(node, author_reason(self.author, node))
 
     def choice(self, node: FusionNode, reason: Reason | None) -> Reason | None:
-        """The author's reason for leaving a node; none where ONNX Runtime has no kernel for it."""
+        """Returns the author's reason for leaving a node; `None` if ONNX Runtime has no kernel for it."""
         return reason if reason is None or self.can_leave(node.op) else None
 
 
 def build_graph(block: Block, judges: Judges, siblings: bool, inputs: Sequence[SSAValue] | None = None) -> FusionGraph:
-    """The graph of a block's nodes, which can see `inputs`: by default the block's own."""
+    """Returns the graph of a block's nodes, which can see `inputs`: by default the block's own."""
     author, cost = judges.author, judges.cost
     nodes = tuple(op for op in block.ops if is_node(op))
     number = {op: index for index, op in enumerate(nodes)}
@@ -203,14 +203,14 @@ def build_graph(block: Block, judges: Judges, siblings: bool, inputs: Sequence[S
 
 
 def author_reason(author: FusionAuthor, node: FusionNode) -> Reason | None:
-    """Why a node that can be in a region is in none, by the author's choice."""
+    """Returns the author's reason to keep a node out of regions although it could be in one."""
     with asking(author, "refuse_node", node.label):
         return checked(author, "refuse_node", author.refuse_node(node), Reason, node.label)
 
 
 def _reasons(nodes: Sequence[FusionNode], judges: Judges, outer_symbols: frozenset[str]) -> tuple[Reason | None, ...]:
-    """Why each node is in no region: first what has no lowering, or no code on the backend, which no author can change,
-    then what the author refuses."""
+    """Returns the reason why each node is in no region: first a missing lowering or missing code on the backend, which
+    no author can change, then the author's refusals."""
     author = judges.author
     known = [node_reason(node.op, outer_symbols) or judges.reason(node) for node in nodes]
     with asking(author, "refuse_together"):

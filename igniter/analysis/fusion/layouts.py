@@ -1,15 +1,14 @@
-"""In which layout the tensors between regions are stored: a decision for a whole graph.
+"""The layout of the tensors between regions: a decision for a whole graph.
 
-A convolution multiplies the channels of an image at every place of its window with the channels of its weight. Where
-the channels of a place lie side by side (*channels last*), that is a contraction that micro-kernels compute, and a row
-of the window is one stretch of memory. So every tensor that holds an image of some convolution is stored that way, with
-the rim around it that the convolutions which read it ask for (zeros, or zero points where images are bytes), and the
-whole network changes its layout at its edges alone: what only works point by point, or channel by channel, takes images
-as they lie.
+A convolution multiplies the channels of an image at every place of its window with the channels of its weight. If the
+channels of a place are contiguous (*channels last*), that is a contraction for micro-kernels, and a row of the window
+is one stretch of memory. So every tensor that holds an image of some convolution is stored that way, with the padding
+that its reading convolutions need (zeros, or zero points where images are bytes). The network changes its layout only
+at its edges: elementwise and channelwise ops take images in this layout.
 
-Images are found as components: tensors that hang together through convolutions, and through ops that do the same in any
-layout. A Transpose or a Reshape ends a component, and so does a node that ONNX Runtime runs. Components without a
-convolution keep the layout that the model says.
+Images are found as components: tensors connected through convolutions, and through ops that work in any layout. A
+Transpose or a Reshape ends a component, and so does a node left to ONNX Runtime. Components without a convolution keep
+the layout of the model.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "com.microsoft.FusedConv"))
-"""Ops that want the channels of images last."""
+"""Ops that need the channels of images last."""
 
 IN_ANY_LAYOUT = frozenset(
     (
@@ -58,28 +57,27 @@ IN_ANY_LAYOUT = frozenset(
         "Upsample",
     )
 )
-"""Ops, besides elementwise ones and reductions, that work channel by channel, or name the axes that they work along."""
+"""Ops, besides elementwise ones and reductions, that work on each channel, or name the axes that they work along."""
 
 Pads = tuple[tuple[Expr, Expr], ...]
-"""What is added before and behind each spatial axis of an image."""
+"""The padding before and behind each spatial axis of an image."""
 
 
 @dataclass(frozen=True)
 class ImageLayout:
-    """Channels last, with a rim around the spatial axes."""
+    """Channels last, with stored padding around the spatial axes."""
 
     pads: Pads
     fill: int = 0
-    """What the rim holds: 0, or the zero point of an image of bytes."""
+    """The value of the padding: 0, or the zero point of an image of bytes."""
 
     @property
     def is_padded(self) -> bool:
-        """Whether there is a rim around the image."""
+        """True if the image has stored padding."""
         return any(p != ZERO for pair in self.pads for p in pair)
 
     def holds(self, pads: Pads, fill: int | None) -> bool:
-        """Whether the rim is as wide as `pads` asks for, at each end, and holds what is wanted there (None: that is
-        computed)."""
+        """True if the stored padding is at least `pads` at each end, and holds the value `fill` (`None`: computed)."""
         if fill != self.fill and ImageLayout(pads).is_padded:
             return False
         pairs = zip((p for pair in self.pads for p in pair), (p for pair in pads for p in pair), strict=True)
@@ -88,7 +86,7 @@ class ImageLayout:
 
 
 class _Components:
-    """Values that hang together."""
+    """Sets of connected values."""
 
     def __init__(self) -> None:
         self._parent: dict[SSAValue, SSAValue] = {}
@@ -108,7 +106,7 @@ class _Components:
 
 
 def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
-    """Of the tensors that pass between the regions of a block those that are stored with their channels last, and how;
+    """Returns the tensors between the regions of a block that are stored with their channels last, and their layouts;
     the others keep the order of their dims."""
     regions = [op for op in block.ops if isinstance(op, RegionOp)]
     joined = _Components()
@@ -131,8 +129,8 @@ def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
 
 
 def beside_convolutions(ops: Iterable[Operation]) -> set[Operation]:
-    """The transposed convolutions among nodes whose images hang together with those of a convolution: where such a node
-    is a convolution too, nothing around it changes its layout."""
+    """Returns the transposed convolutions in a component with a convolution: if such a node is computed as a
+    convolution too, nothing around it changes its layout."""
     nodes, joined = list(ops), _Components()
     transposed = [op for op in nodes if op_name(op) == "ConvTranspose"]
     for op in transposed:
@@ -142,7 +140,7 @@ def beside_convolutions(ops: Iterable[Operation]) -> set[Operation]:
 
 
 def _join_images(ops: Iterable[Operation], joined: _Components) -> list[SSAValue]:
-    """Joins what has to have one layout, and gives an image of each convolution."""
+    """Joins values that must have one layout, and returns an image of each convolution."""
     wanted: list[SSAValue] = []
     for op in ops:
         values = list(_images_in(op))
@@ -154,7 +152,8 @@ def _join_images(ops: Iterable[Operation], joined: _Components) -> list[SSAValue
 
 
 def _images_in(op: Operation) -> Iterator[SSAValue]:
-    """The operands and results of a node that have to have one layout; none where its meaning hangs on the layout."""
+    """Yields the operands and results of a node that must have one layout; none if its semantics depend on the
+    layout."""
     name = op_name(op)
     if name in CONVOLUTIONS:
         yield from (v for v in (op.operands[0], *op.operands[3:4], op.results[0]) if _is_image(v))
@@ -179,14 +178,14 @@ def _is_constant(value: SSAValue) -> bool:
 
 
 def _layout_of(value: SSAValue, regions: Iterable[RegionOp]) -> ImageLayout:
-    """The widest rim, at each end, that the convolutions which read `value` as it comes into their regions ask for, of
-    those that want the same in it as the first."""
+    """Returns the layout with the widest padding, at each end, that the convolutions reading `value` at their regions'
+    inputs need, among those with the same fill as the first."""
     found = [(ZERO, ZERO)] * (len(dims_of(value.type)) - 2)
     kept: int | None = None
     for op in _convolutions_of(value, regions):
         wanted, fill = rim_of(op), fill_of(op)
-        # What hangs on a size is added by the region of the reader: whoever reads such an image could not tell its size
-        # from it.
+        # Padding that depends on a size is added in the region of the reader: from such an image its readers could not
+        # derive its size.
         if not all(p.constant is not None for pair in wanted for p in pair) or not ImageLayout(wanted).is_padded:
             continue
         kept = fill if kept is None else kept
@@ -196,13 +195,13 @@ def _layout_of(value: SSAValue, regions: Iterable[RegionOp]) -> ImageLayout:
 
 
 def _only_quantized(value: SSAValue, regions: Iterable[RegionOp]) -> bool:
-    """Whether regions do nothing with `value` but quantise it. What comes from outside of regions is then read as it
-    lies: to change the layout of its bytes costs a quarter."""
+    """True if regions only quantise `value`. A value from outside of regions is then read in its own layout: changing
+    the layout of its bytes costs a quarter."""
     return all(op_name(use.operation) == "QuantizeLinear" for use in _uses_in(value, regions))
 
 
 def _uses_in(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[Use]:
-    """The uses of `value` in the regions that it comes into."""
+    """Yields the uses of `value` in the regions that have it as an input."""
     for region in regions:
         for argument, operand in zip(region.block.args, region.inputs, strict=True):
             if operand is value:
@@ -210,7 +209,7 @@ def _uses_in(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[Use]:
 
 
 def _convolutions_of(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[OnnxOp]:
-    """The convolutions that read `value` as it comes into their regions."""
+    """Yields the convolutions that read `value` as an input of their regions."""
     for use in _uses_in(value, regions):
         if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
             yield cast("OnnxOp", use.operation)
@@ -221,15 +220,15 @@ def _more(a: Expr, b: Expr) -> Expr:
 
 
 def pads_of(op: OnnxOp) -> Pads:
-    """What a convolution adds around its image."""
+    """Returns the padding of a convolution."""
     from igniter.dialects.onnx.ops.convolution import slides_of
 
     return tuple((slide.low, slide.high) for slide in slides_of(op))
 
 
 def rim_of(op: OnnxOp) -> Pads:
-    """The zeros that a convolution wants around its image: what it adds, and for one that is computed in tiles so many
-    that no tile leaves the image."""
+    """Returns the stored padding that a convolution needs: its own padding, and for a convolution in tiles enough for
+    the last tiles."""
     from igniter.dialects.onnx.ops.convolution import slides_of
     from igniter.dialects.onnx.ops.winograd import tiling_of
 
@@ -240,7 +239,7 @@ def rim_of(op: OnnxOp) -> Pads:
 
 
 def fill_of(op: OnnxOp) -> int | None:
-    """What is in the rim that a convolution wants: 0, or the zero point of an image of bytes; None where that is
+    """Returns the value of a convolution's padding: 0, or the zero point of an image of bytes; `None` if that is
     computed."""
     from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO, zero_point
 
@@ -251,6 +250,6 @@ def fill_of(op: OnnxOp) -> int | None:
 
 
 def summary(images: Mapping[SSAValue, ImageLayout]) -> str:
-    """In words."""
+    """Describes the layouts in words."""
     padded = sum(layout.is_padded for layout in images.values())
     return f"{len(images)} tensors have their channels last, {padded} of them with a rim"

@@ -1,6 +1,6 @@
-"""Which ONNX nodes a fusion region can hold, and how a region sees each operand of a node.
+"""Legality of fusion: the ONNX nodes that a fusion region can hold, and the form of each operand of a node in a region.
 
-A refusal is a `Reason`, never a bare `False`: what kind it is, in words, and which nodes it is about.
+A refusal is a `Reason`, never a bare `False`: its kind, a message, and the nodes that it is about.
 """
 
 from __future__ import annotations
@@ -30,38 +30,38 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 CONSTANT_BYTES = 4096
-"""A constant up to this size is looked at to see whether it can live in a kernel."""
+"""The largest constant that is examined as a candidate for a kernel."""
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a node is in no region, or two regions are not one."""
+    """The reason why a node is in no region, or two regions are not merged."""
 
     kind: str
     """`no-lowering`, `illegal`, `type`, `rank`, `subgraph`, `data-dependent`, `shape`, `carrier`: a node that cannot be
     fused; `loop`: one that programs take; `cost`, `view`, `symbols`: one that should not be; `barrier`, `cycle`,
-    `contractions`, `nodes`, `inputs`, `outputs`, `far`, `draws`: two regions that do not merge; `limit`: regions enough
-    were formed (`--stop-after`)."""
+    `contractions`, `nodes`, `inputs`, `outputs`, `far`, `draws`: two regions that do not merge; `limit`: enough
+    regions were formed (`--stop-after`)."""
     message: str
     nodes: tuple[str, ...] = ()
-    """The names of the nodes that stand in the way."""
+    """The names of the blocking nodes."""
 
     def __str__(self) -> str:
         return f"{self.message} ({', '.join(self.nodes)})" if self.nodes else self.message
 
 
 Legality: TypeAlias = "Callable[[OnnxOp], Reason | None]"
-"""Why a node that has a lowering can be in no region all the same: what a backend has no code for."""
+"""Returns the reason why a node with a lowering can still be in no region: the backend has no code for it."""
 
 
 def all_legal(op: OnnxOp) -> Reason | None:
-    """Whatever has a lowering can be in a region."""
+    """Allows every node with a lowering in a region."""
     del op
     return None
 
 
 def as_tensor(type_: Attribute) -> TensorType[Attribute] | None:
-    """The type, where it is a ranked tensor."""
+    """Returns the type, if it is a ranked tensor."""
     return cast("TensorType[Attribute]", type_) if isinstance(type_, TensorType) else None
 
 
@@ -69,7 +69,8 @@ OperandKind = Literal["absent", "values", "constant", "tensor"]
 
 
 def operand_kind(op: Operation, index: int) -> OperandKind:
-    """How a region provides an operand: not at all, from its symbols, by a clone of a constant, or by an operand."""
+    """Returns the source of an operand in a region: absent, the region's symbols, a clone of a constant, or a tensor
+    operand."""
     value = op.operands[index]
     if isinstance(value.type, NoneType):
         return "absent"
@@ -81,8 +82,8 @@ def operand_kind(op: Operation, index: int) -> OperandKind:
 
 
 def tensor_operands(op: Operation) -> Iterator[SSAValue]:
-    """The tensors that a region or a program must get for an op: its operands, and of a loop what its body reads of the
-    graphs around it."""
+    """Yields the tensors that a region or a program needs for an op: its operands, and for a loop also the body's reads
+    of the graphs around it."""
     for index, operand in enumerate(op.operands):
         if operand_kind(op, index) == "tensor":
             yield operand
@@ -94,9 +95,9 @@ def tensor_operands(op: Operation) -> Iterator[SSAValue]:
 
 
 def _body_operands(loop: Operation, op: Operation) -> Iterator[SSAValue]:
-    """The tensors that one op of the body of a loop needs."""
+    """Yields the tensors that one op of the body of a loop needs."""
     if op.has_trait(IsTerminator):
-        # Whether the loop goes on is looked at only where it is computed.
+        # The condition to continue is read only if it is computed.
         goes_on = [
             v for k, v in enumerate(op.operands) if loop.name == "onnx.Loop" and k == 0 and is_inline_constant(v)
         ]
@@ -106,7 +107,7 @@ def _body_operands(loop: Operation, op: Operation) -> Iterator[SSAValue]:
 
 
 def known_values(op: Operation, index: int) -> Dims | None:
-    """The elements of an integer operand where `infer-shapes` knows them and `fusion.dims` can say them."""
+    """Returns the elements of an integer operand if `infer-shapes` knows them and `fusion.dims` can express them."""
     noted = op.attributes.get(VALUES_ATTRIBUTE)
     dims = noted.data.get(str(index)) if isinstance(noted, DictionaryAttr) else None
     if not isinstance(dims, DimsAttr):
@@ -119,7 +120,7 @@ def known_values(op: Operation, index: int) -> Dims | None:
 
 
 def is_inline_constant(value: SSAValue) -> bool:
-    """Whether the value is a constant that a kernel can hold."""
+    """True if the value is a constant that a kernel can hold."""
     from igniter.dialects.onnx.base import constant_value, constant_weight
     from igniter.dialects.onnx.lowering.constants import is_inline
 
@@ -137,14 +138,14 @@ def is_inline_constant(value: SSAValue) -> bool:
 
 
 def is_kernel_type(element: Attribute) -> bool:
-    """Whether tensors of kernels can have elements of this type."""
+    """True if tensors of kernels can have elements of this type."""
     return is_storable(element)
 
 
 def node_reason(op: Operation, outer_symbols: frozenset[str]) -> Reason | None:
-    """Why a node cannot be in any region; None when it can.
+    """Returns the reason why a node cannot be in any region; `None` if it can.
 
-    `outer_symbols` are those that every region can learn, from the graph's inputs.
+    `outer_symbols` are those that every region can bind, from the graph's inputs.
     """
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.bound import is_carrier
@@ -175,7 +176,7 @@ def node_reason(op: Operation, outer_symbols: frozenset[str]) -> Reason | None:
 
 
 def is_shape_arithmetic(op: Operation) -> bool:
-    """Whether every use of the node's results is one whose value the compiler knows."""
+    """True if every use of the node's results has a value known to the compiler."""
     used = False
     for result in op.results:
         type_ = as_tensor(result.type)
@@ -189,7 +190,7 @@ def is_shape_arithmetic(op: Operation) -> bool:
 
 
 def tensors_of(op: Operation) -> Iterator[SSAValue]:
-    """The operands that a region must provide as tensors, and the results that are there."""
+    """Yields the operands that a region must provide as tensors, and the results that exist."""
     for index, operand in enumerate(op.operands):
         if operand_kind(op, index) == "tensor":
             yield operand
@@ -213,12 +214,12 @@ def _types_reason(op: OnnxOp) -> Reason | None:
 
 
 def has_dims(shaped: TensorType[Attribute]) -> bool:
-    """Whether every dim is an integer or an expression."""
+    """True if every dim is an integer or an expression."""
     return isinstance(shaped.encoding, DimsAttr) or DYNAMIC not in shaped.get_shape()
 
 
 def _size_reason(op: OnnxOp, outer_symbols: frozenset[str]) -> Reason | None:
-    """Kernels are given their outputs' sizes: a size that depends on the data is none that they can have."""
+    """Returns a reason if a result's size depends on the data: kernels need their outputs' sizes."""
     known = set(outer_symbols)
     for index, operand in enumerate(op.operands):
         known |= type_symbols(operand.type)
@@ -231,7 +232,7 @@ def _size_reason(op: OnnxOp, outer_symbols: frozenset[str]) -> Reason | None:
 
 
 def type_symbols(type_: Attribute) -> frozenset[str]:
-    """The symbols in the dims of a tensor; none where the dims are not known."""
+    """Returns the symbols in the dims of a tensor; none where the dims are not known."""
     shaped = as_tensor(type_)
     if shaped is None or not isinstance(shaped.encoding, DimsAttr):
         return frozenset()
@@ -239,7 +240,7 @@ def type_symbols(type_: Attribute) -> frozenset[str]:
 
 
 def symbols_of(dims: Iterable[Expr]) -> frozenset[str]:
-    """The symbols in expressions."""
+    """Returns the symbols in expressions."""
     found: set[str] = set()
     for dim in dims:
         found |= dim.symbols
@@ -247,7 +248,7 @@ def symbols_of(dims: Iterable[Expr]) -> frozenset[str]:
 
 
 def node_symbols(op: Operation) -> frozenset[str]:
-    """The symbols that a kernel needs for a node: those of its tensors and of the values noted on it."""
+    """Returns the symbols that a kernel needs for a node: those of its tensors and of the values recorded on it."""
     found: set[str] = set()
     for value in tensors_of(op):
         found |= type_symbols(value.type)

@@ -1,8 +1,7 @@
-"""Loop and Scan nodes as loops of a program: what goes round in them, and which of them a program can hold.
+"""Loop and Scan nodes as loops of a program: their states and slices, and the conditions for a program to hold them.
 
-A program calls the kernels of a body once an iteration, one iteration after the other, on buffers that it made before.
-So every size in the body is the same in each iteration and known before the first one; how often the body runs need
-not be, where nothing is stacked.
+A program calls the kernels of a body once an iteration, in sequence, on buffers allocated before. So every size in the
+body is the same in each iteration and known before the first one. The trip count may be unknown if nothing is stacked.
 """
 
 from __future__ import annotations
@@ -34,29 +33,29 @@ from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import Requirement, unproven
 
 NodeReason = Callable[[Operation, frozenset[str]], Reason | None]
-"""Why a node of a body cannot be in a program, given the symbols that are known around it."""
+"""Returns the reason why a node of a body cannot be in a program, given the symbols known around it."""
 
 
 @dataclass(frozen=True)
 class State:
-    """A tensor that each iteration hands to the next one."""
+    """A tensor that each iteration passes to the next one."""
 
     initial: SSAValue
     argument: BlockArgument
     following: SSAValue
-    """What the body makes of it."""
+    """The body's new value of it."""
     result: SSAValue
 
     @property
     def unchanged(self) -> bool:
-        """Whether every iteration hands on what it got."""
+        """True if every iteration passes it on unchanged."""
         return self.following is self.argument
 
 
 @dataclass(frozen=True)
 class Sliced:
-    """A tensor of which each iteration has a slice: an input of a Scan, `part` being the body's argument, or an output,
-    where it is what the body computes."""
+    """A tensor with a slice for each iteration: an input of a Scan, with `part` the body's argument, or an output, with
+    `part` the body's result."""
 
     whole: SSAValue
     part: SSAValue
@@ -64,7 +63,7 @@ class Sliced:
     reverse: bool
 
     def place(self, step: Expr, count: Expr) -> Expr:
-        """Where along the axis the slice of an iteration is."""
+        """Returns the place of an iteration's slice along the axis."""
         return count - 1 - step if self.reverse else step
 
 
@@ -75,35 +74,35 @@ class LoopForm:
     node: OnnxOp
     body: Block
     count: Expr | None
-    """How often the body runs at most, where the symbols tell."""
+    """The largest trip count, if it is an expression of symbols."""
     limit: SSAValue | None
-    """The same as a tensor, where they do not."""
+    """The same as a tensor, if it is not."""
     start: SSAValue | None
-    """Whether it runs at all, a tensor of one truth value."""
+    """The condition before the first iteration, a tensor of one truth value."""
     going: SSAValue | None
-    """Whether it runs once more: what the body computes of it, unless it never ends the loop."""
+    """The condition computed by the body; `None` if it never ends the loop."""
     counter: BlockArgument | None
     """The number of the iteration."""
     condition: BlockArgument | None
-    """What the body sees of the condition: true."""
+    """The body's argument for the condition: true."""
     states: tuple[State, ...]
     inputs: tuple[Sliced, ...]
     outputs: tuple[Sliced, ...]
 
     @property
     def runs(self) -> bool:
-        """Whether the body runs at least once in every run: ONNX Runtime refuses a Scan of nothing."""
+        """True if the body runs at least once in every run: ONNX Runtime rejects an empty Scan."""
         surely = self.node.op_type == "Scan" or (self.count is not None and is_nonneg(self.count - 1))
         return self.start is None and surely
 
 
 def loop_form(op: OnnxOp) -> LoopForm | Reason:
-    """What goes round in a Loop or a Scan, or why that is not known."""
+    """Returns the states and slices of a Loop or a Scan, or the reason why they are unknown."""
     return _scan_form(op) if op.op_type == "Scan" else _loop_form(op)
 
 
 def is_unconditional(op: OnnxOp) -> bool:
-    """Whether nothing but its trip count ends a Loop."""
+    """True if only its trip count ends a Loop."""
     body, yielded = _body(op)
     start = op.inputs[1] if len(op.operands) > 1 else None
     going = _unchanged(yielded[0])
@@ -111,8 +110,8 @@ def is_unconditional(op: OnnxOp) -> bool:
 
 
 def loop_reason(op: OnnxOp, outer: frozenset[str], node: NodeReason) -> Reason | None:
-    """Why a Loop or a Scan cannot be in a program; `outer` are the symbols known around it, and `node` has the last
-    word on the nodes of its body."""
+    """Returns the reason why a Loop or a Scan cannot be in a program; `outer` are the symbols known around it, and
+    `node` decides about the nodes of its body."""
     form = loop_form(op)
     if isinstance(form, Reason):
         return form
@@ -130,13 +129,13 @@ def loop_reason(op: OnnxOp, outer: frozenset[str], node: NodeReason) -> Reason |
         if reason is not None:
             return _reason(op, f"its body stays with ONNX Runtime: {reason}")
         if not form.runs and unproven(r for n in _nodes(inner) for r in _requirements(n)):
-            # Checked when the op is entered, it would be wrong where the body never runs.
+            # A check at the entry of the op would be wrong if the body never runs.
             return _reason(op, f"{node_label(inner)} in its body has sizes to check, and the body may run never")
     return None
 
 
 def body_node_reason(op: Operation, known: frozenset[str], node: NodeReason) -> Reason | None:
-    """Why a node of a body cannot be in a program."""
+    """Returns the reason why a node of a body cannot be in a program."""
     if is_loop(op):
         assert isinstance(op, OnnxOp)
         return loop_reason(op, known, node)
@@ -144,19 +143,19 @@ def body_node_reason(op: Operation, known: frozenset[str], node: NodeReason) -> 
 
 
 def compilable(op: Operation, known: frozenset[str]) -> Reason | None:
-    """Why a node of a body cannot be in a region or a view: the question before regions are formed."""
+    """Returns the reason why a node of a body cannot be in a region or a view; used before regions are formed."""
     return None if isinstance(op, RegionOp) or is_known_view(op) else node_reason(op, known)
 
 
 def compiled(op: Operation, known: frozenset[str]) -> Reason | None:
-    """Why a node of a body is no region and no view: the question once regions are formed."""
+    """Returns the reason why a node of a body is no region and no view; used once regions are formed."""
     if isinstance(op, RegionOp) or is_known_view(op):
         return None
     return node_reason(op, known) or Reason("barrier", f"{op_name(op)} is in no region", (node_label(op),))
 
 
 def is_known_view(op: Operation) -> bool:
-    """Whether an op is a view whose shape is known, which a program can hold."""
+    """True if an op is a view of known shape, which a program can hold."""
     if op_name(op) not in VIEWS or operand_kind(op, 0) != "tensor":
         return False
     values = (op.operands[0], *op.results)
@@ -255,7 +254,7 @@ def _scan_form(op: OnnxOp) -> LoopForm | Reason:
 
 
 def _types_reason(form: LoopForm) -> Reason | None:
-    """Whether every iteration has the types of the first one, and the stacks are of the slices."""
+    """Returns the reason if an iteration's types may differ from the first one's, or a stack's from its slices'."""
     for value in _tensors(form):
         if not _is_tensor(value.type):
             return _reason(form.node, f"kernels have no {value.type}, or its dims are not known")
@@ -276,7 +275,7 @@ def _types_reason(form: LoopForm) -> Reason | None:
 
 
 def _tensors(form: LoopForm) -> Iterator[SSAValue]:
-    """What the loop itself reads, hands on and gives."""
+    """Yields the tensors that the loop itself reads, passes on and returns."""
     for state in form.states:
         yield from (state.initial, state.argument, state.following)
     for part in (*form.inputs, *form.outputs):
@@ -305,7 +304,7 @@ def _unchanged(value: SSAValue) -> SSAValue:
 
 
 def _truth(value: SSAValue | None) -> bool | None:
-    """What a condition is, where the compiler knows; one that is not there holds."""
+    """Returns the value of a condition, if it is known at compile time; an absent condition is true."""
     if value is None:
         return True
     constant = constant_value(value)
@@ -318,7 +317,7 @@ def _is_tensor(kind: Attribute) -> bool:
 
 
 def _nodes(op: Operation) -> list[OnnxOp]:
-    """The nodes behind one op of a body; none for a loop, which is asked by itself."""
+    """Returns the nodes behind one op of a body; none for a loop, which is checked separately."""
     if isinstance(op, RegionOp):
         return region_nodes(op)
     return [op] if isinstance(op, OnnxOp) and not is_loop(op) else []

@@ -1,13 +1,12 @@
-"""Which regions of a graph, and views between them, become one program: as few programs as possible, exactly.
+"""Grouping of a graph's regions, and the views between them, into programs: provably the fewest.
 
-What is neither a region with a kernel nor a view stands between programs. A node's *depth* is the largest number of
-times that a path to it leaves the nodes that a program can hold and comes back. Nodes of one depth can all be in one
-program, for a path between two of them never leaves it; nodes that a path of several depths connects can not. So one
-program for each depth is the fewest that there are. `grow_regions` checks every merge all the same, and keeps to the
-limits.
+Every node other than a view or a region with a kernel is a barrier. A node's *depth* is the largest number of times
+that a path to it leaves the nodes that a program can hold and comes back. Nodes of one depth can all be in one program:
+a path between two of them never leaves it. Nodes connected by a path across depths cannot. So one program for each
+depth is the minimum. `grow_regions` still checks every merge, and applies the limits.
 
-A view that is in a program does without what computes its shape; one outside does not. So whenever a view turns out
-to be better off outside, the graph is one with more edges, and is divided again.
+A view inside a program does not need the computation of its shape; one outside does. So whenever a view is moved
+outside, the graph gets more edges and is divided again.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ from igniter.dialects.onnx.names import VIEWS, is_loop, op_name
 
 @dataclass(frozen=True)
 class ProgramSelection:
-    """What a graph is divided into."""
+    """The division of a graph into programs."""
 
     nodes: tuple[Operation, ...]
     groups: tuple[tuple[int, ...], ...]
     """The nodes of each program, in the order of the graph; programs in the order in which they can run."""
     order: tuple[int, ...]
-    """What the graph becomes, in an order in which it can run: `-1 - k` for program k, a node's number otherwise."""
+    """The resulting graph, in an order in which it can run: `-1 - k` for program k, a node's number otherwise."""
     bindings: tuple[tuple[SSAValue, ...], ...]
-    """For each program the tensors that it reads only to learn its symbols."""
+    """For each program the tensors that it reads only to bind its symbols."""
     left: Mapping[Operation, Reason]
-    """Why each other region or loop is in no program."""
+    """The reason why each other region or loop is in no program."""
 
 
 def select_programs(block: Block, max_nodes: int, alone: bool = False, loops: bool = True) -> ProgramSelection:
-    """The programs of one graph. Views that are used in a program and outside of it are copied on the way.
+    """Returns the programs of one graph. Views used inside and outside of a program are copied on the way.
 
-    `alone`: a region with nothing to share a program with becomes one too. `loops`: programs hold them.
+    `alone`: a region without company becomes a program too. `loops`: programs may hold loops.
     """
     sources = SymbolSources(block.args)
     outer = _symbols_of_inputs(block)
@@ -77,7 +76,7 @@ def select_programs(block: Block, max_nodes: int, alone: bool = False, loops: bo
 
 
 def is_program_loop(op: Operation, block: Block) -> bool:
-    """Whether an op of a graph is a loop that a program can hold."""
+    """True if an op of a graph is a loop that a program can hold."""
     return is_loop(op) and _node_reason(op, _symbols_of_inputs(block)) is None
 
 
@@ -94,9 +93,9 @@ _VIEW = Reason("view", "a view of a tensor that a program gets or gives anyway c
 class _Graph:
     nodes: tuple[Operation, ...]
     views: tuple[bool, ...]
-    """Which nodes are views that a program can hold."""
+    """True for nodes that are views and may be in a program."""
     reasons: dict[Operation, Reason]
-    """Why a node can be in no program."""
+    """The reason why a node can be in no program."""
     edges: tuple[tuple[int, int], ...]
 
     @property
@@ -104,7 +103,7 @@ class _Graph:
         return [op not in self.reasons for op in self.nodes]
 
     def grow(self, max_nodes: int) -> list[tuple[int, ...]]:
-        """All nodes that a program can hold, those of one depth together."""
+        """Groups all nodes that a program can hold, by depth."""
         eligible = self.eligible
         depths = self._depths(eligible)
         level: dict[int, list[int]] = {}
@@ -124,7 +123,7 @@ class _Graph:
         return depths
 
     def is_program(self, group: Sequence[int], alone: bool) -> bool:
-        """Whether there is a region, and something besides it."""
+        """True if there is a region, and something besides it."""
         regions = sum(not self.views[n] for n in group)
         return regions > 0 and (alone or len(group) > 1 or is_loop(self.nodes[group[0]]))
 
@@ -134,7 +133,7 @@ class _Graph:
         bindings: Sequence[tuple[SSAValue, ...]],
         left: Mapping[Operation, Reason],
     ) -> ProgramSelection:
-        """Programs and single nodes in an order that they can run in, as late as their last member stood."""
+        """Returns programs and single nodes in an order in which they can run, each as late as its last member."""
         count = len(self.nodes)
         unit = {n: count + k for k, group in enumerate(programs) for n in group}
         edges = {(unit.get(a, a), unit.get(b, b)): None for a, b in self.edges}
@@ -158,7 +157,7 @@ def _build(block: Block, outer: frozenset[str], outside: Mapping[Operation, Reas
     views = tuple(op not in reasons and not is_step(op) for op in nodes)
     edges: dict[tuple[int, int], None] = {}
     for target, op in enumerate(nodes):
-        # What a program holds does without what computes shapes.
+        # A program does not need the computation of shapes.
         needed = tensor_operands(op) if op not in reasons else (v for inner in op.walk() for v in inner.operands)
         for operand in needed:
             source = number.get(operand.owner) if isinstance(operand.owner, Operation) else None
@@ -189,8 +188,9 @@ def _body_reason(op: Operation, known: frozenset[str]) -> Reason | None:
 
 
 def _leaving_views(members: Sequence[Operation]) -> dict[Operation, Reason]:
-    """The views that are better off outside the program of `members`: they leave it, and are elements of a tensor that
-    it gets, or gives in another shape. Where the program needs such a view too, the one outside is a copy."""
+    """Moves views that are better outside the program of `members`, and returns them: their elements are those of a
+    tensor that the program gets, or returns in another shape. If the program needs such a view too, the one outside
+    is a copy."""
     inside = set(members)
     views = [op for op in members if not is_step(op)]
     root: dict[SSAValue, SSAValue] = {}
@@ -217,7 +217,7 @@ def _leaves(value: SSAValue, inside: set[Operation]) -> bool:
 
 
 def _outside_copy(op: Operation, inside: set[Operation]) -> Operation:
-    """A view for the uses outside; `op` itself where there are no others."""
+    """Returns a view for the uses outside; `op` itself if it has no others."""
     (result,) = op.results
     if not any(is_inside(use.operation, inside) for use in result.uses):
         inside.discard(op)
@@ -233,7 +233,7 @@ def _outside_copy(op: Operation, inside: set[Operation]) -> Operation:
 
 
 class _Limit:
-    """The policy of `grow_regions`: programs of at most so many nodes."""
+    """The policy of `grow_regions`: programs of at most `max_nodes` nodes."""
 
     def __init__(self, count: int, max_nodes: int):
         self.max_nodes = max_nodes
@@ -249,5 +249,5 @@ class _Limit:
 
 
 def region_labels(ops: Iterable[Operation]) -> list[str]:
-    """What the nodes of a program are called in remarks."""
+    """Returns the names of a program's nodes in remarks."""
     return [op.label if isinstance(op, RegionOp) else node_label(op) for op in ops]

@@ -1,24 +1,24 @@
 """Growing regions over a directed acyclic graph: merge candidate pairs while the quotient graph stays acyclic.
 
-    graph       nodes 0..n-1, edges, and which nodes may be in a region at all; the others are *barriers*
+    graph       nodes 0..n-1, edges, and the nodes that may be in a region; the others are *barriers*
     candidates  pairs of nodes whose regions should become one: edges, and siblings that share an input
-    policy      what else stands against a merge (legality, limits, profit), asked for two regions at a time
+    policy      other conditions of a merge (legality, limits, profit), asked for two regions at a time
 
-Each node starts as its own region. A pair is merged unless the policy refuses or the quotient graph would get a cycle,
-which is so exactly when a path of at least two edges leads from one region to the other. Because the quotient is
+Each node starts as its own region. A pair is merged unless the policy refuses or the quotient graph would get a cycle.
+A cycle arises exactly when a path of at least two edges leads from one region to the other. Because the quotient is
 acyclic, every region is convex.
 
 The check is exact and local. A topological order of the regions is maintained, in the spirit of Pearce and Kelly (A
 dynamic topological sort algorithm for directed acyclic graphs, JEA 2006), so that a path between two regions can only
-pass through regions between them in that order. The search runs from both ends at once, always on the side where
-it has cost less, forward by the smallest and backward by the largest position, and ends when the two sides cross
+pass through regions between them in that order. The search runs from both ends at once, always on the side with the
+lower cost so far, forward by the smallest and backward by the largest position, and ends when the two sides cross
 (Haeupler, Kavitha, Mathew, Sen, Tarjan: Incremental cycle detection, topological ordering, and strong component
-maintenance, TALG 2012). A merge moves only what the search visited. Membership is a union-find; of two regions the one
-with more edges keeps its identity, so that an edge is moved O(log n) times.
+maintenance, TALG 2012). A merge moves only regions that the search visited. Membership is a union-find; of two regions
+the one with more edges keeps its identity, so that an edge is moved O(log n) times.
 
-A refusal is remembered. One through a barrier is final: barriers never merge, so the path never goes away. One through
-other regions, or one that the policy calls revisable, is looked at again when a region involved has changed, until
-nothing changes. What is left unmerged in the end therefore has a reason that holds of the final regions.
+A refusal is recorded. One through a barrier is final: barriers never merge, so the path remains. One through other
+regions, or one that the policy calls revisable, is checked again when a region involved has changed, until nothing
+changes. So the reason of every pair left unmerged holds for the final regions.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ _LANDMARKS = 512
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why two regions do not merge."""
+    """The reason why two regions do not merge."""
 
     kind: str
-    """`barrier` or `cycle` from the algorithm; a policy brings its own."""
+    """`barrier` or `cycle` from the algorithm; a policy adds its own."""
     message: str
     nodes: tuple[int, ...] = ()
-    """Nodes that stand in the way: for `barrier` and `cycle`, one of each region on a path between the two."""
+    """The blocking nodes: for `barrier` and `cycle`, one of each region on a path between the two."""
     final: bool = True
-    """Whether it holds however the two regions grow."""
+    """True if the refusal holds however the two regions grow."""
 
 
 class Policy(Protocol):
-    """What stands against a merge besides cycles. Regions are named by a node of theirs, their representative."""
+    """The conditions of a merge besides acyclicity. Regions are named by one of their nodes, the representative."""
 
     def refuse(self, a: int, b: int) -> Refusal | None:
-        """Why the regions represented by `a` and `b` do not merge; None when they may."""
+        """Returns the reason why the regions represented by `a` and `b` do not merge; `None` if they may."""
         ...
 
     def merged(self, kept: int, gone: int) -> None:
-        """The regions have merged; `kept` represents both from now on."""
+        """Records a merge of two regions; `kept` represents both from now on."""
         ...
 
 
 class Anything:
-    """The policy that has nothing against any merge."""
+    """The policy that allows every merge."""
 
     def refuse(self, a: int, b: int) -> Refusal | None:
         return None
@@ -71,26 +71,26 @@ class Anything:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What growing did."""
+    """Counts of the growth."""
 
     merges: int
     checks: int
     """Searches for a path."""
     visited: int
-    """Edges that the searches looked at."""
+    """Edges visited by the searches."""
     rounds: int
 
 
 @dataclass(frozen=True)
 class Growth:
-    """The regions that a graph was divided into."""
+    """The regions of a graph."""
 
     region_of: tuple[int, ...]
-    """For each node the number of its region; regions are numbered in a topological order of the quotient graph."""
+    """The region number of each node; regions are numbered in a topological order of the quotient graph."""
     members: tuple[tuple[int, ...], ...]
-    """For each region its nodes, by number."""
+    """The nodes of each region, by number."""
     refusals: tuple[tuple[int, int, Refusal], ...]
-    """For each pair of regions that candidates connect, by number, why they are two."""
+    """The reason of each pair of regions connected by candidates, by region numbers."""
     statistics: Statistics
 
 
@@ -105,7 +105,7 @@ def grow_regions(
     """Divides the nodes 0..count-1 into regions.
 
     `candidates` are tried in the order given; by default they are the edges, by target and nearest source first.
-    `order` is a topological order of the nodes, which is made when it is not given (`ValueError` for a cyclic graph).
+    `order` is a topological order of the nodes, computed by default (`ValueError` for a cyclic graph).
     """
     with collection_paused():
         edges = list(edges)
@@ -120,7 +120,7 @@ def grow_regions(
 
 
 def _by_target(count: int, edges: Iterable[tuple[int, int]], order: Sequence[int]) -> list[tuple[int, int]]:
-    """The edges without repetition, by the position of the target, and the nearest source first."""
+    """Returns the distinct edges, by the position of the target, and the nearest source first."""
     position = [0] * count
     for index, node in enumerate(order):
         position[node] = index
@@ -130,13 +130,14 @@ def _by_target(count: int, edges: Iterable[tuple[int, int]], order: Sequence[int
 
 
 class _Growing:
-    """One run over candidates: what was refused, and what is to be tried again."""
+    """One run over candidates, with its refusals and the pairs to try again."""
 
     def __init__(self, quotient: _Quotient, policy: Policy):
         self.quotient = quotient
         self.policy = policy
         self.final: dict[int, Refusal] = {}
-        """By pair of representatives. Where a representative stays, its region has only grown: the refusal holds."""
+        """Refusals by pair of representatives. A representative that stays has only a larger region: the refusal
+        holds."""
         self.merges = 0
         self.rounds = 0
 
@@ -162,7 +163,7 @@ class _Growing:
     def _settle(
         self, a: int, b: int, settled: list[tuple[int, int, Refusal]], revisable: list[tuple[int, int, Refusal, int]]
     ) -> None:
-        """Merges the regions of two nodes, or notes why not."""
+        """Merges the regions of two nodes, or records the refusal."""
         refusal = self._try(a, b)
         if refusal is not None and refusal.final:
             settled.append((a, b, refusal))
@@ -170,7 +171,7 @@ class _Growing:
             revisable.append((a, b, refusal, self.merges))
 
     def _try(self, a: int, b: int) -> Refusal | None:
-        """Merges the regions of two nodes, or says why not."""
+        """Merges the regions of two nodes, or returns the refusal."""
         quotient = self.quotient
         a, b = quotient.find(a), quotient.find(b)
         if a == b:
@@ -203,7 +204,7 @@ class _Growing:
         return Refusal("cycle", "a path through another region connects them", tuple(path), final=False)
 
     def _changed(self, a: int, b: int, refusal: Refusal, stamp: int) -> bool:
-        """Whether a revisable refusal may have become void since merge number `stamp`."""
+        """True if a revisable refusal may have become invalid since merge number `stamp`."""
         find, touched = self.quotient.find, self.quotient.touched
         ends = find(a), find(b)
         if refusal.kind == "cycle":
@@ -244,11 +245,12 @@ class _Quotient:
             self.predecessors[target].add(source)
         self.landmarks = _Landmarks(order, self.successors, self.predecessors, eligible)
         self.touched = [0] * self.count
-        """For each region, the number of the last merge that it took part in."""
+        """For each region, the number of its last merge."""
         self.checks = 0
         self.visited = 0
         self._parent = list(range(self.count))
-        # What the last search saw: who discovered a region, on either side. Valid where the mark is the search's own.
+        # The last search's discoveries: the predecessor of a region, on either side. Valid if the mark is the search's
+        # own.
         self._forward_mark = [0] * self.count
         self._backward_mark = [0] * self.count
         self._forward_from = [0] * self.count
@@ -258,18 +260,18 @@ class _Quotient:
         self._anchor = 0
 
     def find(self, node: int) -> int:
-        """The representative of a node's region."""
+        """Returns the representative of a node's region."""
         parent = self._parent
         while parent[node] != node:
             parent[node] = node = parent[parent[node]]
         return node
 
     def search(self, a: int, b: int) -> list[int] | None:
-        """The regions strictly between `a` and `b` on a path of at least two edges; None when there is none.
+        """Returns the regions strictly between `a` and `b` on a path of at least two edges; `None` without a path.
 
-        `a` stands before `b` in the order. When there is no path, what the search found is kept for `merge(a, b)`:
-        the visited descendants of `a`, which must come after the merged region, in order, and the visited ancestors
-        of `b`, which must come before it, in reverse order.
+        `a` is before `b` in the order. Without a path, the search keeps its visits for `merge(a, b)`: the visited
+        descendants of `a`, which must come after the merged region, in order, and the visited ancestors of `b`, which
+        must come before it, in reverse order.
         """
         self.checks += 1
         mark = self.checks
@@ -336,15 +338,15 @@ class _Quotient:
                         elif label[y] > label[passed]:
                             passed = y
         self.visited += forward_cost + backward_cost
-        # The merged region comes after every visited descendant's old place, and after every ancestor that was found
-        # but not visited, for that one stays where it is.
+        # The merged region comes after the old place of every visited descendant, and after every ancestor that was
+        # found but not visited, because that one stays in place.
         last = self._after[-1] if self._after else a
         found = backward[0][1] if backward else passed
         self._anchor = max(last, found, passed, key=label.__getitem__)
         return None
 
     def _path(self, a: int, b: int, x: int, y: int) -> list[int]:
-        """The path that meets in the edge from `x` to `y`, without its ends."""
+        """Returns the path through the edge from `x` to `y`, without its ends."""
         path: list[int] = []
         while x != a:
             path.append(x)
@@ -356,7 +358,7 @@ class _Quotient:
         return path
 
     def merge(self, a: int, b: int, stamp: int) -> tuple[int, int]:
-        """Makes one region of two, right after `search(a, b)` found no path; the one kept and the one gone."""
+        """Merges two regions, right after `search(a, b)` found no path; returns the one kept and the one gone."""
         kept, gone = (a, b) if self._degree(a) >= self._degree(b) else (b, a)
         self._reorder(a, b, kept)
         self._parent[gone] = kept
@@ -370,7 +372,7 @@ class _Quotient:
         return len(self.successors[region]) + len(self.predecessors[region])
 
     def _reorder(self, a: int, b: int, kept: int) -> None:
-        """Gives the merged region a place before what was reached from `a` and after what reaches `b`."""
+        """Places the merged region before the regions reached from `a` and after those that reach `b`."""
         order, anchor = self.order, self._anchor
         if anchor in (a, b):
             other = b if anchor == a else a
@@ -392,11 +394,11 @@ class _Quotient:
 
 
 class _Landmarks:
-    """Barriers, spread over the order, and for each node which of them it reaches and which reach it, as bit sets.
+    """Barriers, spread over the order, and reachability from and to them for each node, as bit sets.
 
-    A landmark between two regions proves, in one operation, that they never merge. Most pairs that a search would
-    take long to refuse have one between them; that none is found proves nothing, as merging makes paths that the bit
-    sets, made of the graph as it was, do not know.
+    A landmark between two regions proves, in one operation, that they never merge. Most pairs with a long search before
+    their refusal have a landmark between them. Its absence proves nothing: merging makes paths that are missing in the
+    bit sets, which describe the original graph.
     """
 
     def __init__(
@@ -409,7 +411,7 @@ class _Landmarks:
         barriers = [node for node in order if not eligible[node] and successors[node] and predecessors[node]]
         wanted = min(_LANDMARKS // 2, len(barriers))
         spread = [barriers[(2 * k + 1) * len(barriers) // (2 * wanted)] for k in range(wanted)]
-        # Deep graphs are served by barriers at equal distances, shallow ones by those that many paths pass.
+        # Barriers at equal distances suit deep graphs; barriers on many paths suit shallow ones.
         ancestors = _count_paths(order, predecessors)
         descendants = _count_paths(reversed(order), successors)
         busiest = heapq.nlargest(wanted, barriers, key=lambda node: ancestors[node] * descendants[node])
@@ -423,7 +425,7 @@ class _Landmarks:
         _spread(reversed(order), successors, bits, self._reached)
 
     def between(self, a: int, b: int) -> int | None:
-        """A landmark that the region `a` reaches and that reaches the region `b`, if one is known."""
+        """Returns a landmark on a path from region `a` to region `b`, if one is known."""
         common = self._reached[a] & self._reaching[b]
         return self._chosen[common.bit_length() - 1] if common else None
 
@@ -433,7 +435,7 @@ class _Landmarks:
 
 
 def _count_paths(order: Iterable[int], sources: Sequence[set[int]]) -> dict[int, int]:
-    """For each node, in `order`, the number of paths that lead to it from its sources, at most the number of nodes."""
+    """Returns for each node, in `order`, the number of paths to it from its sources, at most the number of nodes."""
     paths: dict[int, int] = {}
     limit = len(sources)
     for node in order:
@@ -445,7 +447,7 @@ def _count_paths(order: Iterable[int], sources: Sequence[set[int]]) -> dict[int,
 
 
 def _spread(order: Iterable[int], sources: Sequence[set[int]], bits: Sequence[int], found: list[int]) -> None:
-    """For each node, in `order`, the union of the bits of the nodes that its sources lead back to."""
+    """Computes for each node, in `order`, the union of the bits of its transitive sources."""
     for node in order:
         union = 0
         for source in sources[node]:

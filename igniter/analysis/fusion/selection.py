@@ -1,4 +1,4 @@
-"""From a graph to the groups of nodes that become regions: growth, then what is not worth a kernel is given back."""
+"""From a graph to the groups of nodes that become regions: growth, then unprofitable nodes are given back."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from igniter.analysis.fusion.symbols import SymbolSources
 
 @dataclass(frozen=True)
 class Selection:
-    """Which nodes of a graph become regions."""
+    """The nodes of a graph that become regions."""
 
     groups: tuple[tuple[int, ...], ...]
     """The nodes of each region, in the order of the graph; regions in the order in which they can run."""
     order: tuple[int, ...]
-    """What the graph becomes, in an order in which it can run: `-1 - k` for group k, a node's number otherwise."""
+    """The resulting graph, in an order in which it can run: `-1 - k` for group k, a node's number otherwise."""
     bindings: tuple[tuple[SSAValue, ...], ...]
-    """For each region the tensors that it reads only to learn its symbols."""
+    """For each region the tensors that it reads only to bind its symbols."""
     left: dict[int, Reason]
-    """Why each other node is in no region."""
+    """The reason why each other node is in no region."""
     growth: Growth
 
     def first(self, count: int) -> Selection:
-        """The same with the first `count` regions only; the nodes of the others are left as they are."""
+        """Returns the selection of the first `count` regions only; the nodes of the others stay unchanged."""
         if count >= len(self.groups):
             return self
         order: list[int] = []
@@ -46,7 +46,7 @@ class Selection:
         return replace(self, groups=self.groups[:count], order=tuple(order), bindings=self.bindings[:count], left=left)
 
     def reason_between(self, graph: FusionGraph, source: int, target: int) -> Reason:
-        """Why two nodes that share an edge are not in one region."""
+        """Returns the reason why two nodes that share an edge are not in one region."""
         for node in (source, target):
             own = graph.reasons[node]
             if own is not None:
@@ -61,7 +61,7 @@ class Selection:
         return self.left.get(source) or self.left.get(target) or Reason("cost", "their regions are not worth merging")
 
     def refused_merges(self, graph: FusionGraph) -> list[tuple[int, int, Reason]]:
-        """A candidate for each two regions that the author kept apart, with what it said."""
+        """Returns a candidate for each two regions that the author kept apart, with its reason."""
         refused = {(a, b): r for a, b, r in self.growth.refusals if r.kind not in OWN_KINDS}
         region_of = self.growth.region_of
         found: dict[tuple[int, int], tuple[int, int, Reason]] = {}
@@ -73,19 +73,19 @@ class Selection:
 
 
 def as_reason(graph: FusionGraph, refusal: Refusal) -> Reason:
-    """A refusal of the algorithm with the names of the nodes."""
+    """Returns a refusal of the algorithm with the names of the nodes."""
     return Reason(refusal.kind, refusal.message, tuple(graph.labels[n] for n in refusal.nodes[:3]))
 
 
 def select_regions(graph: FusionGraph, author: FusionAuthor, limits: Limits, sources: SymbolSources) -> Selection:
-    """The groups of nodes that the author finds worth a region each."""
+    """Returns the groups of nodes that the author finds worth a region each."""
     count = len(graph.nodes)
     candidates = ordered_candidates(graph, author)
     eligible = graph.eligible
     growth = grow_regions(count, graph.edges, eligible, candidates, RegionPolicy(graph, limits, author), range(count))
     grown = [m for m in growth.members if eligible[m[0]]]
-    # A node that leaves a region needs the shape arithmetic that the region did without. If that closes a cycle, such
-    # nodes stay where they are: what was grown is acyclic.
+    # A node that leaves a region needs the shape arithmetic that the region did not need. If that closes a cycle, such
+    # nodes stay in their regions: the grown regions are acyclic.
     needy = frozenset(target for _, target in graph.dropped)
     for bound in (frozenset[int](), needy):
         left = {node: reason for node, reason in enumerate(graph.reasons) if reason is not None}
@@ -100,7 +100,7 @@ def select_regions(graph: FusionGraph, author: FusionAuthor, limits: Limits, sou
                 groups.append(group)
                 bindings.append(found)
         if bound is needy:
-            # What cannot learn its symbols left all the same.
+            # Groups that cannot bind their symbols were dissolved all the same.
             _dissolve_tangled(graph, groups, bindings, left)
         try:
             order = _order(graph, groups)
@@ -121,7 +121,7 @@ def select_regions(graph: FusionGraph, author: FusionAuthor, limits: Limits, sou
 def _worthwhile(
     graph: FusionGraph, author: FusionAuthor, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
 ) -> tuple[int, ...]:
-    """The members that are worth a region together; `given` learns why the others are not."""
+    """Returns the members that are worth a region together; records in `given` the reasons of the others."""
     kept = members
     reason = _region_reason(graph, author, kept)
     if reason is None:
@@ -145,7 +145,7 @@ def _region_reason(graph: FusionGraph, author: FusionAuthor, members: tuple[int,
 def _without_rim(
     graph: FusionGraph, author: FusionAuthor, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
 ) -> tuple[int, ...]:
-    """`members` less those that the author gives back, last node first.
+    """Returns `members` without those that the author gives back, last node first.
 
     Only a node that no other member reads can leave: a path that left the region through it and came back would have
     been a cycle before.
@@ -167,11 +167,11 @@ def _without_rim(
 def _dissolve_tangled(
     graph: FusionGraph, groups: list[tuple[int, ...]], bindings: list[tuple[SSAValue, ...]], left: dict[int, Reason]
 ) -> None:
-    """Gives groups back, the smallest first and those that ONNX Runtime has no kernels for last, until none depends on
-    itself through a node that left another."""
+    """Dissolves groups, the smallest first and those without fallback last, until none depends on itself through a node
+    that left another."""
     count = len(graph.nodes)
     while tangled := tangled_nodes(count + len(groups), _edges(graph, groups)):
-        # The nodes alone are acyclic, so there is a group among them.
+        # The nodes alone are acyclic, so at least one of these is a group.
         among = [k for k in range(len(groups)) if count + k in tangled]
         gone = min(among, key=lambda k: (any(map(graph.must_compile, groups[k])), len(groups[k])))
         reason = Reason("cycle", "its region would wait for a node that needs the region's own shape arithmetic")
@@ -180,7 +180,7 @@ def _dissolve_tangled(
 
 
 def _edges(graph: FusionGraph, groups: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
-    """The edges between units: a node by its number, the k-th group by the number of nodes and k."""
+    """Returns the edges between units: a node by its number, the k-th group by the number of nodes and k."""
     unit = {n: len(graph.nodes) + k for k, group in enumerate(groups) for n in group}
     edges: dict[tuple[int, int], None] = {}
     for source, target in graph.edges:
@@ -192,9 +192,9 @@ def _edges(graph: FusionGraph, groups: Sequence[tuple[int, ...]]) -> list[tuple[
 
 
 def _order(graph: FusionGraph, groups: Sequence[tuple[int, ...]]) -> list[int]:
-    """Groups and single nodes in an order that they can run in, as late as their last member stood.
+    """Returns groups and single nodes in an order in which they can run, each as late as its last member.
 
-    `ValueError` where they depend on each other in a cycle.
+    Raises `ValueError` where they depend on each other in a cycle.
     """
     grouped = {n for group in groups for n in group}
     priority = [*range(len(graph.nodes)), *(group[-1] for group in groups)]

@@ -1,4 +1,5 @@
-"""What `form-fusion-regions` did, as data: for `igniter compile --explain`, its JSON, and the report of an artifact."""
+"""The results of `form-fusion-regions`, as data: for `igniter compile --explain`, its JSON, and an artifact's
+report."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from igniter.dialects.onnx.names import VIEWS, op_name
 from igniter.dialects.sym.expr import Expr
 
 MISSED = 20
-"""How many missed fusions a summary keeps."""
+"""The most missed fusions in a summary."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class RegionSummary:
     bytes_in: int
     bytes_out: int
     bytes_saved: int
-    """What its nodes would have written and read between them, at typical sizes."""
+    """The traffic between its nodes without fusion, at typical sizes."""
     microseconds_saved: float
     formula: str = ""
     """`bytes_saved` as an expression in the symbols of dims; "" where it is long."""
@@ -64,7 +65,7 @@ class MissedFusion:
 
 @dataclass(frozen=True)
 class FusionSummary:
-    """What became of one graph."""
+    """The fusion results of one graph."""
 
     graph: str
     nodes_before: int
@@ -73,14 +74,14 @@ class FusionSummary:
     missed: tuple[MissedFusion, ...]
     """The largest ones, largest first."""
     left: dict[str, int]
-    """How many nodes stayed out, by the kind of the reason."""
+    """The number of nodes in no region, by the kind of the reason."""
 
     def to_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """Converts the summary to JSON's types."""
         return asdict(self)
 
     def at(self, sizes: Mapping[str, int]) -> FusionSummary:
-        """The summary with its bytes at these sizes of symbols, all others as they are assumed to be."""
+        """Returns the summary with its bytes at these sizes of symbols; other figures keep their typical values."""
         regions = [replace(r, bytes_saved=_bytes_at(r.formula, sizes, r.bytes_saved)) for r in self.regions]
         missed = [replace(m, bytes=_bytes_at(m.formula, sizes, m.bytes)) for m in self.missed]
         missed.sort(key=lambda m: -m.bytes)
@@ -94,7 +95,7 @@ class FusionSummary:
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> FusionSummary:
-        """The inverse of `to_dict`, also after a way through JSON."""
+        """Returns the inverse of `to_dict`, also after a round trip through JSON."""
 
         fields: dict[str, Any] = dict(data)
         regions: list[dict[str, Any]] = data["regions"]
@@ -119,7 +120,7 @@ class FusionSummary:
 
 
 def summarize_regions(graph: FusionGraph, selection: Selection, names: Sequence[str]) -> tuple[RegionSummary, ...]:
-    """One summary a region; to be made before the nodes are moved."""
+    """Returns one summary a region; must run before the nodes are moved."""
     cost = graph.cost
     found: list[RegionSummary] = []
     for name, group in zip(names, selection.groups, strict=True):
@@ -146,7 +147,7 @@ def summarize_regions(graph: FusionGraph, selection: Selection, names: Sequence[
 
 
 def _traffic(op: Operation, inside: set[Operation], cost: CostModel) -> int:
-    """The bytes of `op`'s results that members of its region do not have to read, and it not to write."""
+    """Returns the traffic of `op`'s results that fusion avoids: its write, and the reads by members of its region."""
     if op_name(op) in VIEWS:
         return 0
     return sum(cost.bytes(result) * _transfers(result, inside) for result in op.results)
@@ -159,14 +160,15 @@ def _traffic_size(op: Operation, inside: set[Operation], cost: CostModel) -> Exp
 
 
 def _transfers(result: SSAValue, inside: set[Operation]) -> int:
-    """How often a value would have been written and read by members of its region."""
+    """Returns the number of transfers of a value between members of its region without fusion: one write, and the
+    reads."""
     readers = sum(use.operation in inside for use in result.uses)
     kept = readers == sum(1 for _ in result.uses)
     return readers + (kept and readers > 0)
 
 
 def _sum(sizes: Iterable[Expr]) -> Expr:
-    """The sum; as far as it goes, where it gets long."""
+    """Returns the sum, cut off once it gets long."""
     total = Expr.of(0)
     for size in sizes:
         total = total + size
@@ -180,7 +182,7 @@ def _formula(size: Expr) -> str:
 
 
 def _bytes_at(formula: str, sizes: Mapping[str, int], typical: int) -> int:
-    """The value of a formula; what it typically is where there is none, or one of its symbols has no size."""
+    """Returns the value of a formula; `typical` without a formula, or if one of its symbols has no size."""
     if not formula:
         return typical
     found = Expr.parse(formula)
@@ -188,7 +190,7 @@ def _bytes_at(formula: str, sizes: Mapping[str, int], typical: int) -> int:
 
 
 def missed_fusions(graph: FusionGraph, selection: Selection) -> tuple[MissedFusion, ...]:
-    """The largest tensors between a node that is or could be in a region and one that is not in the same."""
+    """Returns the largest tensors between a node that is or could be in a region and one outside of that region."""
     region = {n: k for k, group in enumerate(selection.groups) for n in group}
     found: list[tuple[int, int, int]] = []
     for source, target in graph.edges:
@@ -228,5 +230,5 @@ def _value_name(graph: FusionGraph, source: int, target: int) -> str:
 
 
 def count_kinds(reasons: Iterable[Reason]) -> dict[str, int]:
-    """How many reasons there are of each kind."""
+    """Counts the reasons of each kind."""
     return dict(sorted(Counter(reason.kind for reason in reasons).items()))

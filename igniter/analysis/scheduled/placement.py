@@ -197,7 +197,7 @@ def _blocks(places: Sequence[int], conflicts: Conflicts) -> list[list[int]]:
 
 
 def _largest(sizes: Sequence[Expr]) -> Expr:
-    """Returns the largest of sizes, as a maximum of those that are not known to be smaller."""
+    """Returns the largest of sizes, as a maximum of the sizes that are not known to be smaller than another."""
     kept: list[Expr] = []
     for size in dict.fromkeys(sizes):
         if any(_covers(other, size) for other in kept):
