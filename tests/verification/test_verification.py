@@ -322,6 +322,15 @@ def test_what_cancels_is_judged_by_what_it_was_made_from() -> None:
     assert wrong.status == "differs"
 
 
+def test_values_that_the_usual_inputs_never_reach_are_compared() -> None:
+    """Normal values do not pass 6; those times 4, and plus 2, do."""
+    text = "g (float[n, 64] x) => (float[n, 64] y) { a = Sub (x, six)  r = Relu (a)  y = Add (x, r) }"
+    six = np.array(6, np.float32)
+    other = model(text.replace("r = Relu (a)", "s = Relu (a)  r = Add (s, s)"), six=six)
+    assert verified(model(text, six=six), other).status == "differs"
+    assert verified(model(text, six=six), model(text, six=six)).status == "passed"
+
+
 SMALL = """g (float[n, 8] x) => (float[n, 1] y) <float half = {0.5}> {
   s = Sigmoid (x)  c = ReduceMax <keepdims = 0> (x)  b = Greater (c, half)
   i = If (b) <then_branch = t () => (float[n, 8] u) { u = Identity (s) },

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 Feed = dict[str, Any]
 
 
+FAR = frozenset(
+    (*(f"values times {factor}" for factor in ("16", "0.0625", "128", "0.00390625")), "single values", "special values")
+)
+"""Kinds of `variants` far from what models are made for, where many compute nothing but noise and infinities."""
+
+
 def variants(specs: Sequence[InputSpec], sizes: Shapes, facts: GraphFacts, seed: int) -> Iterator[tuple[str, Feed]]:
     """Feeds of these sizes, each with a word for its kind: pictures, sounds and texts for the inputs that take them,
     then the usual values in other ranges. Those that change nothing are left out."""
