@@ -13,6 +13,8 @@ STRIDE = 701
 KNOWN = {
     "Neg-13 T=tensor(bfloat16)": "no kernel",
     "ReduceSum-13 T=tensor(uint32)": "no kernel",
+    "MaxPool-22 T=tensor(bfloat16)": "no kernel",
+    "GlobalMaxPool-22 T=tensor(bfloat16)": "no kernel",
     "com.microsoft.BiasGelu-1 T=tensor(float)": LOADS,
 }
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f16, f32, f64, i64
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 ScalarRule = Callable[[Scalar], Scalar]
-LEAST: dict[object, float] = {f16: -65504.0, f32: -(2 - 2.0**-23) * 2.0**127, f64: -sys.float_info.max}
+LEAST: dict[object, float] = {
+    bf16: -(2 - 2.0**-7) * 2.0**127,
+    f16: -65504.0,
+    f32: -(2 - 2.0**-23) * 2.0**127,
+    f64: -sys.float_info.max,
+}
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------
@@ -241,7 +246,7 @@ def _lp_pool(ctx: Lowering) -> list[SSAValue]:
 
 def _global(combiner: Combiner) -> LowerRule:
     def lower(ctx: Lowering) -> list[SSAValue]:
-        return [ctx.reduce(combiner, ctx.required(0), range(2, len(ctx.dims(0))))]
+        return [ctx.rounded(ctx.reduce(combiner, ctx.required(0), range(2, len(ctx.dims(0)))))]
 
     return lower
 
