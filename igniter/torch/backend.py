@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from igniter.errors import IgniterError
+from igniter.torch.compare import tolerances
 from igniter.torch.exporter import decompositions, output_nodes
 from igniter.torch.first_call import CheckedCalls
 from igniter.torch.names import GraphModule, is_tensor, torch
@@ -76,9 +77,11 @@ def _compiled(
     config = import_module("torch._functorch.config")
     is_weight = module_tensors(graph, example_inputs)
     checked: list[int] | None = None
+    rtol = options.rtol
 
     def compile_functional(functional: GraphModule, inputs: Sequence[Any]) -> Any:
-        nonlocal checked
+        nonlocal checked, rtol
+        rtol = max(tolerances(functional, rtol), default=rtol)
         changed, aliases = _facts(len(inputs), len(output_nodes(functional)))
         if changed or aliases.views:
             # Inputs that share memory AOTAutograd has made one of, and nobody knows which are which.
@@ -97,7 +100,7 @@ def _compiled(
     if checked is None or not options.verify:
         return made
     kept = [n not in checked and is_weight(value) for n, value in enumerate(example_inputs)]
-    return CheckedCalls(made, graph.forward, kept, options.rtol, report.leave)
+    return CheckedCalls(made, graph.forward, kept, rtol, report.leave)
 
 
 def _with_views(program: Callable[..., Any], views: GraphModule, places: Sequence[int]) -> Callable[..., Any]:

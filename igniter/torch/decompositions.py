@@ -8,7 +8,9 @@
     sign(x) = Sign(x)                   0                                       NaN
     argmax by ArgMax                    the place of the first NaN              NaN
     logaddexp = Log(Exp(a) + Exp(b))    100.7                                   a = b = 100
+    logit(x, eps) by Clip               NaN                                     NaN
     any by ReduceMax                    False                                   no elements
+    split by SplitToSequence            views                                   bfloat16, which sequences are not of
 
 Each function here computes in PyTorch's terms what the op's kernel for CPUs computes: its conditions are those of
 `aten/src/ATen/native/cpu`. What is not worth that stays eager (`STAYS_EAGER`).
@@ -67,6 +69,11 @@ def mended() -> dict[Any, Callable[..., Any]]:
         "argmin": _argmin,
         "any": _any,
         "all": _all,
+        "logit": _logit,
+        "chunk": _chunk,
+        "split_with_sizes": _pieces,
+        "unsafe_split_with_sizes": _pieces,
+        "unbind": _unbind,
     }
     found: dict[Any, Callable[..., Any]] = {}
     for name, function in functions.items():
@@ -76,14 +83,29 @@ def mended() -> dict[Any, Callable[..., Any]]:
             if not any(argument.kwarg_only and argument.alias_info for argument in arguments) and any(
                 str(argument.type) == "Tensor" for argument in arguments
             ):
-                found[overload] = function
+                found[overload] = function if name in _OF_ANY_TYPE else _real(function)
     for name in ("Tensor", "Scalar"):
         # True division is right as it is.
         found.pop(getattr(torch.ops.aten.div, name))
     found[torch.ops.aten.max.dim] = _max
     found[torch.ops.aten.min.dim] = _min
-    found[torch.ops.aten.pow.Tensor_Scalar] = _power
+    found[torch.ops.aten.pow.Tensor_Scalar] = _real(_power)
+    found[torch.ops.aten.split.Tensor] = found[torch.ops.aten.unsafe_split.Tensor] = _split
     return found
+
+
+_OF_ANY_TYPE = frozenset(("chunk", "split_with_sizes", "unsafe_split_with_sizes", "unbind"))
+
+
+def _real(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function for real numbers; ops of complex tensors stay as they are, and eager."""
+
+    def mended(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(value, complex) or (is_tensor(value) and value.is_complex()) for value in args):
+            return NotImplemented
+        return function(*args, **kwargs)
+
+    return mended
 
 
 def why_eager(node: Node) -> str:
@@ -92,7 +114,8 @@ def why_eager(node: Node) -> str:
     name = "" if schema is None else schema.name
     if name == "aten::pow" and not _value(node).is_floating_point():
         return "powers of integers wrap, and ONNX's do not"
-    return STAYS_EAGER.get(name, "")
+    # `diagonal_copy` is what AOTAutograd makes of `diagonal` where nothing is left of the view.
+    return STAYS_EAGER.get(name.removesuffix("_copy"), "")
 
 
 def _value(node: Node) -> Tensor:
@@ -110,7 +133,7 @@ def _sign(x: Tensor) -> Tensor:
 
 
 def _sgn(x: Tensor) -> Tensor:
-    return NotImplemented if x.is_complex() else torch.sign(x)
+    return torch.sign(x)
 
 
 def _trunc(x: Tensor) -> Tensor:
@@ -216,6 +239,13 @@ def _celu(x: Tensor, alpha: float = 1.0) -> Tensor:
     return torch.where(x > 0, x, _expm1(x / alpha) * alpha)
 
 
+def _logit(x: Tensor, eps: float | None = None) -> Tensor:
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    inside = wide if eps is None else torch.clamp(wide, eps, 1 - eps)
+    return torch.log(inside / (1 - inside)).to(x.dtype)
+
+
 def _isinf(x: Tensor) -> Tensor:
     return x.abs() == math.inf if x.is_floating_point() else torch.zeros_like(x, dtype=torch.bool)
 
@@ -281,6 +311,32 @@ def _all(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     if x.dtype is torch.uint8:
         return NotImplemented
     return _count((x == 0).to(torch.int64), dim, keepdim) == 0
+
+
+def _chunk(x: Tensor, chunks: int, dim: int = 0) -> Any:
+    return torch.ops.aten.chunk.default.decompose(x, chunks, dim)
+
+
+def _split(x: Tensor, size: Any, dim: int = 0) -> Any:
+    if not isinstance(size, int):
+        return NotImplemented
+    whole = x.shape[dim]
+    count = max(1, int((whole + size - 1) // size)) if size else 1
+    return _pieces(x, [size] * (count - 1) + [whole - size * (count - 1)], dim)
+
+
+def _pieces(x: Tensor, sizes: Any, dim: int = 0) -> Any:
+    """Slices, one behind the other. PyTorch's own are made by strides."""
+    found: list[Tensor] = []
+    start: Any = 0
+    for size in sizes:
+        found.append(torch.ops.aten.slice.Tensor(x, dim, start, start + size))
+        start = start + size
+    return found
+
+
+def _unbind(x: Tensor, dim: int = 0) -> Any:
+    return [torch.ops.aten.select.int(x, dim, place) for place in range(int(x.shape[dim]))]
 
 
 def _power(x: Tensor, exponent: Any) -> Tensor:

@@ -16,9 +16,10 @@ from types import CodeType
 from typing import Any
 
 from igniter.errors import IgniterError
-from igniter.torch.compare import differences
+from igniter.torch.compare import differences, tolerances
 from igniter.torch.exporter import decompositions, quiet
 from igniter.torch.first_call import call_difference, copied
+from igniter.torch.known_sizes import known_sizes
 from igniter.torch.names import Tensor, is_symbolic, is_tensor, pytree, torch
 from igniter.torch.nesting import unflattener
 from igniter.torch.options import TorchOptions
@@ -78,8 +79,9 @@ class Exported:
         if aliases.views:
             graph, self._views = regrown(graph, aliases)
             self._regrown = list(aliases.views)
-        self._rtol = options.rtol
-        self._checked = not options.verify or not (self._written or any(flat.noted.memories))
+        self._rtol = max(tolerances(program.graph_module, options.rtol), default=options.rtol)
+        # The trace may take a copy where eager has a view: of symbolic sizes it does not know that one exists.
+        self._checked = not options.verify
         self._run = make_program(graph, options, report, is_weight, never)
         if not self.holds_for(leaves):
             raise IgniterError("what torch.export takes for granted does not hold for what it was traced with")
@@ -148,7 +150,23 @@ class Exported:
         self.failed = True
         self.report.leave(f"it does not do what eager does: {wrong}: compiled in parts")
         _assign([*tensors, *owned], [*copies, *after])
-        return expected
+        return _moved(expected, copies, tensors)
+
+
+def _moved(result: Any, copies: Sequence[Any], tensors: Sequence[Any]) -> Any:
+    """A result in which views of `copies` are the same views of `tensors`."""
+    same = {id(copy): tensor for copy, tensor in zip(copies, tensors, strict=True)}
+    storages = {_memory(copy): tensor.untyped_storage() for copy, tensor in zip(copies, tensors, strict=True)}
+
+    def moved(leaf: Any) -> Any:
+        if id(leaf) in same or not is_tensor(leaf) or leaf.layout is not torch.strided:
+            return same.get(id(leaf), leaf)
+        storage = storages.get(_memory(leaf)) if leaf.numel() else None
+        if storage is None:
+            return leaf
+        return torch.empty(0, dtype=leaf.dtype).set_(storage, leaf.storage_offset(), leaf.shape, leaf.stride())
+
+    return pytree.tree_map(moved, result)
 
 
 def _assign(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
@@ -294,7 +312,8 @@ def _aliases(
 
 
 def _fixed_dims(program: Any) -> list[tuple[int, int, int]]:
-    """Argument, axis and size of each dim that the trace has fixed."""
+    """Argument, axis and size of each dim that the trace or its conditions have fixed."""
+    sizes = known_sizes(program.graph_module)
     places = {
         spec.arg.name: place
         for place, spec in enumerate(s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT")
@@ -303,7 +322,8 @@ def _fixed_dims(program: Any) -> list[tuple[int, int, int]]:
     for node in program.graph.nodes:
         value = node.meta.get("val")
         if node.op == "placeholder" and node.name in places and is_tensor(value):
-            found += [(places[node.name], axis, d) for axis, d in enumerate(value.shape) if not is_symbolic(d)]
+            dims = [sizes.get(str(d)) if is_symbolic(d) else d for d in value.shape]
+            found += [(places[node.name], axis, d) for axis, d in enumerate(dims) if d is not None]
     return found
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from igniter.torch.exporter import is_number, output_nodes
+from igniter.torch.known_sizes import known_sizes
 from igniter.torch.names import GraphModule, Node, fx, is_symbolic, is_tensor, pytree, torch
 from igniter.torch.views import split_views
 
@@ -34,6 +35,8 @@ class Prepared:
 
     graph: GraphModule
     constants: list[Any] = field(default_factory=list[Any])
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    """The symbols that conditions of the trace make numbers."""
     outputs: list[Output] = field(default_factory=list["Output"])
     rest: GraphModule | None = None
     single: bool = False
@@ -61,7 +64,8 @@ def prepare(graph: GraphModule) -> Prepared:
     nodes.output(nodes.graph_copy(split.core.graph, {}))
     copy = fx.GraphModule(graph, nodes)
     original = next(n for n in reversed(graph.graph.nodes) if n.op == "output")
-    prepared = Prepared(copy, rest=split.rest, single=not isinstance(original.args[0], (tuple, list)))
+    single = not isinstance(original.args[0], (tuple, list))
+    prepared = Prepared(copy, sizes=known_sizes(graph), rest=split.rest, single=single)
     _inputs_first(copy)
     _lift_tensors(prepared)
     _read_sizes(copy)
@@ -201,6 +205,7 @@ def graph_text(prepared: Prepared) -> str:
         for node in module.graph.nodes:
             values = ", ".join(_kind(v, renamed) for v in pytree.tree_leaves(node.meta.get("val")))
             lines.append(f"{name} {node.name} = {node.op} {node.target} {node.args} {node.kwargs}: {values}")
+    lines += [f"{names[symbol]} = {size}" for symbol, size in sorted(prepared.sizes.items()) if symbol in names]
     lines += [hashlib.sha256(tensor_bytes(value)).hexdigest() for value in prepared.constants]
     return "\n".join(lines)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from igniter.errors import IgniterError
 from igniter.torch.binding import Runner
-from igniter.torch.compare import differences
+from igniter.torch.compare import differences, tolerances
 from igniter.torch.exporter import is_number
 from igniter.torch.faster import Race
 from igniter.torch.graphs import Prepared, prepare
@@ -135,7 +135,8 @@ class Piece:
         assert self._prepared is not None
         expected = self.eager(*args)
         single = self._prepared.single
-        _, wrong = differences([results] if single else results, [expected] if single else expected, self.options.rtol)
+        rtol = tolerances(self.eager, self.options.rtol)
+        _, wrong = differences([results] if single else results, [expected] if single else expected, rtol)
         if wrong:
             return self._give_up(f"it does not compute what eager computes: {wrong}", args)
         self._checked = True

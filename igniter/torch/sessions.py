@@ -89,7 +89,7 @@ def compiled(path: Path, options: TorchOptions) -> Artifact:
 def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> bytes:
     """The graph as an ONNX model, every parameter an input."""
     if not options.cache:
-        return to_onnx(prepared.graph)
+        return to_onnx(prepared.graph, prepared.sizes)
     from igniter.runtime.cache import cache_key, default_cache
 
     store = default_cache()
@@ -97,7 +97,7 @@ def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> 
     found = store.get(key)
     report.exported_from_cache = found is not None
     if found is None:
-        found = to_onnx(prepared.graph)
+        found = to_onnx(prepared.graph, prepared.sizes)
         store.put(key, found)
     return found
 

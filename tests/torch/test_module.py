@@ -291,3 +291,19 @@ def test_a_dataclass_of_transformers_comes_back():
             same(got.last_hidden_state, expected.last_hidden_state)
             same(got.pooler_output, expected.pooler_output)
     assert fast.config is net.config and fast.statistics.sessions == 1
+
+
+def test_a_dim_of_1_broadcasts_in_one_trace():
+    """The trace keeps symbols for dims of 1 and notes as conditions that they are; other sizes get another trace."""
+
+    class Step(torch.nn.Module):
+        def forward(self, x, values):
+            return torch.heaviside(x, values)
+
+    fast = igniter.torch.compile(Step().eval())
+    for one, other in [((4, 1, 5), (1, 3, 5)), ((2, 1, 6), (1, 3, 6)), ((4, 3, 5), (4, 3, 5)), ((1, 3, 5), (4, 1, 5))]:
+        x, values = torch.zeros(one), torch.full(other, -0.0)
+        got = fast(x, values)
+        # ONNX Runtime's Where, which a broadcast that is not known is left to, makes them zeros of the other sign.
+        assert got.shape == torch.broadcast_shapes(one, other) and bool(torch.signbit(got).all())
+    assert igniter.torch.explain().compiled and not igniter.torch.explain().reasons

@@ -13,6 +13,7 @@ import igniter.torch  # noqa: E402
 from tests.torch.opinfo.judge import differences  # noqa: E402
 from tests.torch.opinfo.values import other_values  # noqa: E402
 
+F = torch.nn.functional
 CLOSE = [1e-9, -1e-9, 3e-5, -3e-5, 1e-3, 0.7, -0.7, 20.0, -20.0, 88.0, -90.0, 100.0]
 
 FLOATS = {
@@ -34,6 +35,8 @@ FLOATS = {
     "celu": lambda x, y: torch.nn.functional.celu(x, 1.3),
     "elu": lambda x, y: torch.nn.functional.elu(x),
     "selu": lambda x, y: torch.selu(x),
+    "logit": lambda x, y: (torch.logit(x), torch.logit(y, 1e-3)),
+    "pieces": lambda x, y: (*x.chunk(3, 1), *y[:5].split([2, 3]), *x.unbind(), *y.split(3, 1)),
     "isinf": torch.isinf,
     "isposinf": torch.isposinf,
     "isneginf": torch.isneginf,
@@ -48,6 +51,7 @@ FLOATS = {
     "any": lambda x, y: (x.any(), x.all(1), x[:0].any(0), x[:0].all()),
     "logcumsumexp": lambda x, y: torch.logcumsumexp(x, 0),
     "diagonal": lambda x, y: (x.diagonal() * 2, x[:5, :5].trace(), x.cumprod(0)),
+    "trace": lambda x, y: torch.where(torch.eye(*x.shape) == 1, 1.0, x).trace(),
     "scatter_reduce": lambda x, y: x.scatter_reduce(
         0, (y > 0).long() + (y < 0).long() * 2, y, "amax", include_self=False
     ),
@@ -141,3 +145,47 @@ def test_integers_compiled():
 
     agree(all_of_them, torch.int64)
     assert igniter.torch.explain().compiled
+
+
+NUMBERS = {
+    "clamp": lambda x, y: x.clamp(-0.1, 0.3),
+    "arithmetic": lambda x, y: (x * 0.1, x / 0.3, 0.1 - x, torch.add(x, y, alpha=0.1), y**0.1, 0.1**x),
+    "choices": lambda x, y: (torch.where(x > 0, x, 0.1), x.masked_fill(x > 0, 0.1), torch.full_like(x, 0.1) + x),
+    "leaky_relu": lambda x, y: F.leaky_relu(x, 0.1),
+    "elu": lambda x, y: (F.elu(x, 0.1), F.celu(x, 0.3), F.selu(x), F.softplus(x, 0.3, 0.7)),
+    "hard": lambda x, y: (F.hardtanh(x, -0.1, 0.3), F.hardsigmoid(x), F.hardswish(x), F.hardshrink(x, 0.3)),
+    "gelu": lambda x, y: (F.gelu(x, approximate="tanh"), torch.sinc(x), torch.log10(y), torch.deg2rad(x)),
+    "products": lambda x, y: (
+        torch.addcmul(x, x, y, value=0.1),
+        torch.addmm(x[:, :5], x, y.t(), alpha=0.1, beta=0.3),
+        torch.addmm(x[:, :5] * torch.nan, x, y.t(), alpha=0.1, beta=0),
+        torch.addmv(x[:, 0], x, y[0], alpha=0.1, beta=0.3),
+        F.scaled_dot_product_attention(x[None], y[None], x[None], scale=0.1),
+    ),
+}
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_numbers_beside_doubles_are_doubles():
+    """PyTorch's exporter writes them as f32: `x * 0.1` was off by 1.5e-8."""
+
+    def all_of_them(x, y):
+        return [function(x, y) for function in NUMBERS.values()]
+
+    x, y = torch.randn(5, 8, dtype=torch.float64), torch.rand(5, 8, dtype=torch.float64) + 0.1
+    with torch.no_grad():
+        got, want = torch.compile(all_of_them, backend="igniter")(x, y), all_of_them(x, y)
+    for name, one, other in zip(NUMBERS, got, want, strict=True):
+        torch.testing.assert_close(
+            one, other, rtol=1e-11, atol=1e-14, equal_nan=True, msg=lambda m, n=name: f"{n}: {m}"
+        )
+    assert igniter.torch.explain().compiled and not igniter.torch.explain().reasons
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_complex_tensors_keep_what_they_are():
+    x = torch.randn(3, 4, dtype=torch.complex64)
+    functions = [torch.log1p, torch.expm1, torch.sgn, torch.isinf, lambda x: torch.logaddexp(x, x * 2), lambda x: x**3]
+    with torch.no_grad():
+        for function in functions:
+            assert torch.equal(torch.compile(function, backend="igniter")(x), function(x))

@@ -265,3 +265,18 @@ def test_sizes_are_a_size():
                 got, want = fast(x, given), module(x, given)
                 assert got[1:] == want[1:] and type(got[1]) is torch.Size and type(got[2]["some"][0]) is torch.Size
                 assert type(got[2]["given"]) is type(given)
+
+
+def test_a_view_that_the_trace_takes_for_a_copy():
+    """Of symbolic sizes `torch.export` does not know that a transposed tensor can be reshaped in place."""
+
+    class Rows(torch.nn.Module):
+        def forward(self, x):
+            return x.reshape(5, -1, 5)
+
+    fast, x = igniter.torch.compile(Rows().eval()), torch.arange(125.0).view(25, 5)
+    for given in (x, x.t().contiguous().t(), x.t().contiguous().t()):
+        got = fast(given)
+        assert torch.equal(got, Rows()(given)) and got.stride() == Rows()(given).stride()
+        got[0, 0, 0] = -1.0
+        assert given[0, 0] == -1.0
