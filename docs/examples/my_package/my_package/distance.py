@@ -4,7 +4,7 @@
     %v = arith.mulf %d, %d : f32
     loop.yield add %v at [r, p, l]
 
-The loops over rows, panels and the depth are Igniter's; what is written here is one step of depth.
+Igniter provides the loops over rows, panels and the depth; this file provides one step of depth.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class DistanceBody(Body):
     """The sums of a few rows and panels, in registers."""
 
     def step(self, a: Value, b: Value, total: Value) -> Value:
-        """One step of depth: a row's element in every lane, a vector of columns, and the sums so far."""
+        """Returns the sums after one step of depth, from a row's element in every lane and a vector of columns."""
         d = self.binary("fsub", a, b)
         return self.muladd(d, d, total)
 
 
 def missing(target: Target) -> str | None:
-    """What a CPU lacks."""
+    """Returns the reason why a CPU cannot run the micro-kernel, or None."""
     return None if target.has_fma else "it has no fused multiply-add"
 
 

@@ -1,6 +1,6 @@
-"""`hoist-once`: `hoist-zero-points` with a fault that it once had, for `docs/find-and-shrink-a-miscompile.md`.
+"""`hoist-once`: `hoist-zero-points` with a former fault, for `docs/find-and-shrink-a-miscompile.md`.
 
-A factor of integer products less its zero point was remembered by the factor alone, so that a second product of the
+A factor of integer products minus its zero point was cached under the factor alone, so a second product of the
 same factor with another zero point got the numbers of the first.
 """
 
@@ -19,7 +19,7 @@ from igniter.transforms.onnx import hoist_zero_points
 
 @dataclass(frozen=True)
 class HoistOnce(ModulePass):
-    """Takes zero points out of integer products, as if a factor had one only, which is wrong"""
+    """Moves zero points out of integer products, wrongly assuming a single one for each factor"""
 
     name = "hoist-once"
     one_rewrite = "a product without its zero points"
@@ -34,5 +34,5 @@ class HoistOnce(ModulePass):
 
 
 def no_identity(zero: SSAValue | None) -> Hashable:
-    """What every zero point was known by."""
+    """Returns the same cache key for every zero point."""
     return None

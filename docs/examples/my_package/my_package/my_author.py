@@ -1,10 +1,10 @@
-"""`short-rows`: another author of schedules, which differs from Igniter's own in one thing.
+"""`short-rows`: a schedule author that differs from Igniter's own in one decision.
 
     %y = loop.nest "relu" [i0: parallel n, i1: parallel 8] -> ...
 becomes
     %y = loop.nest "relu" [i0: parallel n, i1: parallel 8] schedule [i0 threads, i1 unroll] -> ...
 
-Rows of up to `most` elements are written out, one element after the other.
+Rows of up to `most` elements are unrolled.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 
 @dataclass(frozen=True)
 class ShortRows(DefaultAuthor):
-    """Writes out short rows, and schedules all else as the default author does"""
+    """Unrolls short rows, and schedules everything else like the default author"""
 
     name = "short-rows"
     most: int = 8
-    """Elements of a row that is written out."""
+    """The maximum length of an unrolled row."""
 
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
         found = super().__call__(kernel, machine)
@@ -34,7 +34,7 @@ class ShortRows(DefaultAuthor):
         ]
 
     def _is_short(self, nest: NestOp) -> bool:
-        """Rows that are known to be short, of which each element is computed alone."""
+        """True if the rows have a known small length and independent elements."""
         last = nest.axes[-1].extent.constant if len(nest.axes) > 1 else None
         return last is not None and last <= self.most and all(axis.kind == "parallel" for axis in nest.axes)
 

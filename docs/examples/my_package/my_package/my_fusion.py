@@ -1,9 +1,8 @@
-"""`heavy-edges`: another author of fusion, which fuses pointwise nodes along the tensors that weigh most.
+"""`heavy-edges`: a fusion author that fuses pointwise nodes, along the largest tensors first.
 
     x -> Conv -> Add -> Relu -> Mul -> Softmax        the three in the middle are one region, the others ONNX Runtime's
 
-Only nodes that compute each element on its own are fused. The largest tensors disappear first, and no region gets more
-than `most` nodes.
+Only pointwise nodes are fused. The largest tensors disappear first, and no region gets more than `most` nodes.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ class HeavyEdges(FusionAuthor):
 
     name = "heavy-edges"
     most: int = 8
-    """Nodes to a region."""
+    """The maximum number of nodes in a region."""
 
     def refuse_node(self, node: FusionNode) -> Reason | None:
-        """Why a node that could be compiled is left to ONNX Runtime."""
+        """Returns the reason to leave a compilable node to ONNX Runtime, or None."""
         if node.kind != "elementwise":
             return Reason("cost", f"{node.name} is not pointwise ({node.kind})")
         return None
 
     def order(self, graph: FusionGraph) -> Iterable[Pair]:
-        """The candidates, those with the most bytes between them first."""
+        """Returns the candidates, the largest number of bytes between them first."""
         return sorted(graph.candidates, key=lambda pair: -graph.bytes_between(*pair))
 
     def refuse_merge(self, a: Group, b: Group) -> Refusal | None:
-        """Why two groups do not become one."""
+        """Returns the reason not to merge two groups, or None."""
         if len(a) + len(b) > self.most:
             return Refusal("too-many", f"the region would have more than {self.most} nodes (most)")
         if not a.bytes_to(b):
@@ -45,7 +44,7 @@ class HeavyEdges(FusionAuthor):
         return None
 
     def refuse_region(self, nodes: Sequence[FusionNode]) -> Reason | None:
-        """Why what has grown gets no kernel."""
+        """Returns the reason not to make a kernel of a finished region, or None."""
         if len(nodes) < 2:
             return Reason("cost", "it found no other node to be fused with")
         return None

@@ -1,11 +1,11 @@
-"""`my-schedule`: another author of schedules.
+"""`my-schedule`: a pass that writes schedules.
 
     %y = loop.nest "relu" [i0: parallel n, i1: parallel 768] -> ...
 becomes
     %y = loop.nest "relu" [i0: parallel n, i1: parallel 768] schedule [i0 threads, i1 vector 8] -> ...
 
 Nests without a reduction run their last axis as vectors of `width` and their first on the thread pool. The others are
-left to `choose-schedule`, which keeps the schedules that it finds.
+left to `choose-schedule`, which keeps existing schedules.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MySchedule(ModulePass):
 
     name = "my-schedule"
     width: int = 16
-    """Elements to a vector."""
+    """The elements of a vector."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for nest in op.walk():
@@ -44,7 +44,7 @@ class MySchedule(ModulePass):
             remark(ctx, self.name, nest.label, "applied", f"vectors of {self.width} along {nest.axes[-1].name}")
 
 
-# Igniter's `cpu-schedule`, but for `collapse-axes`, which would leave many a nest one axis.
+# Igniter's `cpu-schedule` without `collapse-axes`, which would leave only one axis in many nests.
 PIPELINE = (
     "canonicalize-loop",
     "inline-nests",

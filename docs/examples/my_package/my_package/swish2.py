@@ -1,4 +1,4 @@
-"""`my.Swish2`, x * sigmoid(2x): everything that Igniter has to know of it, and the pattern that makes one."""
+"""`my.Swish2`, x * sigmoid(2x): its description for Igniter, and a pattern that forms it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from igniter.transforms.onnx.recompose.matching import is_closed, is_number
 
 
 def infer(ctx: InferContext) -> list[TensorInfo]:
-    """The result is like the operand."""
+    """Returns the type and dims of the operand for the result."""
     x = ctx.input(0)
     assert x is not None
     return [TensorInfo(x.element, x.dims)]
 
 
 def legal(op: OnnxOp) -> str | None:
-    """Why a node cannot be lowered; None when it can. The text is what the user reads in `--explain`."""
+    """Returns the reason why a node cannot be lowered, or None. `--explain` prints it."""
     if element_of(op.operands[0].type) in (f32, f64):
         return None
     return "it is lowered for f32 and f64 only"
 
 
 def swish2(x: Scalar) -> Scalar:
-    """One element: operators and methods of `Scalar` append the ops of a nest's body."""
+    """Computes one element: operators and methods of `Scalar` append the ops of a nest's body."""
     return x / ((x * -2).exp() + 1)
 
 
@@ -46,7 +46,7 @@ register(
 
 
 def form_swish2(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """x * sigmoid(x * 2) -> Swish2(x), where nothing else uses what lies in between."""
+    """Rewrites x * sigmoid(x * 2) -> Swish2(x) if the intermediate values have no other use."""
     for x, other in (op.operands, reversed(op.operands)):
         sigmoid = defining(other, "Sigmoid")
         double = defining(sigmoid.operands[0], "Mul") if sigmoid is not None else None
