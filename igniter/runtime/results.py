@@ -1,12 +1,12 @@
 """Finished results of compilations in the cache: an unchanged model is not compiled again, but copied.
 
-A result is known by all that it comes from: the bytes of the model and of its external data, the options, the target's
-features, Igniter's files and the versions of the packages that it computes with. What is kept is the compiled folder's
-files, the report, and, under a key of its own, how the verification came out. The code here imports nothing heavy:
-finding a result takes a fraction of what starting to compile does.
+The key of a result covers all its inputs: the bytes of the model and of its external data, the options, the target's
+features, Igniter's files and the versions of the packages that it computes with. The entry has the compiled folder's
+files, the report, and, under a key of its own, the outcome of the verification. The code here imports nothing heavy:
+finding a result is much faster than starting a compilation.
 
-Ops, passes, patterns and authors of other packages are in no key, so with any of these installed results are neither
-kept nor taken.
+Ops, passes, patterns and authors of other packages are in no key; with any of these installed, results are neither
+stored nor used.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from igniter.runtime.artifact import Artifact
 
 SHARE = 2
-"""A result takes no more than this part of the cache, so that it does not push out all else."""
+"""The limit of a result, as a divisor of the cache's size, so that it does not evict everything else."""
 PACKAGES = ("archspec", "llvmlite", "numpy", "onnx", "onnxruntime", "xdsl")
 OPTIONAL = ("triton",)
-"""Those that only some targets need."""
+"""The packages needed only for some targets."""
 GROUPS = (
     "backends",
     "dialects",
@@ -54,7 +54,7 @@ Verify = Mapping[str, Any]
 
 
 class _Gone(Exception):
-    """A part of a result that is in the cache no more."""
+    """Raised for a part of a result that was evicted."""
 
 
 @dataclass(frozen=True)
@@ -65,25 +65,25 @@ class Results:
     model: Path
     settings: str
     opened: int
-    """When the model was looked at, in nanoseconds of the clock: what changed since is not what was compiled."""
+    """The time of reading the model, in nanoseconds of the clock: a file changed later is not the compiled one."""
 
     @staticmethod
     def of(cache: Cache, model: Path, options: CompileOptions, strict: bool) -> Results | None:
-        """`None` where no results are kept: without a cache, or with code in play that no key stands for."""
+        """Returns `None` if results are not cached: without a cache, or with code from outside that no key covers."""
         if cache.limit == 0 or not model.is_file() or _is_extended():
             return None
         from igniter.targets import parts_for
 
         parts = parts_for(options.target)
         targets = [target for part in parts for target in part.targets]
-        # The machine follows from these, from the options and from archspec's version; to put it together takes longer.
+        # The machine follows from these, from the options and from archspec's version; building it takes longer.
         native = next((p.backend for p in parts if any(t.name == "native" for t in p.targets)), None)
         host = dict(native.host_figures()) if native is not None else {}
         settings = json.dumps([options.key(), repr(targets), host, strict, _versions()])
         return Results(cache, model, settings, time.time_ns())
 
     def key(self) -> str | None:
-        """What the result is stored under; `None` for a model that was never compiled."""
+        """Returns the key of the result; `None` for a model that was never compiled."""
         digest = file_digest(self.model, self.cache)
         listed = self.cache.get(self._files_key(digest))
         if listed is None:
@@ -91,7 +91,7 @@ class Results:
         try:
             data = [file_digest(self.model.parent / name, self.cache) for name in json.loads(listed)]
         except IgniterError:
-            # External data that is missing is an error of the compilation's.
+            # The compilation reports missing external data.
             return None
         return cache_key("result", digest, json.dumps(data), self.settings)
 
@@ -103,10 +103,10 @@ class Results:
     def take(
         self, output: Path | None, verify: Verify | None, check: Callable[[Artifact, Verify], None], load: bool = True
     ) -> Artifact | None:
-        """The compiled model, put into `output` (or a temporary folder); `None` where there is none in the cache.
+        """Returns the compiled model, put into `output` (or a temporary folder); `None` if the cache has none.
 
-        Where it was not verified in this way, `check` does so before the folder is put in place. One that was never
-        loaded is none where `load` asks for that.
+        If it was not verified with these options, `check` verifies it before the folder is put in place. With `load`, a
+        result that was never loaded is not used.
         """
         start = time.perf_counter()
         key = self.key()
@@ -171,7 +171,7 @@ class Results:
     # -- keeping ------------------------------------------------------------------------------------------------------
 
     def keep(self, artifact: Artifact, external: Sequence[str], verify: Verify | None) -> None:
-        """Put a compiled model into the cache; `external` are the files of the original besides the model."""
+        """Stores a compiled model in the cache; `external` are the files of the original besides the model."""
         if any(changed_since(path, self.opened) for path in external) or changed_since(self.model, self.opened):
             return
         libraries = [path.name for path in artifact.libraries]
@@ -195,7 +195,7 @@ class Results:
         self.keep_verification(key, artifact, verify)
 
     def keep_verification(self, key: str, artifact: Artifact, verify: Verify | None) -> None:
-        """Put how the verification came out beside the result; one that could not be done is tried again."""
+        """Stores the outcome of the verification beside the result; an incomplete one is repeated next time."""
         name = _verification_key(key, verify)
         outcome = artifact.report.get("verification")
         if name is not None and outcome is not None and outcome.get("ok") and not outcome.get("without"):
@@ -204,19 +204,19 @@ class Results:
 
 @dataclass
 class Place:
-    """Where a compiled model goes: the folder asked for, or a temporary one that lives as long as the model."""
+    """The folder of a compiled model: the requested one, or a temporary one with the lifetime of the model."""
 
     folder: Path
     temporary: str | None
 
     def lives_with(self, artifact: Artifact) -> None:
-        """Remove a temporary folder when `artifact` is gone."""
+        """Removes a temporary folder together with `artifact`."""
         if self.temporary is not None:
             weakref.finalize(artifact, shutil.rmtree, self.temporary, ignore_errors=True)
 
 
 class folder_for:
-    """A context with the `Place` for `output`; after an error, a temporary folder is gone."""
+    """A context with the `Place` for `output`; removes a temporary folder after an error."""
 
     def __init__(self, output: str | os.PathLike[str] | None):
         temporary = None if output is not None else tempfile.mkdtemp(prefix="igniter-")
@@ -236,14 +236,14 @@ def _part(key: str, name: str) -> str:
 
 
 def _verification_key(key: str, verify: Verify | None) -> str | None:
-    """`None` where nothing is verified, or with inputs of the caller's own."""
+    """Returns the key, or `None` without verification, or with inputs of the caller's own."""
     if verify is None or verify.get("inputs") is not None:
         return None
     return cache_key("verification", key, json.dumps(dict(verify), sort_keys=True, default=str))
 
 
 def _is_extended() -> bool:
-    """Whether packages or this process have added to what Igniter knows."""
+    """True if other packages or this process have extended Igniter."""
     from igniter.registry import external
 
     ops = sys.modules.get("igniter.dialects.onnx.ops")
@@ -263,6 +263,6 @@ def _versions() -> list[str]:
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
-            # ONNX Runtime comes under several names.
+            # ONNX Runtime has several distribution names.
             found.append(f"{name} {getattr(__import__(name), '__version__', '')}")
     return found

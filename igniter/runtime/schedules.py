@@ -10,11 +10,11 @@
     print(s.text())                                # the IR, for a file that `igniter kernel` takes
     print(s.time(igniter.Schedule("gemm.mlir", author=True)))
 
-A loop is called by its axis, or by its axis and its blocks: `"j"`, `"j by 48"`. Each primitive returns what it made, or
-raises `IgniterError` with the reason and leaves the schedule as it was. `inline`, `pack`, `cache` and
-`split_reduction` rewrite the nests themselves, with the passes of these names; `variant` adds schedules for some sizes;
-the others change the schedule of one nest (`igniter/dialects/loop/schedule.py`). What only a pass can find out
-(iterations that meet, an `unroll` without a constant) `apply` raises, and with it `run`, `time` and `asm`.
+The name of a loop is its axis, or its axis and its blocks: `"j"`, `"j by 48"`. Each primitive returns its result, or
+raises `IgniterError` with the reason and leaves the schedule unchanged. `inline`, `pack`, `cache` and `split_reduction`
+rewrite the nests themselves, with the passes of these names; `variant` adds schedules for some sizes; the others change
+the schedule of one nest (`igniter/dialects/loop/schedule.py`). Errors that only a pass can detect (a dependence between
+iterations, an `unroll` without a constant) are raised by `apply`, and so by `run`, `time` and `asm`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ T = TypeVar("T")
 
 
 class Schedule:
-    """A structured kernel, whose schedules are changed step by step.
+    """A structured kernel with schedules that are changed step by step.
 
-    `kernel` is one, or a file with it (`.onnx`, `.mlir`), in which it is called `name`. Its nests begin with the
-    schedules that they have, or else with plain loops in the order of their axes; with `author`, with those of the
-    default author for `target`.
+    `kernel` is one, or a file with it (`.onnx`, `.mlir`), where its name is `name`. Its nests begin with the schedules
+    that they have, or with plain loops in the order of their axes; with `author`, with those of the default author for
+    `target`.
     """
 
     def __init__(
@@ -84,18 +84,18 @@ class Schedule:
         return [nest.label for nest in self.kernel.nests]
 
     def nest(self, label: str) -> NestOp:
-        """One nest; `IgniterError` lists them where there is none of that label."""
+        """Returns one nest; `IgniterError` lists the nests if the label is unknown."""
         found = next((n for n in self.kernel.nests if n.label == label), None)
         if found is None:
             raise IgniterError(f"there is no nest '{label}'; there are: {', '.join(self.nests)}")
         return found
 
     def loops(self, label: str) -> list[str]:
-        """The loops of a nest, outermost first, as primitives call them."""
+        """Returns the names of a nest's loops, outermost first."""
         return [_called(loop) for loop in self._schedule(label).loops]
 
     def text(self) -> str:
-        """The kernel with its schedules, as IR."""
+        """Returns the kernel with its schedules, as IR."""
         return str(self._module) + "\n"
 
     def __str__(self) -> str:
@@ -104,20 +104,20 @@ class Schedule:
     # -- loops -------------------------------------------------------------------------------------------------------
 
     def split(self, label: str, loop: str, by: int, tail: Tail = "") -> tuple[str, str]:
-        """A loop becomes one over blocks of `by` iterations and, right inside, one over those of a block; their names.
-        `tail` says how the last block is done where it is not full."""
+        """Splits a loop into one over blocks of `by` iterations and, right inside, one over the iterations of a block;
+        returns their names. `tail` selects the code of a partial last block."""
         steps, at = self._find(label, loop)
         old = steps[at]
         assert isinstance(old, Loop)
         outer = Loop(old.axis, by=by, tail=tail, threads=old.threads, fuse=old.fuse, into_result=old.into_result)
         inner = replace(old, threads=None, fuse="", into_result=False)
-        if old.by > 1:  # It went over blocks already, which are now those of the larger ones.
+        if old.by > 1:  # It was over blocks already; these are now the blocks inside the larger ones.
             inner = replace(inner, by=old.by)
         self._set(label, [*steps[:at], outer, inner, *steps[at + 1 :]])
         return _called(outer), _called(inner)
 
     def reorder(self, label: str, *loops: str) -> list[str]:
-        """The loops named are put in that order, at the places that they have together; all loops of the nest."""
+        """Puts the named loops in this order, at the places that they have together; returns all loops of the nest."""
         steps = list(self._schedule(label).data)
         places = sorted(self._find(label, loop)[1] for loop in loops)
         if len(set(places)) < len(loops):
@@ -129,24 +129,24 @@ class Schedule:
         return self.loops(label)
 
     def vectorize(self, label: str, loop: str, lanes: int, accumulators: int = 0) -> str:
-        """The iterations of a loop are the lanes of vectors; a sum is kept in so many `accumulators`."""
+        """Makes the iterations of a loop the lanes of vectors; a sum is kept in `accumulators` vectors."""
         return self._say(label, loop, lambda x: replace(x, vector=lanes, accumulators=accumulators))
 
     def unroll(self, label: str, loop: str, count: int = 0) -> str:
-        """The body of a loop is copied, `count` times or for each iteration."""
+        """Copies the body of a loop, `count` times or for each iteration."""
         return self._say(label, loop, lambda x: replace(x, unroll=count))
 
     def threads(self, label: str, loop: str, grain: int = 0) -> str:
-        """The iterations of a loop go to the thread pool, `grain` a task, or as many as are worth one."""
+        """Distributes the iterations of a loop over the thread pool, `grain` a task, or a profitable number."""
         return self._say(label, loop, lambda x: replace(x, threads=grain))
 
     def into_result(self, label: str, loop: str) -> str:
-        """What one block of a reduction sums is added to the result in memory."""
+        """Adds the sum of each block of a reduction to the result in memory."""
         return self._say(label, loop, lambda x: replace(x, into_result=True))
 
     def compute_at(self, label: str, other: str, loop: str) -> str:
-        """A nest is computed at a loop of another, of which it is an input or a reader: their loops down to that one
-        become one. Where this nest's loops are not in blocks as the other's are, they are split. The group's label."""
+        """Computes a nest at a loop of another nest, which it reads or which reads it: their loops down to this one are
+        fused. This nest's loops are split into the other's blocks if necessary. Returns the group's label."""
         wanted = self._schedule(other).loops
         at = [_called(x) for x in wanted].index(loop) if loop in self.loops(other) else self._find(other, loop)[1]
 
@@ -169,9 +169,8 @@ class Schedule:
         return self._or_undo(change)
 
     def store_at(self, label: str, loop: str = "", memory: Memory = "") -> str:
-        """The result of a nest lives in one iteration of a loop that its readers share (`compute_at`), and is as large
-        as what that iteration writes; with no loop, it lives in the whole kernel. `memory`: registers, stack or
-        arena."""
+        """Stores the result of a nest for one iteration of a loop shared with its readers (`compute_at`), with the size
+        of the part written there; without a loop, for the whole kernel. `memory`: registers, stack or arena."""
         place = self._find(label, loop)[1] + 1 if loop else 0
 
         def change() -> str:
@@ -186,9 +185,9 @@ class Schedule:
     def tensorize(
         self, label: str, rows: str, columns: str, depth: str, tile: tuple[int, int], kernel: str = ""
     ) -> str:
-        """The loops over `rows` (which may be ""), `columns` and `depth` become a micro-kernel of at most `tile` rows
-        and panels, if they mean what it means; the loops of the tile's rows and columns move it to the result. It is
-        the one called `kernel`, or else that for products of the elements."""
+        """Replaces the loops over `rows` (which may be ""), `columns` and `depth` by a micro-kernel of at most `tile`
+        rows and panels, if their semantics are equal; the loops of the tile's rows and columns move it to the result.
+        The micro-kernel is `kernel`, by default the one for products of the elements."""
         from igniter.targets import backend_for
 
         product = Product(rows, columns, depth, tile, kernel)
@@ -213,7 +212,7 @@ class Schedule:
     # -- nests -------------------------------------------------------------------------------------------------------
 
     def inline(self, label: str) -> list[str]:
-        """A nest is computed where it is read, and not by itself; the labels of the nests that read it."""
+        """Inlines a nest into the nests that read it; returns their labels."""
         nest = self.nest(label)
         users = {use.operation.parent_op() for result in nest.outputs for use in result.uses}
         readers = [n.label for n in self.kernel.nests if n in users]
@@ -229,8 +228,8 @@ class Schedule:
         return self._or_undo(change)
 
     def pack(self, label: str) -> str:
-        """The right factor of a contraction is packed into the panels that micro-kernels read, by a nest of its own;
-        that nest's label."""
+        """Packs the right factor of a contraction into the panels of micro-kernels, by a nest of its own; returns that
+        nest's label."""
 
         def change() -> str:
             from igniter.targets import backend_for
@@ -250,8 +249,8 @@ class Schedule:
         return self._or_undo(change)
 
     def cache(self, label: str, operand: int) -> str:
-        """A nest reads a copy of one of the tensors that it reads, in the order of its reads; the label of the nest
-        that makes it, which is to be computed at a loop of this one."""
+        """Makes a nest read a copy of one of its operands, in the order of its reads; returns the label of the copying
+        nest, meant to be computed at a loop of this one."""
 
         def change() -> str:
             from igniter.transforms.structured.nest_rewriting import fresh_label
@@ -275,7 +274,8 @@ class Schedule:
         return self._or_undo(change)
 
     def split_reduction(self, label: str, axis: str, parts: int) -> str:
-        """A reduction becomes `parts` partial ones, by a nest of its own, and one over their results; its label."""
+        """Splits a reduction into `parts` partial ones, in a nest of its own, and one over their results; returns its
+        label."""
 
         def change() -> str:
             from igniter.transforms.structured.split_reductions import split_reduction
@@ -292,8 +292,9 @@ class Schedule:
     # -- sizes -------------------------------------------------------------------------------------------------------
 
     def variant(self, name: str, when: str, other: Schedule) -> str:
-        """Where `when` holds (`"m <= 8"`), a call computes the kernel as `other` schedules it now, and elsewhere as
-        this one does; of several variants the first whose condition holds. What the IR says of it."""
+        """Adds a variant: if `when` holds (`"m <= 8"`), a call computes the kernel with the current schedule of
+        `other`, otherwise with this one; the first variant whose condition holds is used. Returns its text in the
+        IR."""
         from xdsl.dialects.builtin import StringAttr
         from xdsl.parser import Parser
         from xdsl.utils.exceptions import ParseError
@@ -317,7 +318,7 @@ class Schedule:
     # -- what comes of it --------------------------------------------------------------------------------------------
 
     def apply(self) -> FuncOp:
-        """The scheduled kernel; `IgniterError` with the reason where a pass refuses."""
+        """Returns the scheduled kernel; raises `IgniterError` with the reason if a pass refuses."""
         from igniter.targets import backend_for
 
         _, behind = backend_for(self.target.name).around_schedules()
@@ -327,21 +328,21 @@ class Schedule:
         return next(op for op in module.ops if isinstance(op, FuncOp))
 
     def run(self, *inputs: npt.ArrayLike, threads: int = 1) -> list[np.ndarray]:
-        """The kernel's results for arrays of its inputs, compiled for this machine."""
+        """Returns the kernel's results for arrays of its inputs, compiled for this machine."""
         from igniter.runtime.workbench import outputs_of
 
         return outputs_of(self.kernel, self.apply(), self.target, inputs, threads)
 
     def time(self, *others: Schedule, rounds: int = 9, threads: int = 1, **sizes: int) -> Study:
-        """This schedule beside `others` of the same kernel, checked and timed in turns; the first result is its own.
-        Symbols are as large as `sizes` says."""
+        """Checks and times this schedule and `others` of the same kernel in turns; the first result is its own. `sizes`
+        are the values of symbols."""
         from igniter.runtime.workbench import study
 
         versions = [each._version(f"schedule {k}") for k, each in enumerate((self, *others))]
         return study(self.kernel, versions, self.target, sizes=sizes, rounds=rounds, threads=threads)
 
     def asm(self) -> str:
-        """The machine code, as text."""
+        """Returns the machine code, as text."""
         return self._version("").listing.text
 
     # -- internals ---------------------------------------------------------------------------------------------------
@@ -364,9 +365,9 @@ class Schedule:
         raise IgniterError(f"nest '{label}' has no loop '{loop}'; it has: {', '.join(self.loops(label))}")
 
     def _match_loop(self, label: str, place: int, theirs: Loop, other: str, where: str) -> None:
-        """Puts the loop of a nest that goes with another's at its place, in blocks like that.
+        """Moves the loop of a nest to the place of its counterpart in another nest, in blocks of the same size.
 
-        It goes over the axis along which one reads what the other writes; without such a read, one of that extent.
+        Its axis is the one along which one nest reads the other's result; without such a read, one of equal extent.
         """
         nest, loops, extent = self.nest(label), self._schedule(label).loops, self.nest(other).axis(theirs.axis).extent
         axis = _same_axis(nest, self.nest(other), theirs.axis)
@@ -414,7 +415,7 @@ class Schedule:
             raise IgniterError(str(error)) from error
 
     def _or_undo(self, change: Callable[[], T]) -> T:
-        """What a change returns; the kernel as it was, if it fails."""
+        """Returns the result of a change; restores the kernel if the change fails."""
         before = self.kernel.clone()
         try:
             found = change()
@@ -429,7 +430,7 @@ class Schedule:
         return found
 
     def _lower(self, more: str) -> None:
-        """Tries whether the loops can be made, on a copy."""
+        """Tries to create the loops, on a copy."""
         self._run(ModuleOp([self.kernel.clone()]), f"lower-to-loops{',' if more else ''}{more}")
 
     def _run(self, module: ModuleOp, pipeline: str) -> None:
@@ -445,7 +446,7 @@ def _called(loop: Loop) -> str:
 
 
 def _same_axis(nest: NestOp, other: NestOp, axis: str) -> str | None:
-    """The axis of `nest` that is `other`'s `axis` where one reads the result of the other; None where neither does."""
+    """Returns the axis of `nest` for `other`'s `axis`, if one reads the other's result; otherwise None."""
     for reader, writer in ((nest, other), (other, nest)):
         for read in reader.reads:
             if not isinstance(read.source, OpResult) or read.source.owner is not writer:
@@ -459,5 +460,5 @@ def _same_axis(nest: NestOp, other: NestOp, axis: str) -> str | None:
 
 
 def _plain(nest: NestOp) -> ScheduleAttr:
-    """Every axis one loop, parallel ones first."""
+    """Returns the plain schedule: one loop an axis, parallel ones first."""
     return ScheduleAttr([Loop(a.name) for a in sorted(nest.axes, key=lambda a: a.kind == "reduction")])

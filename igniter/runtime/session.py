@@ -17,19 +17,19 @@ CPU_PROVIDER = "CPUExecutionProvider"
 
 
 class SessionError(IgniterError):
-    """What ONNX Runtime says of a model that it does not take."""
+    """Raised if ONNX Runtime refuses a model, with its message."""
 
 
 class LibraryElsewhere(IgniterError):
-    """A library of Igniter's is for another machine than this one, or for one with another ONNX Runtime."""
+    """Raised if a library of Igniter's is for another machine, or for another ONNX Runtime."""
 
 
 class ProviderMissing(LibraryElsewhere):
-    """The ONNX Runtime that is installed has no execution provider for a library."""
+    """Raised if the installed ONNX Runtime lacks the execution provider of a library."""
 
 
 def silence() -> None:
-    """No log of ONNX Runtime's on standard error: what goes wrong comes back as an error that says the same."""
+    """Disables ONNX Runtime's log on standard error: errors carry the same messages."""
     import onnxruntime
 
     ort: Any = onnxruntime
@@ -37,14 +37,13 @@ def silence() -> None:
 
 
 def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = (), **options: Any) -> InferenceSession:
-    """A session of `model`, a path or the bytes of one, with custom-op libraries registered.
+    """Creates a session of `model`, a path or the bytes of one, with custom-op libraries registered.
 
-    Options are `providers` and `provider_options` (when not given, those that the libraries are for, and the one for
-    CPUs), `sess_options` to start from (used as it is, so each one serves for one session), `config`, a mapping of
-    `session.*` entries, and any attribute of `onnxruntime.SessionOptions` by name: `intra_op_num_threads=1`.
-    `IgniterError` names an option that there is not and carries what ORT says of a model (`SessionError`) or library
-    that it does not take; `LibraryElsewhere` says that a library is for another machine, `ProviderMissing` that this
-    ORT has no provider that it needs.
+    Options are `providers` and `provider_options` (by default those of the libraries, and the provider of CPUs),
+    `sess_options` to start from (used directly, so each object serves one session), `config`, a mapping of `session.*`
+    entries, and any attribute of `onnxruntime.SessionOptions` by name: `intra_op_num_threads=1`. `IgniterError` names
+    an unknown option, and carries ORT's message about a model (`SessionError`) or a library that it refuses;
+    `LibraryElsewhere` is for a library for another machine, `ProviderMissing` for one whose provider this ORT lacks.
     """
     import onnxruntime
 
@@ -68,7 +67,7 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
     for library in libraries:
         try:
             settings.register_custom_ops_library(str(library))
-        except Exception as error:  # onnxruntime's errors have no base of their own
+        except Exception as error:  # onnxruntime's errors have no common base
             raise _refused_library(library, error) from error
     source = model if isinstance(model, bytes) else str(model)
     try:
@@ -79,14 +78,14 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
 
 
 def said_by_onnxruntime(error: Exception) -> str:
-    """The first line of what ONNX Runtime says, without its prefix, its code and the path of the model."""
+    """Returns the first line of ONNX Runtime's message, without its prefix, its code and the path of the model."""
     said = str(error).rpartition("[ONNXRuntimeError] : ")[2].strip().partition("\n")[0]
     return re.sub(r"^\d+ : [A-Z_]+ : (?:Load model from .* failed: ?)?(?:Fatal error: ?)?", "", said)
 
 
 def _refused_library(library: str | Path, error: Exception) -> IgniterError:
-    """Why ONNX Runtime does not take a library: it is for another kind of machine, as it says itself or is for another
-    system, or something is wrong with it."""
+    """Returns the error for a library that ONNX Runtime refuses: it is for another CPU, as its own message says, or for
+    another system, or it is faulty."""
     from igniter.runtime.library import OTHER_CPU, other_system
 
     message = f"ONNX Runtime does not load {library}: {error}"
@@ -99,7 +98,8 @@ def _refused_library(library: str | Path, error: Exception) -> IgniterError:
 
 
 def _providers_of(libraries: Sequence[str | Path]) -> list[str]:
-    """The providers that libraries are for, and that of CPUs for all else; `ProviderMissing` where there is none."""
+    """Returns the providers of libraries, and that of CPUs for the rest; raises `ProviderMissing` if none is
+    available."""
     import onnxruntime
 
     from igniter.runtime.library import library_providers

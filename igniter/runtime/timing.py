@@ -1,9 +1,9 @@
-"""Timing of systems beside each other: each in its own process, taking turns, with a control.
+"""Timing of systems beside each other: each in its own process, in turns, with a control.
 
-Absolute times drift with the machine's load and clock, so systems are compared only within one interleaved run:
-A, B, C, A, B, C, ... The figure of a system is the median over all its runs, and a ratio is the median over the rounds
-of the ratio within the round. The first system is run a second time as a control; how far the two are apart says how
-much a difference must be to mean anything.
+Absolute times drift with the machine's load and clock, so systems are compared only within one interleaved run: A, B,
+C, A, B, C, ... The figure of a system is the median over all its runs, and a ratio is the median over the rounds of the
+ratio within the round. The first system is run a second time as a control; the distance of the two is the smallest
+significant difference.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONTROL = "control"
 
 @dataclass(frozen=True)
 class System:
-    """What is timed: a model with its libraries, on the inputs in an `.npz` file."""
+    """A system to time: a model with its libraries, on the inputs in an `.npz` file."""
 
     name: str
     model: str
@@ -43,23 +43,23 @@ class System:
 
 @dataclass
 class Timing:
-    """The seconds of each system's runs, round by round; `names[0]` is what the others are compared with."""
+    """The seconds of each system's runs, round by round; `names[0]` is the reference."""
 
     names: tuple[str, ...]
     rounds: dict[str, list[list[float]]] = field(default_factory=dict[str, list[list[float]]])
 
     def median(self, name: str) -> float:
-        """The median of all runs, in seconds."""
+        """Returns the median of all runs, in seconds."""
         return statistics.median(s for runs in self.rounds[name] for s in runs)
 
     def ratio(self, name: str) -> float:
-        """The time of `name` relative to the first system's: the median over the rounds."""
+        """Returns the time of `name` relative to the first system's: the median over the rounds."""
         pairs = zip(self.rounds[name], self.rounds[self.names[0]], strict=True)
         return statistics.median(statistics.median(a) / statistics.median(b) for a, b in pairs)
 
     @property
     def noise(self) -> float:
-        """How far the control's ratio is from 1; 0 without a control."""
+        """The distance of the control's ratio from 1; 0 without a control."""
         return abs(self.ratio(CONTROL) - 1) if CONTROL in self.rounds else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def time_systems(
     control: bool = True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Timing:
-    """Time `systems` in turns for `rounds` rounds, each with as many runs a turn as fit into `seconds`."""
+    """Times `systems` in turns for `rounds` rounds, each with as many runs a turn as fit into `seconds`."""
     entries = list(systems)
     if control:
         first = systems[0]
@@ -122,11 +122,11 @@ def time_systems(
             worker = _Worker(system)
             stack.callback(worker.close)
             workers.append(worker)
-        # The same number of runs for all: the one whose run is shortest would otherwise be the warmest.
+        # The same number of runs for all: otherwise the fastest one would be the warmest.
         slowest = max(min(w.run(2)) for w in workers)
         runs = max(1, min(200, int(seconds / slowest)))
         for index in range(rounds):
-            # The order turns with the rounds, so that none always follows the same.
+            # The order rotates with the rounds, so that no system always follows the same one.
             for worker in workers[index % len(workers) :] + workers[: index % len(workers)]:
                 time.sleep(0.02)
                 timing.rounds[worker.name].append(worker.run(runs))
@@ -142,7 +142,7 @@ def time_models(
     spinning: bool = False,
     **options: Any,
 ) -> Timing:
-    """`time_systems` over models, each with its libraries, all on the same inputs."""
+    """Calls `time_systems` for models, each with its libraries, all on the same inputs."""
     import numpy as np
 
     with tempfile.TemporaryDirectory(prefix="igniter-timing-") as folder:
@@ -159,7 +159,7 @@ def time_models(
 
 
 def speedup_line(name: str, before: float, after: float) -> str:
-    """The line that a benchmark prints for a model; times in seconds."""
+    """Returns a benchmark's line for a model; times are in seconds."""
     gain = 100 * (1 - after / before)
     return (
         f"benchmark model: >>> {name} >>> : time-cost changes from {1000 * before:.6g}ms to {1000 * after:.6g}ms, "

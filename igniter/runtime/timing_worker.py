@@ -1,8 +1,8 @@
 """One system under measurement, in a process of its own: `python -m igniter.runtime.timing_worker`.
 
-Reads pickled requests from standard input and answers on what was standard output: the first is a `System`, each
-further one a number of runs to time. The real standard output is turned to standard error, so that nothing a library
-prints can get between the answers.
+Reads pickled requests from standard input and answers on the original standard output: the first is a `System`, each
+further one a number of runs to time. Standard output is redirected to standard error, so that output of a library
+cannot mix with the answers.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def _prepare(system: System) -> Callable[[], object]:
         system.libraries,
         intra_op_num_threads=system.threads,
         inter_op_num_threads=1,
-        # A warning a run is a line a run, and time.
+        # A warning in each run would take time.
         log_severity_level=3,
-        # Threads that spin slow whatever runs next, the other system above all.
+        # Spinning threads slow the next run, above all the other system's.
         config={"session.intra_op.allow_spinning": "1" if system.spinning else "0"},
     )
     with np.load(system.inputs) as stored:

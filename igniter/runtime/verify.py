@@ -1,6 +1,6 @@
-"""Whether a compiled model computes what ONNX Runtime computes on the original: the cases, one after the other.
+"""Verification of a compiled model against ONNX Runtime on the original: the cases, one by one.
 
-What the parts are is said in `igniter.runtime.verification`, and what is promised in `docs/verification.md`.
+`igniter.runtime.verification` describes the parts, and `docs/verification.md` the guarantees.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from igniter.runtime.verification.sizes import Proposal, Search, Sizes
 from igniter.runtime.verification.specs import InputSpec, checked_shapes, symbols_of
 
 PRECISIONS = {"bf16": 5e-2, "int8-dynamic": 2e-1, "tf32": 1e-2}
-"""The tolerance for models that were compiled to lower precision on request. What is right depends on the model; the
-error that was measured is what counts, and this only catches what is plainly wrong."""
+"""The tolerances for models compiled to lower precision on request. The right one depends on the model; the measured
+error is decisive, and these only catch gross errors."""
 
 BUDGET_SECONDS = 30.0
-"""For finding sizes and comparing, by default. What is begun is finished, so it can be somewhat more."""
+"""The default limit in seconds for finding sizes and comparing. A running step is finished, so it can be exceeded."""
 RUN_SHARE = 0.25
-"""The share of the budget that one run of the original may take while sizes are looked for."""
+"""The largest share of the budget for one run of the original in the search for sizes."""
 INNER_RANDOM = "a random node is inside of a loop, a branch or a function, from where what it draws cannot be taken"
 KEPT = "--no-verify puts the compiled model in place without running it"
 
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """How a verification is done; what is left out is chosen. `shapes` name sizes of some or all symbolic dims."""
+    """The options of a verification; missing ones are chosen. `shapes` name sizes of some or all symbolic dims."""
 
     inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     shapes: Sequence[Mapping[str, int]] | None = None
@@ -52,29 +52,29 @@ class VerifyOptions:
     seed: int = 0
     budget: float = BUDGET_SECONDS
     stop_at_first: bool = False
-    """Stop at the first case that differs: whether the models agree is then known."""
+    """True to stop at the first case that differs, which decides the outcome."""
 
     @property
     def feeds(self) -> list[Mapping[str, Any]]:
-        """The inputs that were given, one mapping a case."""
+        """The given inputs, one mapping a case."""
         if self.inputs is None:
             return []
         return [self.inputs] if isinstance(self.inputs, Mapping) else list(self.inputs)
 
 
 class _Fails(Exception):
-    """What ONNX Runtime says where the compiled model fails."""
+    """Raised with ONNX Runtime's message if the compiled model fails."""
 
 
 class Candidate:
-    """The compiled model: `make` gives a session with so many threads (0: as by default) and these values cut out."""
+    """The compiled model: `make` creates a session with a number of threads (0: the default) and with values cut."""
 
     def __init__(self, make: Callable[[int, Mapping[str, Any]], Any]):
         self._make = make
         self._sessions: dict[tuple[int, tuple[str, ...]], Any] = {}
 
     def session(self, threads: int = 0, cut: Mapping[str, Any] | None = None) -> Any:
-        """The session, made once."""
+        """Returns the session, created once."""
         key = (threads, tuple(cut or {}))
         if key not in self._sessions:
             self._sessions[key] = self._make(threads, cut or {})
@@ -92,7 +92,7 @@ def verify_sessions(
     limits: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Verification:
-    """Compare two ORT sessions, of the original model and of the compiled one, neither of which is looked into."""
+    """Compares two ORT sessions, of the original model and of the compiled one, as black boxes."""
     options = VerifyOptions(inputs, shapes, rtol, atol, seed)
     facts = GraphFacts(dict(limits or {}))
     return verify_models(Original(session=reference), Candidate(lambda _threads, _cut: candidate), facts, options)
@@ -105,9 +105,9 @@ def verify_models(
     options: VerifyOptions,
     pieces: Callable[[dict[str, int], Ready], CaseResult] | None = None,
 ) -> Verification:
-    """Compare the compiled model with the original at the sizes or on the inputs that `options` give, else at sizes
-    that are looked for. Where all outputs say nothing, `pieces` compares the parts of the model."""
-    # ONNX Runtime computes constants, of any size, as it loads a model.
+    """Compares the compiled model with the original at the sizes or on the inputs in `options`, or at sizes found by a
+    search. If all outputs are inconclusive, `pieces` compares the parts of the model."""
+    # ONNX Runtime computes constants, of any size, when it loads a model.
     large = facts.too_large({}, memory_limit()) if options.inputs is None else None
     if large is not None:
         return Verification((), cannot=large)
@@ -126,7 +126,7 @@ def verify_models(
 
 
 def same_interface(reference: Any, candidate: Any) -> None:
-    """`IgniterError` where two sessions do not have the same inputs and outputs."""
+    """Raises `IgniterError` if two sessions have different inputs or outputs."""
     for what in ("inputs", "outputs"):
         theirs, ours = (
             [v.name for v in getattr(s, f"get_{what}")() if not v.name.startswith(STAMPS)]
@@ -150,7 +150,7 @@ class _Verifier:
     _sized: list[tuple[CaseResult, CaseResult, Ready]] = field(
         default_factory=list["tuple[CaseResult, CaseResult, Ready]"]
     )
-    """Cases in which a rounding may decide a size otherwise: as they count, as they were judged, and their inputs."""
+    """The cases in which rounding may change a size: their final and first judgements, and their inputs."""
 
     def run(self) -> Verification:
         if self.original.random_values is None:
@@ -183,7 +183,7 @@ class _Verifier:
         return Verification(tuple(cases), tuple(self.refused), inexact=self._inexact, at_rest=at_rest)
 
     def _judged_cases(self, proposal: Proposal, ready: Ready) -> Iterator[CaseResult]:
-        """The case, and one more at its sizes where outputs have not moved yet."""
+        """Yields the case, and one more at its sizes for outputs that have not moved yet."""
         case = self._settled(self._judge(proposal, ready), ready)
         yield case
         self._inputs.note(ready, case)
@@ -199,8 +199,8 @@ class _Verifier:
     # -- sizes that a rounding decides --------------------------------------------------------------------------------
 
     def _settled(self, case: CaseResult, ready: Ready) -> CaseResult:
-        """The case, or one that counts neither way where a rounding decides a size on the way to each output that
-        differs: then the regions are compared, each on the original's own values."""
+        """Returns the case, or a neutral one if rounding determines a size before each differing output: then the
+        regions are compared, each on the original's own values."""
         wrong = [o for o in case.outputs if not o.ok and not o.says_nothing]
         if case.status != "failed" or self.pieces is None or not wrong:
             return case
@@ -213,7 +213,8 @@ class _Verifier:
         return made
 
     def _by_size(self, cases: list[CaseResult]) -> list[CaseResult]:
-        """The cases with those of the regions; as they were judged first where the regions cannot be compared."""
+        """Returns the cases with those of the regions; with their first judgements if the regions cannot be
+        compared."""
         assert self.pieces is not None
         smallest = min(self._sized, key=lambda s: sum(getattr(v, "size", 0) for v in s[2].feed.values()))
         found = self.pieces(smallest[0].shapes, smallest[2])
@@ -223,7 +224,7 @@ class _Verifier:
         return [first.get(id(c), c) for c in cases]
 
     def _with_more_inputs(self, cases: Sequence[CaseResult]) -> Iterator[CaseResult]:
-        """Inputs under which outputs leave their rest, and others for a share of the time."""
+        """Yields inputs under which outputs leave their resting values, and others for a share of the time."""
         if self.options.inputs is not None or not cases or self._has_failed(cases):
             return
         spent = time.monotonic() - self._started
@@ -236,7 +237,7 @@ class _Verifier:
 
     @contextmanager
     def _as_failures(self, sizes: dict[str, int]) -> Generator[list[CaseResult]]:
-        """Cases for what the compiled model raises inside."""
+        """Collects cases for failures of the compiled model inside the block."""
         failures: list[CaseResult] = []
         try:
             yield failures
@@ -311,7 +312,8 @@ class _Verifier:
     def _more(
         self, specs: Sequence[InputSpec], search: Search[Ready], symbols: Sequence[str]
     ) -> Iterator[tuple[Proposal, Ready]]:
-        """At the last sizes that ran: several threads where no case had them, and integers at the type's limits."""
+        """Yields, at the last sizes that ran: several threads if no case had them, and integers at the type's
+        limits."""
         if search.last is not None and any(takes_large(spec, self.facts) for spec in specs):
             ready = self._attempt(specs, search.last, ("large",))
             if not isinstance(ready, Refusal):
@@ -324,12 +326,12 @@ class _Verifier:
     def _attempt(
         self, specs: Sequence[InputSpec], sizes: Sizes, styles: Sequence[Style] = ("usual", "ones", "zeros")
     ) -> Ready | Refusal:
-        """Run the original at these sizes; integers of another kind are tried where it does not take the usual."""
+        """Runs the original at these sizes; tries integers of other kinds if it refuses the usual ones."""
         large = self.facts.too_large(sizes, memory_limit())
         if large is not None:
             return Refusal(sizes, large)
         refusal = Refusal(sizes, "")
-        # Each attempt has inputs of its own, of other kinds too.
+        # Each attempt has inputs of its own, also of other kinds.
         seed = self.options.seed + self._attempts
         self._attempts += 1
         for style in styles:
@@ -351,12 +353,12 @@ class _Verifier:
         seconds = self.options.budget * RUN_SHARE if limited else None
         try:
             expected, drawn = self.original.run(feed, seconds, memory_limit() if limited else None)
-        except Exception as error:  # whatever ORT raises, it raises about the original model
+        except Exception as error:  # any exception of ORT here is about the original model
             return Refusal(sizes, first_line(error))
         return Ready(feed, expected, drawn, seed)
 
     def _own_runs_differ(self, ready: Ready) -> str:
-        """Whether the original, run twice, differs from itself though nothing in it is random."""
+        """Returns a message if two runs of the original differ although it has no random nodes; otherwise ""."""
         again = self.original.run_again(ready.feed, ready.drawn)
         for name, one, two in zip(self.original.output_names, ready.expected, again, strict=True):
             if not compare_output(name, one, two, 1e-3).ok:
@@ -401,9 +403,9 @@ def typical_inputs(
     *,
     small: bool = False,
 ) -> tuple[dict[str, int], dict[str, Any]]:
-    """Sizes at which the original runs, of those that are looked for the biggest that is not one of many rows, and
-    inputs of these sizes; with `small` the first that are not all ones. `fixed` are sizes that are asked for;
-    `IgniterError` where nothing runs."""
+    """Returns sizes at which the original runs, among those of the search the biggest one without many rows, and inputs
+    of these sizes; with `small` the first ones not all one. `fixed` are requested sizes; raises `IgniterError` if
+    nothing runs."""
     verifier = _Verifier(
         original, Candidate(lambda _threads, _cut: None), facts, VerifyOptions(shapes=[fixed], seed=seed, budget=budget)
     )

@@ -1,7 +1,7 @@
-"""Pictures of a model on its way down: regions over the graph, loop trees, and buffers over time, as DOT and HTML.
+"""Pictures of a model during compilation: regions over the graph, loop trees, and buffers over time, as DOT and HTML.
 
-`Views.of(path, target)` compiles a model as far as its scheduled kernels, or takes the kernels of IR as they are.
-`dot()` is the graph for Graphviz; `html(sizes)` is a page that needs nothing else.
+`Views.of(path, target)` compiles a model to its scheduled kernels, or uses the kernels of IR unchanged. `dot()` is the
+graph for Graphviz; `html(sizes)` is a self-contained page.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BufferSpan:
 
 @dataclass(frozen=True)
 class Views:
-    """A model with its regions, and its scheduled kernels; either may be missing where IR was given."""
+    """A model with its regions, and its scheduled kernels; either may be missing for IR."""
 
     name: str
     fused: ModuleOp | None
@@ -46,7 +46,7 @@ class Views:
 
     @staticmethod
     def of(path: str | PathLike[str], target: str = "native") -> Views:
-        """Of a model or IR; `IgniterError` where there is nothing to be seen of."""
+        """Creates the views of a model or IR; raises `IgniterError` if there is nothing to show."""
         from igniter.api import load
         from igniter.compilation import Compilation, CompileOptions
         from igniter.driver import make_fusion, make_loop, make_onnx, make_scheduled
@@ -64,13 +64,13 @@ class Views:
         return Views(str(path), fused, [op for op in make_scheduled(c).walk() if isinstance(op, FuncOp)])
 
     def dot(self) -> str:
-        """The graph in Graphviz's language, each region a cluster."""
+        """Returns the graph in Graphviz's language, each region a cluster."""
         if self.fused is None:
             raise IgniterError(f"{self.name} has scheduled kernels and no graph: --kernel and .html show those")
         return _drawing(self.fused).dot()
 
     def html(self, sizes: Mapping[str, int], kernel: str = "") -> str:
-        """A page with the regions, and of each kernel (or the one called `kernel`) the loops and the buffers."""
+        """Returns a page with the regions, and the loops and buffers of each kernel (or of the one called `kernel`)."""
         funcs = [f for f in self.scheduled if not kernel or f.sym_name.data == kernel]
         if not funcs:
             names = ", ".join(f.sym_name.data for f in self.scheduled)
@@ -91,7 +91,7 @@ class Views:
 
 
 def buffer_spans(func: FuncOp, sizes: Mapping[str, int]) -> list[BufferSpan]:
-    """The buffers of a planned kernel's arena, the first slot of those that every task has one of."""
+    """Returns the buffers of a planned kernel's arena; of buffers with a slot for every task, the first slot."""
     from igniter.transforms.scheduled.plan_buffers import live_buffers
 
     found: list[BufferSpan] = []
@@ -104,7 +104,7 @@ def buffer_spans(func: FuncOp, sizes: Mapping[str, int]) -> list[BufferSpan]:
 
 
 def _at(expr: Expr, sizes: Mapping[str, int]) -> int:
-    """At the given sizes, and at the start of every loop."""
+    """Evaluates an expression at the given sizes, and at the start of every loop."""
     return max(0, expr.evaluate({**dict.fromkeys(expr.symbols, 0), **sizes}))
 
 
@@ -112,7 +112,7 @@ def _at(expr: Expr, sizes: Mapping[str, int]) -> int:
 
 
 def _drawing(module: ModuleOp) -> Drawing:
-    """The graphs of a module, regions formed."""
+    """Returns the graphs of a module after fusion."""
     drawing = Drawing()
     for graph in module.ops:
         if graph.name == "onnx.graph":

@@ -1,8 +1,8 @@
-"""One kernel on the bench: scheduled in several ways, checked against its meaning, timed in turns.
+"""One kernel on the bench: scheduled in several ways, checked against its semantics, timed in turns.
 
-What a kernel computes is what the interpreter of the structured level says (`igniter.runtime.interp.structured`); every
-version is compared with it before it is timed. Versions take turns with a loop of multiply-adds in registers and with
-one that reads as many bytes as the kernel touches, so that shares of what the core can do are of the same minutes.
+The interpreter of the structured level (`igniter.runtime.interp.structured`) gives the expected results; every version
+is compared with them before it is timed. Versions take turns with a loop of multiply-adds in registers and with one
+that reads as many bytes as the kernel accesses, so that shares of the core's peak refer to the same minutes.
 """
 
 from __future__ import annotations
@@ -39,50 +39,50 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 MOST_ELEMENTS = 1 << 24
-"""In a tensor of a kernel whose sizes nobody gave: symbols are smaller where several of them multiply."""
+"""The limit of elements in a tensor of a kernel without given sizes: several symbols in a product are smaller."""
 
 LONG_ENOUGH = 2e-3
-"""Seconds that a turn takes at least: a kernel of microseconds runs several times in it."""
+"""The least duration of a turn: a kernel of microseconds runs several times in it."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """A kernel as one schedule has it."""
+    """A kernel with one schedule."""
 
     name: str
     kernel: KernelOp
-    """Structured, with the schedules of all nests."""
+    """The structured kernel, with the schedules of all nests."""
     func: FuncOp
     listing: Listing
 
 
 @dataclass(frozen=True)
 class VersionResult:
-    """What a version did: `error` is the largest, relative to the largest magnitude of its output."""
+    """The result of a version: `error` is the largest, relative to the largest magnitude of its output."""
 
     name: str
     error: float
     seconds: float
     """The median of its turns."""
     ratio: float
-    """Its time as a multiple of the first version's, the median over the rounds."""
+    """The ratio of its time to the first version's, the median over the rounds."""
     peak_share: float | None
-    """Its operations a second as a part of what multiply-adds in registers reached in the same rounds."""
+    """Its operations a second relative to multiply-adds in registers in the same rounds."""
     read_share: float
-    """Its bytes a second as a part of what reading a buffer of that size reached."""
+    """Its bytes a second relative to reads of a buffer of the same size."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """What was found of a kernel."""
+    """The results for a kernel."""
 
     sizes: dict[str, int]
     operations: int
-    """Of floats, a function counting as one."""
+    """The operations on floats; a function counts as one."""
     bytes: int
-    """Of inputs and outputs, each once."""
+    """The bytes of inputs and outputs, each once."""
     noise: float
-    """How far the first version is from itself in the same rounds."""
+    """The distance of the first version from itself in the same rounds."""
     versions: list[VersionResult]
 
 
@@ -90,10 +90,11 @@ class Study:
 
 
 def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *, or_only: bool = False) -> KernelOp:
-    """The kernel called `name` of a model (`.onnx`) or of IR (`.mlir`), structured; with one kernel, "" is enough.
+    """Returns the kernel called `name` of a model (`.onnx`) or of IR (`.mlir`), structured; with one kernel, ""
+    suffices.
 
-    A model and IR that has no kernels yet get them from the pipelines of the machine's backend. With `or_only`, the
-    only kernel will do whatever it is called. `IgniterError` lists the kernels where the name is not that of one.
+    The pipelines of the machine's backend create the kernels of a model, and of IR without kernels. With `or_only`, a
+    single kernel is accepted under any name. `IgniterError` lists the kernels if the name is unknown.
     """
     _, kernels = kernels_in(model, machine)
     found = kernels.get(name)
@@ -109,7 +110,8 @@ def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *,
 
 
 def kernels_in(model: str | PathLike[str], machine: MachineModel) -> tuple[ModuleOp, dict[str, KernelOp]]:
-    """A model (`.onnx`) or IR (`.mlir`) with its structured kernels by name; `IgniterError` where it has none."""
+    """Returns a model (`.onnx`) or IR (`.mlir`) with its structured kernels by name; raises `IgniterError` if it has
+    none."""
     from igniter.api import load
     from igniter.targets import backend_for
 
@@ -149,8 +151,8 @@ def _run(ctx: IgniterContext, module: ModuleOp, pipeline: str, machine: MachineM
 
 
 def schedule(name: str, kernel: KernelOp, target: Target, machine: MachineModel | None = None) -> Version:
-    """A kernel scheduled by the backend's pipeline: nests with a schedule keep it, the others get its author's, for
-    `machine` (the target's own where none is given)."""
+    """Schedules a kernel by the backend's pipeline: nests with a schedule keep it, the others get its author's, for
+    `machine` (by default the target's own)."""
     from igniter.context import IgniterContext
     from igniter.targets import backend_for
 
@@ -167,15 +169,15 @@ def schedule(name: str, kernel: KernelOp, target: Target, machine: MachineModel 
 
 
 def version_of(name: str, kernel: KernelOp, func: FuncOp, target: Target) -> Version:
-    """A structured kernel and what it was scheduled to, with its machine code."""
+    """Returns a structured kernel and its scheduled form, with the machine code."""
     from igniter.targets import backend_for
 
     return Version(name, kernel, func, backend_for(target.name).listing(func, target))
 
 
 def expected_seconds(version: Version, sizes: Mapping[str, int], machine: MachineModel) -> tuple[float, Bound] | None:
-    """The seconds that the model expects of a version on one core, and what bounds the group of nests that takes most
-    of them; `None` for a kernel with procedures, whose steps it does not count."""
+    """Returns the model's expected seconds of a version on one core, and the bound of the group of nests with most of
+    them; `None` for a kernel with procedures, whose steps it does not count."""
     if len(version.kernel.nests) < len(version.kernel.computations):
         return None
     known = TypicalSizes(tuple(sizes.items()))
@@ -187,8 +189,8 @@ def expected_seconds(version: Version, sizes: Mapping[str, int], machine: Machin
 
 
 def operations_of(kernel: KernelOp, sizes: Mapping[str, int]) -> int:
-    """The operations on floats that the nests say, a function counting as one: for each point those of its body, and
-    one where it is added to a result. What procedures compute (recurrences, sorting) is not counted."""
+    """Counts the operations on floats in the nests; a function counts as one. Each point counts its body's operations,
+    and one for its addition to a result. Procedures (recurrences, sorting) are not counted."""
     total = 0
     for nest in kernel.nests:
         points = product([axis.extent for axis in nest.axes]).evaluate(dict(sizes))
@@ -208,9 +210,9 @@ def _is_operation(op: Operation) -> bool:
 
 
 def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
-    """Sizes for the symbols: those given, or typical of the kernel, for the others `WORK` or less where the kernel
-    takes that, else small ones at which nothing is empty. `IgniterError` for a symbol that it does not have, or sizes
-    that it refuses."""
+    """Returns sizes for the symbols: those given, or typical of the kernel; for the others at most `WORK` if the kernel
+    accepts them, otherwise small ones without empty tensors. Raises `IgniterError` for an unknown symbol, or for
+    refused sizes."""
     from igniter.runtime.check_inputs import sizes_without_empties
 
     names = kernel.symbol_names
@@ -234,7 +236,7 @@ def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
 
 
 def _largest(kernel: KernelOp, sizes: Mapping[str, int]) -> int:
-    """The elements of the largest tensor; one whose dims are not known from `sizes` alone is left out."""
+    """Returns the elements of the largest tensor; a tensor with dims unknown from `sizes` is ignored."""
     found = [value.type for op in kernel.block.ops for value in (*op.operands, *op.results)]
     dims = [d for d in map(dims_of, found) if all(e.symbols <= sizes.keys() for e in d)]
     return max((product(d).evaluate(dict(sizes)) for d in dims), default=0)
@@ -256,7 +258,7 @@ def study(
 ) -> Study:
     """Runs `versions` of `kernel` on the same random inputs and times them in turns, the first twice.
 
-    `IgniterError` where a version has other inputs or results than the kernel, or computes something else.
+    Raises `IgniterError` if a version has other inputs or results than the kernel, or computes other values.
     """
     from igniter.runtime.interp.structured import run_kernel
 
@@ -292,7 +294,7 @@ def study(
 
 
 def inputs_for(kernel: KernelOp, sizes: Mapping[str, int], seed: int) -> list[Array]:
-    """Random inputs; the same for the same seed wherever they are made."""
+    """Returns random inputs, reproducible from the seed."""
     import numpy as np
 
     from igniter.runtime.check_inputs import TypedInput, random_arrays
@@ -302,14 +304,14 @@ def inputs_for(kernel: KernelOp, sizes: Mapping[str, int], seed: int) -> list[Ar
 
 
 def median_ratio(times: Sequence[float], others: Sequence[float]) -> float:
-    """The median over the rounds of one's time to the other's."""
+    """Returns the median over the rounds of one's time to the other's."""
     return statistics.median(a / b for a, b in zip(times, others, strict=True))
 
 
 def _prepared(
     kernel: KernelOp, version: Version, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
 ) -> tuple[Callable[[], object], list[Array]]:
-    """A version as a function without arguments, and what it wrote in a first run, over garbage."""
+    """Returns a version as a function without arguments, and the results of a first run, over garbage."""
     from igniter.runtime.interp.arithmetic import InterpreterError
     from igniter.runtime.interp.structured import bind
 
@@ -317,7 +319,7 @@ def _prepared(
         taken, given = len(version.kernel.block.args), len(inputs)
         raise IgniterError(f"{version.name} takes {taken} inputs, and @{kernel.sym_name.data} {given}")
     try:
-        # By place: another version may call its symbols by other names.
+        # By place: another version may have other names of symbols.
         own = bind(version.kernel, inputs, {n: sizes[n] for n in version.kernel.symbol_names if n in sizes})
     except InterpreterError as error:
         raise IgniterError(f"{version.name} does not take the inputs of @{kernel.sym_name.data}: {error}") from error
@@ -330,7 +332,7 @@ def _prepared(
 def first_run(
     name: str, func: FuncOp, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
 ) -> tuple[CompiledFunc, list[Array]]:
-    """A scheduled kernel, and what it wrote over garbage, the results of its checks last: all of them fine."""
+    """Returns a scheduled kernel, and its results over garbage, with the results of its checks last: all passed."""
     import numpy as np
 
     from igniter.dialects.onnx.types import BY_ATTR
@@ -351,8 +353,8 @@ def first_run(
 
 
 def outputs_of(kernel: KernelOp, func: FuncOp, target: Target, inputs: Sequence[Any], threads: int = 1) -> list[Array]:
-    """The results of a structured kernel as it was scheduled, for arrays of its inputs; the type of each is converted
-    to that of the input. `IgniterError` where they do not fit."""
+    """Returns the results of a scheduled kernel for arrays of its inputs; each is converted to the type of the input.
+    Raises `IgniterError` if they do not fit."""
     import numpy as np
 
     from igniter.dialects.onnx.types import BY_ATTR
@@ -372,7 +374,7 @@ def outputs_of(kernel: KernelOp, func: FuncOp, target: Target, inputs: Sequence[
 
 
 def largest_error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) -> float:
-    """The largest error of the results; `IgniterError` for one that is no rounding."""
+    """Returns the largest error of the results; raises `IgniterError` for one above rounding."""
     from igniter.runtime.verification.judgement import compare_output
 
     if len(wanted) != len(outputs):
@@ -390,7 +392,7 @@ def largest_error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) 
 
 
 def _peak(kernel: KernelOp) -> tuple[Callable[[], object], int] | None:
-    """Multiply-adds in registers and how many operations they are; `None` for a kernel that adds up no f32."""
+    """Returns multiply-adds in registers and their number of operations; `None` for a kernel without sums of f32."""
     import numpy as np
 
     from igniter.targets import backend_for
@@ -406,7 +408,7 @@ def _peak(kernel: KernelOp) -> tuple[Callable[[], object], int] | None:
 
 
 def _reading(size: int) -> Callable[[], object]:
-    """Reads a buffer of that size once."""
+    """Returns a function that reads a buffer of that size once."""
     import numpy as np
 
     from igniter.targets import backend_for
@@ -417,7 +419,7 @@ def _reading(size: int) -> Callable[[], object]:
 
 
 def long_enough(run: Callable[[], object]) -> tuple[Callable[[], object], int]:
-    """A turn of `run`: so many runs on end that a clock can tell, and how many they are."""
+    """Returns a turn of `run`: enough consecutive runs for the clock's resolution, and their number."""
     run()
     start = time.perf_counter()
     run()
@@ -431,7 +433,7 @@ def long_enough(run: Callable[[], object]) -> tuple[Callable[[], object], int]:
 
 
 def interleaved(runs: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
-    """The seconds of every turn of each of `runs`; each round begins with another one."""
+    """Returns the seconds of every turn of each of `runs`; each round begins with another one."""
     times: list[list[float]] = [[] for _ in runs]
     for turn in range(rounds):
         for k in range(len(runs)):
@@ -447,7 +449,7 @@ def interleaved(runs: Sequence[Callable[[], object]], rounds: int) -> list[list[
 
 @dataclass(frozen=True)
 class TreeLoop:
-    """A loop of a scheduled kernel: how deep it is in, what it is, and its part of the time by `loop_cost`."""
+    """A loop of a scheduled kernel: its depth, its text, and its share of the time by `loop_cost`."""
 
     depth: int
     text: str
@@ -455,13 +457,12 @@ class TreeLoop:
 
 
 def loop_tree(func: FuncOp, sizes: Mapping[str, int], machine: MachineModel = TYPICAL_MACHINE) -> list[TreeLoop]:
-    """The loops of a scheduled kernel that run at these sizes, outermost first, with the cost that they have on
-    `machine`.
+    """Returns the loops of a scheduled kernel that run at these sizes, outermost first, with their costs on `machine`.
 
-    A bound that speaks of a loop around it is that of its start.
+    A bound that depends on an outer loop is evaluated at that loop's start.
     """
     found: list[TreeLoop] = []
-    # Of several variants, the one that runs.
+    # Only the variant that runs at these sizes.
     versions = [op.block for op in func.block.ops if is_version(op) and isinstance(op, IfOp) and _runs(op, sizes)]
     blocks = versions or [func.block]
     total = max(1, sum(_evaluated(body_cycles(block, machine), sizes) for block in blocks))

@@ -1,4 +1,4 @@
-"""Clearing away what an edit leaves dead: nodes, nests, values, symbols and functions that nothing uses."""
+"""Removing code left dead by an edit: unused nodes, nests, values, symbols and functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from igniter.transforms.structured.nest_rewriting import erase_dead_nests, erase
 
 
 def clean(module: ModuleOp) -> None:
-    """Takes away everything that is dead."""
+    """Removes everything dead."""
     for op in list(module.ops):
         if isinstance(op, (GraphOp, FunctionOp)):
             _sweep(op.regions[0].block)
@@ -34,7 +34,7 @@ def clean(module: ModuleOp) -> None:
             _drop_symbols(op)
     _drop_uncalled(module)
     if not any(isinstance(op, (GraphOp, FunctionOp)) for op in module.ops):
-        # It is about the model whose graph is gone.
+        # The assumptions are about the model, whose graph is gone.
         module.attributes.pop("onnx.model", None)
 
 
@@ -68,14 +68,14 @@ def _drop_unused_buffers(func: FuncOp) -> None:
         if isinstance(op, AllocOp) and op.result.first_use is None:
             op.detach()
             op.erase()
-    # Its inputs, that is: what the last arguments are, nobody may write, but they are its outputs.
+    # Only its inputs: the last arguments are its outputs, even if unwritten.
     for arg in func.block.args[: len(func.block.args) - func.output_count][::-1]:
         if arg.first_use is None:
             func.block.erase_arg(arg)
 
 
 def _drop_symbols(kernel: KernelOp | FuncOp) -> None:
-    """Takes the symbols off a kernel that nothing in it mentions any more."""
+    """Removes the unused symbols of a kernel."""
     used: set[str] = set()
     for op in kernel.walk():
         for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
@@ -96,7 +96,7 @@ def _drop_symbols(kernel: KernelOp | FuncOp) -> None:
 
 
 def _drop_uncalled(module: ModuleOp) -> None:
-    """Takes away functions that no node calls, and regions' names of kernels that are gone."""
+    """Removes uncalled functions, and regions' names of missing kernels."""
     kernels = {op.sym_name.data for op in module.ops if isinstance(op, (KernelOp, FuncOp))}
     called: set[tuple[str, str, str]] = set()
     for op in module.walk():

@@ -1,4 +1,4 @@
-"""Edits: small changes that make IR smaller, each tied to an op, so that any set of them can be made on a copy."""
+"""Edits: small changes that shrink IR, each tied to an op, so that any subset can be made on a copy."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from igniter.runtime.reduce.cleanup import clean
 
 
 class CannotEdit(IgniterError):
-    """An edit that leaves nothing to check: the last output would go, say."""
+    """Raised for an edit that leaves nothing to check, such as the removal of the last output."""
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One change: `apply` gets the op of the copy that stands where `op` stands. It holds on to nothing of `op`."""
+    """One change: `apply` gets the op of the copy at the place of `op`. It keeps no reference to `op`."""
 
     op: Operation
     what: str
@@ -29,27 +29,27 @@ class Edit:
 
 @dataclass(frozen=True)
 class Reduction:
-    """A kind of edits, all that a module offers in the order in which they are tried."""
+    """A kind of edits: yields all that a module offers, in the order of the attempts."""
 
     name: str
     find: Callable[[ModuleOp], Iterable[Edit]]
 
 
 def edited(case: Case, edits: Sequence[Edit]) -> Case | None:
-    """The case with all of the edits made, and what they leave dead cleared away; `None` where that is no valid IR."""
+    """Returns the case with all of the edits made, and without dead code; `None` if the IR is then invalid."""
     places = {op: place for place, op in enumerate(case.module.walk())}
     copy = case.module.clone()
     ops = list(copy.walk())
     try:
         for edit in edits:
             op = ops[places[edit.op]]
-            # Another edit may have taken it away.
+            # Another edit may have removed it.
             if _is_in(op, copy):
                 edit.apply(op)
         clean(copy)
         copy.verify()
     except (CannotEdit, VerifyException, ValueError, AssertionError, KeyError, IndexError, ZeroDivisionError):
-        # Edits are tried on everything that looks like it; what does not fit is no candidate.
+        # Edits are tried on every op of a similar form; a failed one gives no candidate.
         return None
     return replace(case, module=copy)
 

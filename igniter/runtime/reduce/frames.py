@@ -1,4 +1,4 @@
-"""Taking an op out of a graph, a region or a kernel: what it gave comes in from outside, what it read goes out."""
+"""Removing an op from a graph, a region or a kernel: its results become inputs, its operands outputs."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from igniter.runtime.reduce.edits import CannotEdit
 
 
 class Frame(ABC):
-    """What has inputs and outputs: the graph, a region, or a kernel."""
+    """An op with inputs and outputs: the graph, a region, or a kernel."""
 
     def __init__(self, block: Block):
         self.block = block
 
     @property
     def outputs(self) -> list[SSAValue]:
-        """The values that go out."""
+        """The values returned as outputs."""
         end = self.block.last_op
         return [] if end is None else list(end.operands)
 
     @abstractmethod
     def add_input(self, like: SSAValue) -> SSAValue:
-        """A new input of the type and, as far as it goes, the name of a value."""
+        """Adds an input of the type and, if possible, the name of a value."""
 
     @abstractmethod
     def set_outputs(self, values: Sequence[SSAValue]) -> None:
-        """Has these values go out, and no others. `CannotEdit` where there are none."""
+        """Makes these values the only outputs. Raises `CannotEdit` if there are none."""
 
     @abstractmethod
     def drop_input(self, index: int) -> None:
-        """Takes away an input that nothing uses."""
+        """Removes an unused input."""
 
     @staticmethod
     def of(block: Block) -> Frame | None:
-        """That of a block; `None` for a body that has none (of a nest, of an If)."""
+        """Returns the frame of a block; `None` for the body of a nest or an If, which has none."""
         owner = block.parent_op()
         if isinstance(owner, GraphOp):
             return GraphFrame(owner)
@@ -56,7 +56,7 @@ class Frame(ABC):
 
 
 class GraphFrame(Frame):
-    """The main graph."""
+    """The frame of the main graph."""
 
     def __init__(self, graph: GraphOp):
         super().__init__(graph.body)
@@ -67,7 +67,7 @@ class GraphFrame(Frame):
         new = self.block.insert_arg(like.type, len(self.block.args))
         new.name_hint = like.name_hint
         self.graph.attributes["input_names"] = texts_attr([*names, _fresh(name_of(like, len(names)), names)])
-        # What the model says of its inputs and outputs one by one does not fit any more.
+        # The model's information on single inputs and outputs no longer fits.
         self.graph.attributes.pop("input_info", None)
         return new
 
@@ -94,7 +94,7 @@ class GraphFrame(Frame):
 
 
 class GroupFrame(Frame):
-    """A region or a program: what comes in or goes out of it does so of the block around it."""
+    """A region or a program: its inputs and outputs are those of the block around it."""
 
     def __init__(self, group: GroupOp):
         super().__init__(group.block)
@@ -149,7 +149,7 @@ class GroupFrame(Frame):
 
 
 class KernelFrame(Frame):
-    """A structured kernel."""
+    """The frame of a structured kernel."""
 
     def __init__(self, kernel: KernelOp):
         super().__init__(kernel.block)
@@ -164,7 +164,7 @@ class KernelFrame(Frame):
         _require(values)
         end = self.block.last_op
         assert end is not None
-        # Checks are of the last results, which may not be the last any more.
+        # Checks are the last results, and these may have changed.
         self.kernel.checks_attr = None
         self.block.insert_op_before(KernelReturnOp(values), end)
         end.detach()
@@ -176,12 +176,13 @@ class KernelFrame(Frame):
 
 
 def take_out(op: Operation) -> None:
-    """Takes an op out of its graph, region or kernel: its results become inputs, what only it read outputs."""
+    """Removes an op from its graph, region or kernel: its results become inputs, and operands without other readers
+    outputs."""
     block = op.parent
     frame = Frame.of(block) if block is not None else None
     if frame is None:
         raise CannotEdit(f"'{op.name}' stands in no graph, region or kernel")
-    # A nest reads in its body, and so does a node with a subgraph.
+    # A nest reads values in its body, and so does a node with a subgraph.
     inside = set(op.walk())
     used = dict.fromkeys(v for inner in op.walk() for v in inner.operands)
     read = [v for v in used if _is_computed(v, op) and all(u.operation in inside for u in v.uses)]
@@ -201,7 +202,7 @@ def _replace_by_inputs(op: Operation, frame: Frame) -> None:
 
 
 def _is_computed(value: SSAValue, reader: Operation) -> bool:
-    """Whether an op beside the reader computes a value; a constant is not computed."""
+    """True if an op in the reader's block computes a value; constants do not count."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.parent is not reader.parent or isinstance(value.type, NoneType):
         return False
@@ -214,7 +215,7 @@ def _require(values: Sequence[SSAValue]) -> None:
 
 
 def name_of(value: SSAValue, place: int) -> str:
-    """The name of a value in the model, or one made up."""
+    """Returns the name of a value in the model, or a generated one."""
     owner = value.owner
     names = texts_of(owner.properties.get("output_names")) if isinstance(owner, Operation) else []
     index = value.index if isinstance(value, OpResult) else 0

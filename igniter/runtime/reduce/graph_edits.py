@@ -1,5 +1,4 @@
-"""Edits of graphs and regions: nodes out, nodes bypassed, regions taken apart, inputs and outputs dropped, weights made
-simple."""
+"""Edits of graphs and regions: remove or bypass nodes, inline regions, drop inputs and outputs, simplify weights."""
 
 from __future__ import annotations
 
@@ -21,12 +20,12 @@ from igniter.transforms.fusion.inline_regions import inline_group
 
 
 def is_node(op: Operation) -> bool:
-    """Whether an op is a node that computes something, or a group of such."""
+    """True for a node that computes something, or a group of such nodes."""
     return isinstance(op, GroupOp) or (isinstance(op, OnnxOp) and op.op_type != "Constant")
 
 
 def parts(module: ModuleOp) -> Iterator[Edit]:
-    """Graphs, functions and kernels, each of which may go."""
+    """Yields edits that drop a graph, function or kernel."""
     tops = [op for op in module.ops if isinstance(op, (GraphOp, FunctionOp, KernelOp, FuncOp))]
     if len(tops) > 1:
         for op in tops:
@@ -39,7 +38,8 @@ def _erase(op: Operation) -> None:
 
 
 def nodes(module: ModuleOp) -> Iterator[Edit]:
-    """Whatever stands in a graph, a region or a kernel: what it gives becomes an input, what it reads an output."""
+    """Yields edits that remove an op from a graph, a region or a kernel: its results become inputs, its operands
+    outputs."""
     for op in module.walk():
         inside = op.parent is not None and Frame.of(op.parent) is not None
         if inside and (is_node(op) or isinstance(op, (ComputeOp, ViewOp))):
@@ -47,7 +47,7 @@ def nodes(module: ModuleOp) -> Iterator[Edit]:
 
 
 def regions(module: ModuleOp) -> Iterator[Edit]:
-    """Regions and programs, whose nodes may stand in the graph again."""
+    """Yields edits that inline a region or a program."""
     for op in module.walk():
         if isinstance(op, GroupOp):
             yield Edit(op, "take apart", _inline)
@@ -59,7 +59,7 @@ def _inline(op: Operation) -> None:
 
 
 def bypasses(module: ModuleOp) -> Iterator[Edit]:
-    """Nodes that may be replaced by an operand, those inside of subgraphs too."""
+    """Yields edits that replace a node by an operand, also inside subgraphs."""
     for op in module.walk():
         if not is_node(op) or len(op.results) != 1:
             continue
@@ -84,12 +84,12 @@ def _bypass(op: Operation, place: int) -> None:
 
 
 def outputs(module: ModuleOp) -> Iterator[Edit]:
-    """The outputs of graphs, regions and kernels, of which one has to stay."""
+    """Yields edits that drop an output of a graph, region or kernel; one output must stay."""
     for op in module.walk():
         if isinstance(op, (GraphOp, GroupOp, KernelOp)):
             frame = Frame.of(op.regions[0].block)
             count = len(frame.outputs) if frame is not None else 0
-            # From the last on: an output keeps its place while those behind it go.
+            # From the last on: an output keeps its index while later ones are removed.
             for place in reversed(range(count)) if count > 1 else ():
                 yield Edit(
                     op.regions[0].block.last_op or op, f"drop output {place}", partial(_drop_output, place=place)
@@ -104,7 +104,7 @@ def _drop_output(end: Operation, place: int) -> None:
 
 
 def inputs(module: ModuleOp) -> Iterator[Edit]:
-    """The inputs that nothing uses."""
+    """Yields edits that drop an unused input."""
     for op in module.walk():
         if isinstance(op, (GraphOp, GroupOp, KernelOp)):
             args = op.regions[0].block.args
@@ -121,7 +121,7 @@ def _drop_input(op: Operation, place: int) -> None:
 
 
 def attributes(module: ModuleOp) -> Iterator[Edit]:
-    """Optional attributes of nodes, which then have their defaults."""
+    """Yields edits that drop an optional attribute of a node, which then has its default."""
     for op in module.walk():
         if isinstance(op, OnnxOp) and op.op_type != "Constant":
             for name in op.attributes:
@@ -133,7 +133,7 @@ def _drop_attribute(op: Operation, name: str) -> None:
 
 
 def weights(module: ModuleOp) -> Iterator[Edit]:
-    """Constants of several values, all of which may be one."""
+    """Yields edits that make all elements of a constant one."""
     for op in module.walk():
         if weight_elements(op):
             yield Edit(op, "all elements one", _fill)

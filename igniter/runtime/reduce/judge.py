@@ -1,4 +1,4 @@
-"""What a candidate does, in the process that it may take down."""
+"""The outcome of a candidate, computed in a process that it may crash."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from igniter.passes import PassObserver
 
 Say = Callable[[Mapping[str, object]], None]
-"""Told what is worth to be known should the process end at once: the pass that runs, and the last rewrite."""
+"""A function that reports the running pass, and the last rewrite, in case the process ends abruptly."""
 
 
 def judge(request: Request, say: Say) -> Outcome:
-    """What becomes of a candidate; a crash or a hang of it is one of this process."""
+    """Returns the outcome of a candidate; a crash or a hang of it affects this process."""
     ctx = IgniterContext()
     made = ctx.rewrites
     made.limit = request.stop_after
     made.at_limit = lambda: say({"rewrites": made.count, "last_rewrite": made.last})
     try:
         module = read(request.path, ctx)
-        # What runs the graph before the first pass loads it anyway.
+        # A check of results loads the graph before the first pass anyway.
         if request.task == "validate" or (request.validate and not request.check_results):
             load_into_onnxruntime(module)
     except Exception as error:
@@ -50,7 +50,7 @@ def judge(request: Request, say: Say) -> Outcome:
 
 
 def read(path: str, ctx: IgniterContext) -> ModuleOp:
-    """The verified module of a file."""
+    """Reads and verifies the module of a file."""
     if path.endswith(".mlir"):
         with open(path, encoding="utf-8") as file:
             module = Parser(ctx, file.read(), path).parse_module()
@@ -63,7 +63,7 @@ def read(path: str, ctx: IgniterContext) -> ModuleOp:
 
 
 def load_into_onnxruntime(module: ModuleOp) -> None:
-    """A session of the module's graph, where it has one: ONNX Runtime refuses what is no valid model."""
+    """Creates a session of the module's graph, if it has one: ONNX Runtime refuses invalid models."""
     from igniter.frontend import export_model
     from igniter.runtime.session import make_session
     from igniter.runtime.verification.original import unoptimised
@@ -79,12 +79,12 @@ def _text(error: Exception) -> str:
 
 
 def _compile(request: Request) -> Outcome:
-    """The whole compile, as `igniter compile` does it: the verification is the check."""
+    """Runs the whole compile, as `igniter compile` does; the verification is the check."""
     import igniter
     from igniter.api import VerificationFailed
 
     try:
-        # What an earlier version of a pass compiled says nothing of this one.
+        # The cache may have code of an earlier version of a pass.
         target = request.target or "native"
         igniter.compile(request.path, target=target, seed=request.seed, strict=request.strict, cache=False)
     except VerificationFailed as error:
@@ -99,7 +99,7 @@ def _compile(request: Request) -> Outcome:
 
 @dataclass
 class _Announcer:
-    """Says which pass runs, and knows it."""
+    """An observer that reports and records the running pass."""
 
     say: Say
     place: int = -1
@@ -131,7 +131,7 @@ def _run_passes(request: Request, ctx: IgniterContext, module: ModuleOp, say: Sa
                 checker.before(passes[0], module)
         except Exception as error:
             return Outcome(INVALID, f"it does not run: {_text(error)}")
-        # The announcer stands around what the checker does.
+        # The announcer surrounds the checker.
         observers.append(checker)
     try:
         run_passes(ctx, module, passes, observers=tuple(observers))
@@ -140,6 +140,6 @@ def _run_passes(request: Request, ctx: IgniterContext, module: ModuleOp, say: Sa
     except PassError as error:
         return Outcome(REFUSAL, str(error), error.pass_name, here.place)
     except Exception as error:
-        # An observer's: what the pass left does not run, or reads outside of a buffer.
+        # An error of an observer: the IR after the pass does not run, or reads out of bounds.
         return Outcome(WRONG, f"after pass '{here.name}': {_text(error)}", here.name, here.place)
     return Outcome(PASSED)

@@ -1,4 +1,4 @@
-"""Edits of scheduled kernels: statements out, loops replaced by one iteration, loops made plain."""
+"""Edits of scheduled kernels: drop statements, replace loops by one iteration, simplify loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from igniter.transforms.scheduled.loop_rewrites import move_ops, substitute_axes
 
 
 def statements(module: ModuleOp) -> Iterator[Edit]:
-    """Whatever a scheduled kernel does that gives no value: loops, stores, calls."""
+    """Yields edits that drop a statement without results: a loop, a store, a call."""
     for func in module.ops:
         if isinstance(func, FuncOp):
             for op in func.walk():
@@ -30,14 +30,14 @@ def _drop(op: Operation) -> None:
 
 
 def loads(module: ModuleOp) -> Iterator[Edit]:
-    """Loads of what was stored in the same block before, each of which may be the stored value."""
+    """Yields edits that replace a load by the value stored before in the same block."""
     for op in module.walk():
         if isinstance(op, LoadOp) and _stored(op) is not None:
             yield Edit(op, "take what was stored", _forward)
 
 
 def _stored(load: LoadOp) -> SSAValue | None:
-    """The value that the last store in front of a load left at its place."""
+    """Returns the value of the last store before a load to the same place."""
     op = load.prev_op
     while op is not None:
         if isinstance(op, StoreOp) and op.buffer is load.buffer:
@@ -57,7 +57,7 @@ def _forward(op: Operation) -> None:
 
 
 def iterations(module: ModuleOp) -> Iterator[Edit]:
-    """Loops, of each of which the first iteration may be all."""
+    """Yields edits that replace a loop by its first iteration."""
     for op in module.walk():
         if isinstance(op, ForOp):
             yield Edit(op, "its first iteration alone", _first_iteration)
@@ -76,7 +76,7 @@ def _first_iteration(op: Operation) -> None:
 
 
 def plain(module: ModuleOp) -> Iterator[Edit]:
-    """Loops that threads share, which may be run by one."""
+    """Yields edits that run a parallel loop on one thread."""
     for op in module.walk():
         if isinstance(op, ForOp) and op.grain_attr is not None:
             yield Edit(op, "run it on one thread", _unthread)
@@ -87,7 +87,7 @@ def _unthread(op: Operation) -> None:
 
 
 def ends(module: ModuleOp) -> Iterator[Edit]:
-    """Loops of more than one step, which may end after two or after one."""
+    """Yields edits that end a longer loop after two iterations or one."""
     for op in module.walk():
         if isinstance(op, ForOp):
             extent = (op.end - op.first).constant
@@ -97,7 +97,7 @@ def ends(module: ModuleOp) -> Iterator[Edit]:
 
 
 class _Ends:
-    """Lets a loop end after so many iterations."""
+    """An edit that ends a loop after `count` iterations."""
 
     def __init__(self, count: int):
         self._count = count

@@ -1,4 +1,4 @@
-"""What became of a candidate, and when two outcomes are the same failure."""
+"""The outcome of a candidate, and the equivalence of failures."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ INVALID = "invalid"
 COMMAND = "command"
 
 FAILURES = (WRONG, CRASH, REFUSAL, TIMEOUT)
-"""What can be asked for by name."""
+"""The failures with a name."""
 
 PREFIX = 60
-"""Characters of a message by which two refusals are told apart, its names and numbers left out."""
+"""The length of the prefix of a message, without names and numbers, that identifies a refusal."""
 
 _NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|[@%][\w.$-]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one candidate."""
+    """The outcome of one candidate."""
 
     kind: str
     """passed | wrong | refusal | crash | timeout | invalid (no valid IR or model), or command."""
     message: str = ""
     where: str = ""
-    """The pass that failed, or that ran when the process ended."""
+    """The pass that failed, or that was running when the process ended."""
     place: int = -1
-    """Where that pass stands in the pipeline."""
+    """The index of this pass in the pipeline."""
     changed: bool = False
-    """Of `wrong`: whether a result changed, and not something that the interpreter or ONNX Runtime found."""
+    """For `wrong`: true if a result changed, false if the interpreter or ONNX Runtime found an error."""
     rewrites: int = 0
-    """How many rewrites the passes made."""
+    """The number of rewrites made by the passes."""
     last_rewrite: str = ""
     text: str = ""
-    """What was asked for, where that is IR."""
+    """The requested IR, if any."""
 
     @property
     def failure(self) -> tuple[str, str, str]:
-        """Equal for outcomes that are the same failure: its kind, its pass, and how its message begins."""
+        """The key of equal failures: the kind, the pass, and the prefix of the message."""
         message = "" if self.kind in (TIMEOUT, COMMAND) or self.changed else masked(self.message)[:PREFIX]
         return self.kind, self.where, message
 
@@ -54,18 +54,18 @@ class Outcome:
         return f"{self.kind}{where}{f': {lines[0]}' if lines else ''}"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Returns JSON values."""
         return {k: v for k, v in asdict(self).items() if k != "text"}
 
 
 def masked(message: str) -> str:
-    """A message without the names and numbers in it, which differ from candidate to candidate."""
+    """Returns a message without its names and numbers, which differ between candidates."""
     return _NAMES.sub("_", " ".join(message.split()))
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a process of its own is to do with a candidate."""
+    """A request to a process of its own about a candidate."""
 
     path: str
     passes: tuple[str, ...] | None = None
@@ -73,9 +73,9 @@ class Request:
     task: str = "judge"
     """judge | validate (load it into ONNX Runtime) | types (infer them, give the IR) | lower (give the IR after)."""
     check_results: bool = False
-    """Whether the IR is run before and after every pass."""
+    """True if the IR runs before and after every pass."""
     validate: bool = False
-    """Whether a model that ONNX Runtime does not load counts as invalid."""
+    """True if a model that ONNX Runtime does not load counts as invalid."""
     seed: int = 0
     target: str = ""
     strict: bool = False
@@ -83,7 +83,7 @@ class Request:
     timeout: float = 60.0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Returns JSON values."""
         return asdict(self)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""`reduce`: reads the input, finds out how it fails, and has it made smaller."""
+"""`reduce`: reads the input, determines its failure, and runs the search."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from igniter.runtime.reduce.search import Search, Step
 from igniter.targets import backend_for
 
 LEAST_LIMIT, TIMES_FIRST = 10.0, 10.0
-"""A candidate gets so many seconds, or so many times what the input took, but never more than the time limit."""
+"""The time limit of a candidate: seconds, or a multiple of the input's time, within the overall time limit."""
 
 
 @dataclass(frozen=True)
 class ReduceOptions:
-    """What is asked of a reduction; `igniter reduce` has an option for each."""
+    """The options of a reduction; `igniter reduce` has one for each."""
 
     check: str = ""
-    """wrong | crash | refusal | timeout; "": whatever the input does."""
+    """wrong | crash | refusal | timeout; "": the failure of the input."""
     command: str = ""
-    """Instead of a check: exits with 0 while the file in the place of `{}` is interesting."""
+    """The command in place of a check: it exits with 0 while the file in the place of `{}` is interesting."""
     message: str = ""
     passes: str | None = None
     target: str = ""
@@ -47,7 +47,7 @@ class ReduceOptions:
     bisect: bool = False
 
     def check_combination(self) -> None:
-        """`IgniterError` for options that do not go together."""
+        """Raises `IgniterError` for incompatible options."""
         if self.check and self.check not in FAILURES:
             raise IgniterError(f"a check is one of {', '.join(FAILURES)}, not '{self.check}'")
         if self.command and (self.check or self.message or self.passes is not None or self.strict or self.target):
@@ -65,10 +65,10 @@ class ReduceOptions:
 
 @dataclass(frozen=True)
 class Reduced:
-    """What came of a reduction."""
+    """The outcome of a reduction."""
 
     outcome: Outcome
-    """How the input, and the smallest case, fail."""
+    """The failure of the input, and of the smallest case."""
     before: str
     """The size of the input in words."""
     case: Case
@@ -89,10 +89,11 @@ def reduce(
     start: Callable[[Outcome, str], None] = lambda _outcome, _size: None,
     say: Callable[[Step], None] = lambda _: None,
 ) -> Reduced:
-    """Makes the model or IR at `path` smaller as long as it fails alike; the best found so far is always in `output`.
+    """Shrinks the model or IR at `path` while it still fails in the same way; the best case so far is always in
+    `output`.
 
-    `start` is told how the input fails and how big it is, `say` every step. `worker` is a server that runs already.
-    `IgniterError` where the input does not fail.
+    `start` gets the outcome and the size of the input, `say` every step. `worker` is a running server. Raises
+    `IgniterError` if the input does not fail.
     """
     options.check_combination()
     began = time.monotonic()
@@ -125,7 +126,7 @@ def reduce(
 
 
 def read_case(path: Path, options: ReduceOptions) -> Case:
-    """The input. Kernels alone are checked under the pipeline that schedules them where none is named."""
+    """Reads the input. For kernels alone, the default pipeline is the one that schedules them."""
     suffix = ".mlir" if path.suffix == ".mlir" else ".onnx"
     if not path.is_file():
         raise IgniterError(f"there is no file {path}")
@@ -154,9 +155,9 @@ def _check_output(output: Path, case: Case, options: ReduceOptions) -> None:
 
 
 def _first_run(worker: Worker, case: Case, request: Request, options: ReduceOptions) -> tuple[Check, Outcome, Request]:
-    """The check, and how the input fails under it; `IgniterError` where it does not."""
+    """Returns the check, and the failure of the input under it; raises `IgniterError` if it does not fail."""
     if _has(case.module, GraphOp):
-        # A candidate is to be a valid model; that can be asked only where the input is one.
+        # Candidates must be valid models only if the input is one.
         valid = worker.ask(replace(request, path=str(worker.write(case)), task="validate"))
         request = replace(request, validate=valid.kind == PASSED)
     if options.command:
@@ -165,7 +166,7 @@ def _first_run(worker: Worker, case: Case, request: Request, options: ReduceOpti
         if found.kind != COMMAND:
             raise IgniterError(f"the command does not exit with 0 on the input itself: {found}")
         return check, found, request
-    # Running the IR around every pass takes long: without need it is not done.
+    # Running the IR around every pass is slow, so it is done only if necessary.
     modes = [options.check == WRONG] if options.check or case.passes is None else [False, True]
     check, found = _run_modes(worker, case, request, modes)
     if found.kind in (PASSED, INVALID) or (options.check and found.kind != options.check):
@@ -177,7 +178,7 @@ def _first_run(worker: Worker, case: Case, request: Request, options: ReduceOpti
 
 
 def _run_modes(worker: Worker, case: Case, request: Request, modes: list[bool]) -> tuple[BuiltInCheck, Outcome]:
-    """The first run that fails, without and with running the IR, and a check that does the same again."""
+    """Returns the first failing run, without and with running the IR, and a check with the same options."""
     check, found = BuiltInCheck(worker, request), Outcome(PASSED)
     for check_results in modes:
         began = time.monotonic()

@@ -1,8 +1,8 @@
-"""The search for a smaller case that fails alike: greedy, in ever smaller sets of edits, until nothing more goes.
+"""The search for a smaller case with the same failure: greedy, in ever smaller sets of edits, until no edit succeeds.
 
 It is the method of delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002):
-of each kind of edits all are tried at once, then halves, quarters, and single ones. What is taken is kept at once, so
-that the best case found so far is there whenever the search ends.
+of each kind of edits all are tried at once, then halves, quarters, and single ones. A successful candidate is kept at
+once, so that the best case so far is available whenever the search ends.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ REDUCTIONS: tuple[Reduction, ...] = (
     *nest_edits.REDUCTIONS,
     *size_edits.REDUCTIONS,
 )
-"""All kinds of edits, in the order in which they are tried: what takes most away comes first."""
+"""All kinds of edits, in the order of the attempts: the largest reductions come first."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One kind of edit that made the case smaller."""
+    """One kind of edit that reduced the case."""
 
     what: str
     size: str
-    """What it left, in words."""
+    """The size after the edit, in words."""
     tried: int
-    """The candidates so far."""
+    """The number of candidates so far."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.size} ({self.tried} tried)"
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass
 class Search:
-    """Makes a case smaller; `keep` gets every smaller case as soon as it is found."""
+    """The search; `keep` gets every smaller case at once."""
 
     interest: Interest
     worker: Worker
@@ -58,7 +58,7 @@ class Search:
     interrupted: bool = False
 
     def run(self, case: Case) -> Case:
-        """The smallest case found; an interrupt ends the search, not what it found."""
+        """Returns the smallest case found; an interrupt ends the search and keeps its result."""
         self.best = case
         try:
             while True:
@@ -69,7 +69,7 @@ class Search:
                     self._step(reduction.name, lambda reduction=reduction: self._reduce(reduction))
                 if self.best.size.key >= before.size.key:
                     break
-            # What sizes it has now, and no model without the types of its outputs.
+            # Types determine the current sizes, and a valid model needs the types of its outputs.
             self._infer_types()
             self.keep(self.best)
         except KeyboardInterrupt:
@@ -87,7 +87,7 @@ class Search:
         self.say(self.steps[-1])
 
     def _take(self, case: Case) -> bool:
-        """Takes a case that is smaller and fails alike; whether it is."""
+        """Keeps a case if it is smaller and fails in the same way; returns true if so."""
         if case.size.key >= self.best.size.key or not self.interest.holds(case):
             return False
         self._keep(case)
@@ -107,7 +107,7 @@ class Search:
             while place < len(edits):
                 case = edited(self.best, edits[place : place + count])
                 if case is not None and self._take(case):
-                    # What stood behind the edits stands where they stood.
+                    # The next edits have moved to the places of the ones made.
                     edits = list(reduction.find(self.best.module))
                 else:
                     place += count
@@ -116,7 +116,7 @@ class Search:
     # -- the pipeline -------------------------------------------------------------------------------------------------
 
     def _drop_passes(self) -> None:
-        """Cuts the pipeline behind the pass that fails, and drops every other that the failure does not need."""
+        """Cuts the pipeline after the failing pass, and drops every other pass not needed for the failure."""
         passes = self.best.passes
         if passes is None:
             return
@@ -133,7 +133,7 @@ class Search:
             count //= 2
 
     def go_to_pass(self, case: Case) -> Case:
-        """The IR in front of the pass that fails, and that pass alone; the case itself where that does not fail."""
+        """Returns the IR before the failing pass, with this pass alone; the case itself if that does not fail."""
         self.best = case
         last = self.interest.outcome(case).place
         if case.passes is None or last < 0:
@@ -152,7 +152,7 @@ class Search:
     # -- types --------------------------------------------------------------------------------------------------------
 
     def _infer_types(self) -> None:
-        """Gives values their types, without which an input that was a value in the middle says nothing of its dims."""
+        """Infers the types of values: without them, an inner value that became an input has unknown dims."""
         values = [r for op in self.best.module.walk() if isinstance(op, OnnxOp) for r in op.results]
         if not any(isinstance(v.type, UnrankedTensorType) for v in values):
             return

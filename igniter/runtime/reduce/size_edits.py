@@ -22,16 +22,16 @@ from igniter.runtime.reduce.case import values_of
 from igniter.runtime.reduce.edits import Edit, Reduction
 
 SYMBOL_SIZES = (1, 2, 3, 8)
-"""What a symbol is tried as."""
+"""The sizes tried for a symbol."""
 
 MOST_SHAPE = 8
-"""Elements of a constant of integers that may be a shape."""
+"""The limit of elements of an integer constant that may be a shape."""
 
 Change = Callable[[Expr], Expr]
 
 
 def symbols(module: ModuleOp) -> Iterator[Edit]:
-    """Symbols, each of which may be a number."""
+    """Yields edits that replace a symbol by a number."""
     found: dict[str, None] = {}
     for value in values_of(module):
         for dim in _dims(value.type):
@@ -48,14 +48,15 @@ def _fix(module: Operation, name: str, size: int) -> None:
         change_exprs(op, lambda e: e.substitute(value))
         if isinstance(op, (KernelOp, FuncOp)):
             op.symbols = symbols_attr(n for n in op.symbol_names if n != name)
-            # What was required of a symbol is so, or what is made of it does not run.
+            # A requirement on the symbol now holds, or the candidate does not run.
             op.requires_attr = None
         if isinstance(op, GraphOp):
             op.attributes.pop("igniter.assumptions", None)
 
 
 def extents(module: ModuleOp) -> Iterator[Edit]:
-    """Sizes over 1, each of which may be a smaller one: as a dim, as the end of an axis, in shapes, in weights."""
+    """Yields edits that replace a size over 1 by a smaller one: as a dim, as the end of an axis, in shapes, in
+    weights."""
     sizes = {d.constant for value in values_of(module) for d in _dims(value.type) if d.constant is not None}
     for size in sorted(sizes, reverse=True):
         for smaller in dict.fromkeys((1, 2, size // 4, size // 2, size - 1)):
@@ -75,7 +76,7 @@ def _shrink(module: Operation, size: int, smaller: int) -> None:
             continue
         change_types(op, change)
         if isinstance(op, OnnxOp):
-            # The sizes of results are not known any more: they are inferred again.
+            # The sizes of results are unknown now: they are inferred again.
             for result in op.results:
                 element = tensor_element(result.type)
                 if element is not None and not _is_inside_region(op):
@@ -92,7 +93,7 @@ def _is_inside_region(op: Operation) -> bool:
 
 
 def _cut_weight(op: OnnxOp, size: int, smaller: int) -> None:
-    """The first elements of a constant along dims of this size; a shape that names the size names the other."""
+    """Cuts a constant to its first elements along dims of this size; in a shape, replaces the size."""
     weight = constant_weight(op.results[0])
     if weight is None or weight.elided or weight.strings is not None:
         return
@@ -112,12 +113,12 @@ def _cut_weight(op: OnnxOp, size: int, smaller: int) -> None:
 
 
 def retype(value: SSAValue, type_: Attribute) -> None:
-    """Gives a value another type, in place."""
+    """Changes the type of a value, in place."""
     value._type = type_
 
 
 def change_types(op: Operation, change: Change) -> None:
-    """Changes the dims in the types of an op's results and of what its blocks take, and those that it declares."""
+    """Changes the dims in the types of an op's results and block arguments, and in its declared types."""
     for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
         retype(value, _changed(value.type, change))
     declared = op.properties.get("declared_types")

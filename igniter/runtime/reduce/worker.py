@@ -1,8 +1,8 @@
 """A server that runs every request in a process of its own: `python -m igniter.runtime.reduce.worker`.
 
-It imports what takes long once and forks for each request, so that a candidate costs milliseconds and its end, by a
-signal or by the clock, is an answer. Requests and answers are JSON, one a line, on standard input and output. The
-server itself runs no code of a candidate and starts no thread, which makes it safe to fork.
+It does the slow imports once and forks for each request, so that a candidate costs milliseconds, and a crash or a
+timeout is an answer. Requests and answers are JSON, one a line, on standard input and output. The server itself runs no
+code of a candidate and starts no thread, so forking is safe.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _child: int | None = None
 
 
 def main() -> None:
-    """Answers until the input ends."""
+    """Answers requests until the input ends."""
     _import_all()
-    # What a candidate prints must not get between the answers.
+    # Output of a candidate must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
@@ -40,12 +40,12 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    """Imports the modules that a candidate may need, so that none imports them again. Nothing starts a thread."""
+    """Imports the modules that a candidate may need, once for all. Nothing here starts a thread."""
     import onnxruntime  # pyright: ignore[reportUnusedImport] # noqa: F401
 
     import igniter
 
-    # PyTorch is no part of a candidate, may be missing, and starts threads.
+    # No candidate uses PyTorch; it may be missing, and starts threads.
     left_out = {"tools", "torch"}
     for top in pkgutil.iter_modules(igniter.__path__, "igniter."):
         if top.name.removeprefix("igniter.") in left_out:
@@ -54,20 +54,20 @@ def _import_all() -> None:
         for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{top.name}."):
             if found.name != __name__:
                 _import_if_installed(found.name)
-    # The tables that are made when they are first asked for.
+    # The tables that are built at their first use.
     from igniter.dialects.onnx.base import op_classes
     from igniter.registry import external
 
     op_classes()
     for group in ("dialects", "ops", "passes", "patterns", "pipelines"):
         external(group)
-    # A collection would copy the pages of all that, in each process.
+    # A collection would copy the pages of all these objects, in each process.
     gc.collect()
     gc.freeze()
 
 
 def _import_if_installed(name: str) -> None:
-    """Imports a module, unless it needs a package that is not installed: no candidate can need it either."""
+    """Imports a module, unless it needs a missing package: then no candidate can need it either."""
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -76,7 +76,7 @@ def _import_if_installed(name: str) -> None:
 
 
 def run_apart(request: Request) -> Outcome:
-    """What becomes of a request in a process of its own, which leaves nothing behind."""
+    """Returns the outcome of a request in a process of its own, and cleans up after it."""
     global _child
     folder = tempfile.mkdtemp(prefix="igniter-reduce-")
     ours, theirs = os.pipe()
@@ -96,10 +96,10 @@ def run_apart(request: Request) -> Outcome:
 
 
 def _run(request: Request, pipe: int, folder: str) -> None:
-    """The child: it never returns."""
+    """Runs the child; never returns."""
     status = 1
     try:
-        # Its own group, so that what it starts ends with it.
+        # A process group of its own, so that its child processes end with it.
         os.setpgid(0, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDWR)
@@ -112,7 +112,7 @@ def _run(request: Request, pipe: int, folder: str) -> None:
         _write(pipe, {**outcome.to_dict(), "text": outcome.text})
         status = 0
     finally:
-        # Not `sys.exit`: what is above this in the stack is the server's.
+        # Not `sys.exit`: the frames above on the stack are the server's.
         os._exit(status)
 
 
@@ -123,7 +123,7 @@ def _write(pipe: int, facts: Mapping[str, object]) -> None:
 
 
 def _answer(child: int, pipe: int, timeout: float) -> Outcome:
-    """Reads what the child says until it has said all, has ended, or its time is over."""
+    """Reads the child's output until it is complete, the child has ended, or the time limit is reached."""
     end = time.monotonic() + timeout
     data = b""
     while True:
@@ -145,7 +145,7 @@ def _answer(child: int, pipe: int, timeout: float) -> Outcome:
 
 
 def _said(data: bytes) -> dict[str, Any]:
-    """What the child said on its way: where it was."""
+    """Returns the child's progress so far: its place."""
     found: dict[str, Any] = {}
     for line in data.split(b"\n")[:-1]:
         found.update(json.loads(line))
@@ -153,15 +153,15 @@ def _said(data: bytes) -> dict[str, Any]:
 
 
 def _kill(child: int) -> None:
-    """Ends what is left of a child and of what it started."""
+    """Ends the rest of a child and its child processes."""
     for end in (lambda: os.killpg(child, signal.SIGKILL), lambda: os.kill(child, signal.SIGKILL)):
         try:
             end()
-        except (ProcessLookupError, PermissionError):  # It has ended by itself, or has not made its group yet.
+        except (ProcessLookupError, PermissionError):  # It has ended by itself, or has not created its group yet.
             continue
     try:
         os.waitpid(child, 0)
-    except ChildProcessError:  # It was waited for when it was asked how it ended.
+    except ChildProcessError:  # Its exit status was collected before.
         return
 
 

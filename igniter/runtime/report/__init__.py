@@ -1,1 +1,1 @@
-"""The report of a compiled model: what it is made of (`gather`), the graph as data (`graph`), charts, and the page."""
+"""The report of a compiled model: its data (`gather`), the graph as data (`graph`), charts, and the page."""

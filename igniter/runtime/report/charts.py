@@ -1,4 +1,4 @@
-"""The roofline of a profile: each kernel by its operations a byte and its rate, under what the machine can do."""
+"""The roofline of a profile: each kernel by its operations a byte and its rate, under the machine's limits."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class Roof:
-    """What a machine can do at the most: 10^9 operations a second on f32, and 10^9 bytes a second from memory."""
+    """A machine's peak: 10^9 operations a second on f32, and 10^9 bytes a second from memory."""
 
     gflops: float
     gbytes: float
 
     @staticmethod
     def of(machine: MachineModel, threads: int) -> Roof:
-        """Of so many threads of a machine, each a core of its own. Memory's bandwidth is what one thread moves, times
-        the threads: an upper bound, which the cores of a machine may have to share."""
+        """Returns the peak of `threads` threads of a machine, each on its own core. The memory bandwidth is one
+        thread's times the threads: an upper bound, which the cores of a machine may have to share."""
         lanes = machine.vector_bytes / FLOAT_BYTES
         flops = 2 * lanes * machine.fma_ports * machine.clock_ghz
         return Roof(flops * threads, machine.memory_bytes_us / 1000 * threads)
 
     def at(self, intensity: float) -> float:
-        """The most operations at so many of them for each byte."""
+        """Returns the highest rate at an intensity in operations a byte."""
         return min(self.gflops, self.gbytes * intensity)
 
     @property
     def ridge(self) -> float:
-        """The operations a byte from which on arithmetic is the limit."""
+        """The intensity from which arithmetic is the limit."""
         return self.gflops / self.gbytes
 
 
@@ -63,14 +63,14 @@ class KernelTime:
         return self.bytes / self.ms / 1e6 if self.bytes is not None and self.ms > 0 else None
 
     def of_roof(self, roof: Roof) -> float | None:
-        """The part of the time that the roofline says the work takes at the least."""
+        """Returns the roofline's minimum time as a share of the kernel's time."""
         if self.flops is None or self.bytes is None or self.ms <= 0:
             return None
         return max(self.flops / roof.gflops, self.bytes / roof.gbytes) / 1e6 / self.ms
 
 
 def by_kernel(steps: Sequence[StepTime], whole: float) -> list[KernelTime]:
-    """The steps of a profile by kernel, those that take most of the time first; `whole` is a run in ms."""
+    """Groups the steps of a profile by kernel, the longest total first; `whole` is a run in ms."""
     groups: dict[str, list[StepTime]] = {}
     for step in steps:
         groups.setdefault(step.kernel or step.region, []).append(step)
@@ -86,7 +86,7 @@ def by_kernel(steps: Sequence[StepTime], whole: float) -> list[KernelTime]:
 
 
 def roofline(kernels: Sequence[KernelTime], roof: Roof) -> str:
-    """Kernels as circles whose areas are their times; axes are logarithmic."""
+    """Returns a chart with kernels as circles whose areas are their times; axes are logarithmic."""
     shown = [k for k in kernels if k.flops and k.bytes and k.gflops]
     xs = [k.flops / k.bytes for k in shown if k.flops and k.bytes] + [roof.ridge]
     ys = [k.gflops for k in shown if k.gflops] + [roof.gflops]
@@ -105,7 +105,7 @@ def roofline(kernels: Sequence[KernelTime], roof: Roof) -> str:
     ]
     parts += _grid((low_x, high_x), (low_y, high_y), x, y)
     start = 10.0**low_x
-    # Where the roof is below the chart, its line begins at the chart's edge.
+    # A roof below the chart begins at the chart's edge.
     start = max(start, 10.0**low_y / roof.gbytes)
     points = [(start, roof.at(start)), (roof.ridge, roof.gflops), (10.0**high_x, roof.gflops)]
     line = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in points if a >= start)
@@ -133,7 +133,7 @@ def _circle(k: KernelTime, x: Callable[[float], float], y: Callable[[float], flo
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """Powers of ten around values."""
+    """Returns powers of ten around values."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
 

@@ -1,4 +1,4 @@
-"""All that a report shows of a compiled model: its graph, a profile, plans, and what verification said."""
+"""The data of a report on a compiled model: its graph, a profile, plans, and the outcome of verification."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What a page is made of. `profile` and `roof` are missing where nothing of the model is compiled."""
+    """The data of a page. `profile` and `roof` are None if nothing of the model is compiled."""
 
     title: str
     sizes: dict[str, int]
     threads: int
     report: Mapping[str, Any]
-    """What `report.json` of the compiled model says."""
+    """The content of the compiled model's `report.json`."""
     verification: Mapping[str, Any] | None
     graph: Graph
     plan: MemoryPlan
@@ -34,7 +34,7 @@ class ReportData:
     profile: Profile | None
     roof: Roof | None
     measured: bool
-    """Whether the roof was measured, rather than typical for the machine."""
+    """True if the roof was measured, false if it is typical for the machine."""
 
 
 def gather(
@@ -97,7 +97,7 @@ def _known_sizes(module: Any, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def _add_times(graph: Graph, profile: Profile) -> None:
-    """What steps took, on the regions and programs that they are of."""
+    """Adds the times of steps to their regions and programs."""
     by_label = {(g["kind"], g["name"]): g for g in graph.groups}
     for step in profile.steps:
         program = by_label.get(("program", step.program))

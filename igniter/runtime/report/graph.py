@@ -1,8 +1,9 @@
-"""The graph of a compiled model as data for a page: nodes, the programs, regions and modules they are in, and edges.
+"""The graph of a compiled model as data for a page: nodes, their programs, regions and modules, and edges.
 
-A node that ONNX Runtime runs stands alone; those in a kernel are in their region, and that in its program. A graph in a
-node (of If, Loop or Scan) is a group in front of the node, which gets what the graph yields. The module of a node is
-what its exporter says: the name scopes of PyTorch's exporter, else the parts of its name between slashes or points.
+A node run by ONNX Runtime stands alone; nodes in a kernel are in their region, and the region in its program. A
+subgraph of a node (of If, Loop or Scan) is a group before the node, which gets the results of the subgraph. The
+exporter names the module of a node: in the name scopes of PyTorch's exporter, or in the parts of its name between
+slashes or points.
 """
 
 from __future__ import annotations
@@ -35,29 +36,29 @@ if TYPE_CHECKING:
     from xdsl.ir import OpResult
 
 SCOPES = "pkg.torch.onnx.name_scopes"
-"""Where PyTorch's exporter says which modules a node comes from."""
+"""The metadata key with the modules of a node in PyTorch's exporter."""
 
 NO_SCOPE = "_empty_nn_module_stack"
-"""What PyTorch's exporter calls the module of a node that is in none."""
+"""PyTorch's name for the module of a node outside modules."""
 
 
 @dataclass
 class Graph:
-    """`nodes`, `groups` and `edges` in JSON's types; the page's script says how they are drawn."""
+    """`nodes`, `groups` and `edges` in JSON's types; the page's script draws them."""
 
     nodes: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     groups: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     edges: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
-    """From, to, and the name of the value."""
+    """The edges: from, to, and the name of the value."""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Returns JSON values."""
         return {"nodes": self.nodes, "groups": self.groups, "edges": [list(e) for e in self.edges]}
 
 
 def graph_of(module: ModuleOp, original: ModuleOp, reasons: Mapping[str, str], sizes: Mapping[str, int]) -> Graph:
-    """The graph of a module with programs. `original` says the modules of nodes, `reasons` by the name of a node why it
-    is in no kernel, and `sizes` the symbols where operations are counted."""
+    """Returns the graph of a module with programs. `original` gives the modules of nodes, `reasons` by node name the
+    reason why it is in no kernel, and `sizes` the symbols for counts of operations."""
     builder = _Builder(_modules(original), reasons, sizes)
     builder.graph_op(main_graph(module))
     _place_made(builder.graph)
@@ -65,7 +66,7 @@ def graph_of(module: ModuleOp, original: ModuleOp, reasons: Mapping[str, str], s
 
 
 def type_text(kind: Attribute) -> str:
-    """A type as people write it: `f32[batch, 768]`."""
+    """Returns a readable type: `f32[batch, 768]`."""
     element, dims = tensor_element(kind), known_dims_of(kind)
     if element is None:
         return str(kind)
@@ -73,12 +74,12 @@ def type_text(kind: Attribute) -> str:
 
 
 def module_path(op: OnnxOp) -> tuple[str, ...]:
-    """The modules that a node is in, outermost first; none where nothing says."""
+    """Returns the modules that a node is in, outermost first; empty if unknown."""
     said = op.properties.get("metadata")
     scopes = said.data.get(SCOPES) if isinstance(said, DictionaryAttr) else None
     if scopes is not None:
         try:
-            # Each scope is the whole way to it; the last is the node's own.
+            # Each scope is the whole path to it; the last one is the node's own.
             names = [str(s) for s in ast.literal_eval(text_of(scopes) or str(scopes))][:-1]
             return _steps([name for name in names if name and not name.startswith(NO_SCOPE)])
         except (ValueError, SyntaxError):
@@ -86,12 +87,12 @@ def module_path(op: OnnxOp) -> tuple[str, ...]:
     name = op.node_name
     if "/" in name:
         return tuple(part for part in name.split("/")[:-1] if part)
-    # Dots between words: numbers behind a point are counters.
+    # Dots between words: a number after a point is a counter.
     return tuple(name.split(".")[:-1]) if re.fullmatch(r"\w+(\.\w+)+", name) else ()
 
 
 def _steps(scopes: Sequence[str]) -> tuple[str, ...]:
-    """Scopes that each name the whole way, as steps: `model`, `model.layer` to `model`, `layer`."""
+    """Converts scopes with whole paths to steps: `model`, `model.layer` to `model`, `layer`."""
     steps: list[str] = []
     before = ""
     for scope in scopes:
@@ -101,8 +102,8 @@ def _steps(scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _modules(module: ModuleOp) -> dict[str, tuple[str, ...]]:
-    """The modules of nodes, by their names and by those of their results: a pass that makes a node of others keeps what
-    it computes."""
+    """Returns the modules of nodes, by their names and by the names of their results: a pass that replaces nodes keeps
+    the names of results."""
     found: dict[str, tuple[str, ...]] = {}
     for op in module.walk():
         if isinstance(op, OnnxOp) and (path := module_path(op)):
@@ -112,7 +113,7 @@ def _modules(module: ModuleOp) -> dict[str, tuple[str, ...]]:
 
 
 def _place_made(graph: Graph) -> None:
-    """Gives nodes that passes made the innermost module that all of their neighbours are in."""
+    """Gives nodes made by passes the innermost module that contains all of their neighbours."""
     beside: dict[str, list[str]] = {}
     for source, target, _ in graph.edges:
         beside.setdefault(source, []).append(target)
@@ -132,7 +133,7 @@ def _place_made(graph: Graph) -> None:
 
 
 def _common(paths: Sequence[list[str]]) -> list[str]:
-    """The beginning that all have in common."""
+    """Returns the common prefix."""
     first = paths[0]
     length = 0
     while all(len(p) > length and p[length] == first[length] for p in paths):
@@ -141,7 +142,7 @@ def _common(paths: Sequence[list[str]]) -> list[str]:
 
 
 class _Builder:
-    """Collects one graph."""
+    """The graph under construction."""
 
     def __init__(self, modules: Mapping[str, tuple[str, ...]], reasons: Mapping[str, str], sizes: Mapping[str, int]):
         self.graph = Graph()
@@ -150,7 +151,7 @@ class _Builder:
         self.sizes = dict(sizes)
         self.tensors = TensorTable()
         self.sources: dict[SSAValue, tuple[str, str]] = {}
-        """Of a value the node that computes it, and the value's name."""
+        """The node that computes a value, and the value's name."""
 
     def graph_op(self, graph: GraphOp) -> None:
         for name, arg in zip(graph.input_names, graph.body.args, strict=True):
@@ -182,14 +183,14 @@ class _Builder:
             self.graph.edges.append((found[0], node, found[1]))
 
     def block(self, block: Block, group: str) -> None:
-        """The nodes of a block, those in groups in groups of their own."""
+        """Adds the nodes of a block, nested groups as groups."""
         for op in block.ops:
             if isinstance(op, GroupOp):
                 self._enter(op, group)
             elif isinstance(op, OnnxOp) and is_node(op):
                 self._onnx(op, group)
             elif not op.has_trait(IsTerminator) and len(op.operands) and op.results:
-                # Layouts and views of what is there: an edge goes through.
+                # Layouts and views of a value: an edge passes through them.
                 found = self.sources.get(op.operands[0])
                 if found is not None:
                     self.sources[op.results[0]] = found
@@ -249,8 +250,8 @@ class _Builder:
         return amount.evaluate(self.sizes) if amount.symbols <= self.sizes.keys() else None
 
     def _bytes(self, op: OnnxOp) -> int | None:
-        """What a node reads from outside its kernel, and writes for those outside it; `None` where a size is not
-        known. A view moves nothing."""
+        """Returns the bytes that a node reads from outside its kernel, and writes for readers outside it; `None` if a
+        size is unknown. A view moves nothing."""
         results = [r for r in op.results if not isinstance(r.type, NoneType)]
         first = self.tensors.of(results[0].type) if results else None
         moved = ZERO
@@ -275,7 +276,7 @@ def _result(result: OpResult) -> list[str]:
 
 
 def _is_beside(value: SSAValue, op: Operation) -> bool:
-    """Whether a value passes between nodes of one kernel."""
+    """True if a value passes between nodes of one kernel."""
     owner = value.owner
     return (
         isinstance(owner, OnnxOp)

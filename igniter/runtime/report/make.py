@@ -1,4 +1,4 @@
-"""A report from a model that is compiled for a profile, to the page."""
+"""A report on a model compiled for a profile, up to the page."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def report_page(
     machine: MachineModel | None = None,
     step: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """The page on an artifact, measured on `inputs`, which are of `sizes`, where it was compiled with
-    `CompileOptions(profile=True)`. `verification` is what `Verification.to_dict` says;
-    `machine` has measured figures."""
+    """Returns the page on an artifact, measured on `inputs`, of `sizes`, if it was compiled with
+    `CompileOptions(profile=True)`. `verification` is the result of `Verification.to_dict`; `machine` has measured
+    figures."""
     from igniter.runtime.profile import profile_artifact
 
     profile = None
@@ -42,7 +42,7 @@ def report_page(
 
 
 def notes_time(target: str, folder: str | Path = "") -> bool:
-    """Whether a model compiled for a target, or that in a folder, can note the time between its kernels;
+    """True if a model compiled for a target, or the model in a folder, can record the time between its kernels;
     launches on a GPU cannot."""
     from igniter.runtime.artifact import Artifact
     from igniter.targets import parts_for
@@ -76,5 +76,5 @@ def report_module(
 
 
 def report_title(path: Path) -> str:
-    """What a model is called: many are called model.onnx, and their folders tell them apart."""
+    """Returns the title of a model; for `model.onnx` with its folder, because the name is common."""
     return f"{path.resolve().parent.name}/{path.name}" if path.stem == "model" else path.name

@@ -1,8 +1,8 @@
-"""A report as one page: no request leaves it, and nothing out of a model is ever markup or script.
+"""A report as one page: it makes no requests, and no text of a model becomes markup or script.
 
-Text goes through `html.escape` here and through `textContent` in the page's script, which gets its data as JSON in
-which no `<` is left. The page's policy (`Content-Security-Policy`) forbids it to load anything. The graph is drawn by
-Cytoscape.js and laid out by dagre, which are in `assets/` with their licences, and in the page.
+Text passes through `html.escape` here and through `textContent` in the page's script, which gets its data as JSON
+without any `<`. The page's policy (`Content-Security-Policy`) forbids it to load anything. Cytoscape.js draws the graph
+and dagre lays it out; both are in `assets/` with their licences, and in the page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 
 def page(data: ReportData) -> str:
-    """The report as HTML."""
+    """Returns the report as HTML."""
     sections = [
         ("overview", "Overview", _overview(data)),
         ("graph", "Graph", GRAPH),
@@ -76,7 +76,7 @@ def _asset(name: str) -> str:
 
 
 def _json(value: object) -> str:
-    """JSON that can stand in a script element: nothing in it ends one, or begins a comment."""
+    """Returns JSON for a script element: it cannot end the element, or begin a comment."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -86,7 +86,7 @@ def _text(value: object) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
-    """A table of cells that are markup already; columns that begin with a dot are numbers."""
+    """Returns a table of cells that are already markup; columns that begin with a dot are numbers."""
     titles = "".join(f'<th class="{"number" if h.startswith(".") else ""}">{h.lstrip(".")}</th>' for h in head)
     lines = "".join(
         "<tr>"
@@ -119,7 +119,7 @@ def _figure(value: float | None, digits: int = 3) -> str:
 
 
 def _count(value: int | None) -> str:
-    """A number of operations or bytes in thousands."""
+    """Returns a number of operations or bytes in thousands."""
     if value is None:
         return ""
     size, unit = float(value), ""
@@ -194,7 +194,7 @@ def _untimed(data: ReportData) -> str:
 
 
 def _where(data: ReportData) -> str:
-    """Tables of what modules and ops take."""
+    """Returns tables of the shares of modules and ops."""
     nodes = data.graph.nodes
     run = data.profile.run_ms if data.profile is not None else 0.0
     note = (
@@ -206,7 +206,7 @@ def _where(data: ReportData) -> str:
 
 
 def _shares(shares: Sequence[Share], run: float) -> str:
-    """Times and bars where kernels were timed, else bars of operations."""
+    """Returns times and bars if kernels were timed, otherwise bars of operations."""
     weights = [s.ms or 0.0 for s in shares] if run else [float(s.flops) for s in shares]
     widest, rows = max(weights, default=0.0) or 1.0, list[tuple[str, ...]]()
     whole = run or sum(weights) or 1.0

@@ -1,4 +1,4 @@
-"""Where time, operations and bytes go: the nodes of a report's graph by op, and by module."""
+"""The distribution of time, operations and bytes: the nodes of a report's graph by op, and by module."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_MODULES = 40
-"""Modules are told apart down to a depth at which there are no more."""
+"""The limit of modules in the table; deeper levels are merged."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What some nodes take of a run. `ms` is `None` where no kernel was timed."""
+    """The share of some nodes in a run. `ms` is `None` if no kernel was timed."""
 
     name: str
     nodes: int
@@ -22,7 +22,7 @@ class Share:
 
 
 def share_times(nodes: Sequence[dict[str, Any]], groups: Iterable[Mapping[str, Any]]) -> None:
-    """Gives each node in a kernel that was timed its part of that time, by operations: an estimate."""
+    """Distributes the time of each timed kernel over its nodes, by operations: an estimate."""
     own: dict[str, list[dict[str, Any]]] = {}
     for node in nodes:
         own.setdefault(node["group"], []).append(node)
@@ -37,12 +37,12 @@ def share_times(nodes: Sequence[dict[str, Any]], groups: Iterable[Mapping[str, A
 
 
 def by_op(nodes: Iterable[Mapping[str, Any]]) -> list[Share]:
-    """The nodes of each op, those that take most first."""
+    """Returns the nodes of each op, the largest share first."""
     return sorted(_shares(nodes, lambda node: node["op"]), key=_weight, reverse=True)
 
 
 def by_module(nodes: Sequence[Mapping[str, Any]]) -> list[Share]:
-    """The nodes of each module, in the order of the graph; none where the nodes say no modules."""
+    """Returns the nodes of each module, in the order of the graph; empty if the nodes have no modules."""
     depth = max((len(node["module"]) for node in nodes), default=0)
     while depth > 1 and len({tuple(n["module"][:depth]) for n in nodes}) > MOST_MODULES:
         depth -= 1

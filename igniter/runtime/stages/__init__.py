@@ -1,1 +1,1 @@
-"""Models in several parts: what a folder of stages holds, and running it here, in processes, or on a cluster."""
+"""Models in several parts: the format of a folder of stages, and running it here, in processes, or on a cluster."""

@@ -1,11 +1,11 @@
-"""`manifest.json` of a folder of stages: the models, what goes into each and what comes out.
+"""`manifest.json` of a folder of stages: the models with their inputs and outputs.
 
     {"version": 1, "kind": "pipeline", "inputs": ["x"], "outputs": ["y"],
      "stages": [{"name": "stage0", "model": "stage0.onnx", "inputs": ["x"], "outputs": ["h"], ...}, ...]}
 
 A value has one name everywhere, that of the whole model. Stages run in order; each reads inputs of the whole model and
-what stages before it computed. In a folder of `kind` `tensor` the models are ranks, which run beside each other and
-meet in the collectives that are named in them (`igniter.collective.AllReduce`).
+results of earlier stages. In a folder of `kind` `tensor` the models are ranks, which run side by side and synchronise
+at the collectives named in them (`igniter.collective.AllReduce`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Stage:
-    """One model of a folder. `costs` are its flops, bytes or seconds, where they were counted."""
+    """One model of a folder. `costs` are its flops, bytes or seconds, if they were counted."""
 
     name: str
     model: str
@@ -37,37 +37,37 @@ class Stage:
 
 @dataclass(frozen=True)
 class Segment:
-    """What every rank runs between two collectives: the models, one a rank, and the sums that follow."""
+    """The work of every rank between two collectives: the models, one a rank, and the sums after it."""
 
     models: tuple[str, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     reduces: dict[str, str] = field(default_factory=dict[str, str])
-    """The name of a sum over all ranks, and that of what each rank has of it."""
+    """The name of a sum over all ranks, and the name of each rank's part of it."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is in a folder of stages."""
+    """The content of a folder of stages."""
 
     kind: Literal["pipeline", "tensor"]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     stages: tuple[Stage, ...]
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    """The sizes that costs were counted for."""
+    """The sizes for which the costs were counted."""
     folder: Path = Path()
     segments: tuple[Segment, ...] = ()
-    """Of ranks: what they run, in order."""
+    """The segments of ranks, in order."""
 
     def places(self) -> list[list[str]]:
-        """The models of each stage, or of each rank: what has to be in one place."""
+        """The models of each stage, or of each rank: those that must be in one place."""
         if self.kind == "pipeline":
             return [[s.model] for s in self.stages]
         return [[s.models[rank] for s in self.segments] for rank in range(len(self.stages))]
 
     def flows(self) -> list[dict[str, Any]]:
-        """Between which stages each value flows: its name, the stage that computes it, and those that read it."""
+        """Returns each value between stages: its name, the stage that computes it, and those that read it."""
         made = {name: s.name for s in self.stages for name in s.outputs}
         readers: dict[str, list[str]] = {}
         for stage in self.stages:
@@ -77,11 +77,11 @@ class Manifest:
         return [{"value": name, "from": made[name], "to": to} for name, to in readers.items()]
 
     def path(self, stage: Stage) -> Path:
-        """Where a stage's model is."""
+        """Returns the path of a stage's model."""
         return self.folder / stage.model
 
     def write(self) -> Path:
-        """Write the manifest into its folder, in which the models are."""
+        """Writes the manifest into the folder of the models."""
         data: dict[str, Any] = {"version": VERSION, "kind": self.kind}
         data |= {"inputs": list(self.inputs), "outputs": list(self.outputs), "sizes": self.sizes}
         data["stages"] = [asdict(s) for s in self.stages]
@@ -95,7 +95,7 @@ class Manifest:
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """The manifest of a folder; `IgniterError` where there is none, or models are missing."""
+    """Reads the manifest of a folder; raises `IgniterError` if it is missing, or models are missing."""
     where = Path(folder)
     path = where / FILE if where.is_dir() else where
     try:
@@ -143,7 +143,8 @@ def _require_order(manifest: Manifest) -> None:
 
 
 def last_reader(stages: Sequence[Stage], outputs: Sequence[str]) -> dict[str, int]:
-    """Of every value, the position of the last stage that reads it; an output is read behind the last."""
+    """Returns for every value the position of the last stage that reads it; an output counts as read after the last
+    stage."""
     found: dict[str, int] = {}
     for i, stage in enumerate(stages):
         for name in stage.inputs:

@@ -1,4 +1,4 @@
-"""How long ONNX Runtime takes for each node of a model, for balancing stages by time."""
+"""The time of each node of a model in ONNX Runtime, for balancing stages by time."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 ROUNDS = 5
-"""Runs that are timed, behind one that is not."""
+"""The number of timed runs, after an untimed one."""
 
 
 def node_seconds(
     partition: Partition, source: str | Path | bytes, sizes: Mapping[str, int], seed: int = 0
 ) -> dict[Operation, float]:
-    """The median seconds of every node of a model on one thread, without optimisations across nodes, at the given sizes
-    or, of those that are not given, at ones at which it runs."""
+    """Returns the median seconds of every node of a model on one thread, without optimisations across nodes, at the
+    given sizes; for other dims a search finds sizes at which the model runs."""
     original = Original(source if isinstance(source, bytes) else str(source))
     _, feed = example_inputs(original, source, sizes, seed, 30.0)
     by_name = {f"igniter{i}": op for i, op in enumerate(partition.nodes)}

@@ -1,7 +1,7 @@
 """Stages as actors of a Ray cluster: every stage, or rank, on a machine, the models sent to it once.
 
-Ray is an optional extra (`pip install 'onnx-igniter[ray]'`). Actors are spread over the nodes of the cluster. What
-flows between two stages goes through the process that asks.
+Ray is an optional extra (`pip install 'onnx-igniter[ray]'`). Actors are spread over the nodes of the cluster. Values
+between two stages pass through the calling process.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ MOST_BYTES = 1 << 31
 class RayStages:
     """The stages, or ranks, of a folder on a Ray cluster; a context manager that ends the actors.
 
-    `cluster` is an address, `auto` for the cluster of this machine, `local` for a new one, or "" for the one that the
-    process is connected to. With a `name` the actors stay when the context ends, until `stop`: whoever asks for the
-    same folder under that name, in another process too, gets those that are there.
+    `cluster` is an address, `auto` for the cluster of this machine, `local` for a new one, or "" for the current
+    connection of the process. With a `name` the actors stay when the context ends, until `stop`: a later context for
+    the same folder and name, in any process, reuses them.
     """
 
     def __init__(self, folder: str | Path | Manifest, cluster: str = "auto", *, cpus: float = 1.0, name: str = ""):
@@ -91,7 +91,7 @@ class RayStages:
         self.close()
 
     def close(self) -> None:
-        """Ends the actors, unless they have a name, and a cluster that was started for them."""
+        """Ends unnamed actors, and a cluster started for them."""
         if not self.name:
             for actor in self.actors:
                 self._ray.kill(actor)
@@ -107,7 +107,7 @@ class RayStages:
 
 
 class _Actor:
-    """What runs on the cluster: the sessions of one place. The machine has Igniter installed."""
+    """The sessions of one place, on the cluster. The machine must have Igniter installed."""
 
     def __init__(self, packed: bytes, models: list[str]):
         import tempfile
@@ -120,18 +120,18 @@ class _Actor:
         self._call = local_caller([str(Path(self._folder.name) / m) for m in models])
 
     def node(self) -> str:
-        """The node that the actor is on."""
+        """Returns the node of the actor."""
         import ray  # pyright: ignore[reportMissingImports]
 
         return str(ray.get_runtime_context().get_node_id())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
     def call(self, index: int, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs of one of the models."""
+        """Returns the outputs of one of the models."""
         return self._call(index, values)
 
 
 def _packed(folder: Path, models: list[str]) -> bytes:
-    """The models and the files of their external data, as an archive."""
+    """Returns the models and the files of their external data, as an archive."""
     from igniter.frontend.reading import external_files
 
     names = dict.fromkeys(n for m in models for n in (m, *external_files(folder / m)))
@@ -156,7 +156,7 @@ def _import_ray() -> Any:
 
 
 def _connect(ray: Any, cluster: str) -> bool:
-    """Connects to a cluster; whether the connection is ours to end."""
+    """Connects to a cluster; returns true if the connection is ours to end."""
     if ray.is_initialized():
         return False
     given: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": "ERROR"}

@@ -1,4 +1,4 @@
-"""Tensor parallelism: a folder with a model for every rank, and what ranks run between collectives."""
+"""Tensor parallelism: a folder with a model for every rank, and the segments of ranks between collectives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_ranks(
     check: Callable[[Manifest], EditCheck] | None = None,
 ) -> tuple[Manifest, EditCheck | None]:
     """Writes a model for every rank, the models of its segments, and the manifest. The folder appears when all is
-    written and `check` has not found it to differ. The segments' weights are in the files of the ranks."""
+    written, unless `check` finds a difference. The segments' weights are in the files of the ranks."""
     target = require_folder(folder)
     scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
@@ -82,13 +82,13 @@ def _manifest(
 
 
 def is_collective(op: Operation) -> bool:
-    """Whether a node adds up what ranks have."""
+    """True if a node sums values over ranks."""
     return isinstance(op, OnnxOp) and (op.domain, op.op_type) == (COLLECTIVES, ALL_REDUCE)
 
 
 def segments_of(module: ModuleOp) -> list[tuple[Part, dict[str, str]]]:
-    """What a rank runs between its collectives, in order, and the sums behind each: the name of the sum, and that of
-    what the rank has of it. A node is in the first segment in which all that it reads is there."""
+    """Returns the segments of a rank between its collectives, in order, and the sums after each: the name of the sum,
+    and of the rank's part of it. A node is in the first segment with all of its inputs."""
     partition = Partition(module)
     level: dict[Operation, int] = {}
     for op in partition.nodes:
@@ -117,7 +117,7 @@ def segments_of(module: ModuleOp) -> list[tuple[Part, dict[str, str]]]:
 
 
 def _readers(value: OpResult, partition: Partition) -> set[Operation]:
-    """The nodes of the main graph that read a value, from inside of their graphs too."""
+    """Returns the nodes of the main graph that read a value, also inside their subgraphs."""
     block = partition.graph.body
     found: set[Operation] = set()
     for use in value.uses:
@@ -130,5 +130,5 @@ def _readers(value: OpResult, partition: Partition) -> set[Operation]:
 
 
 def _from_outside(value: object, partition: Partition) -> bool:
-    """Whether an output of the model is no node's result: an input, or a constant."""
+    """True if an output of the model is no node's result: an input, or a constant."""
     return not isinstance(value, OpResult) or value.owner in partition.shared

@@ -1,7 +1,7 @@
 """Running stages: in turn, or as a pipeline in which every stage works on another item at the same time.
 
-What runs a stage is a *caller*, a function of the position of a model in its place and of its inputs by name: a session
-of this process (`local_callers`), another process (`workers`), or an actor of a cluster (`on_ray`).
+A *caller* runs a stage: a function of the index of a model in its place and of its inputs by name. It is a session of
+this process (`local_callers`), another process (`workers`), or an actor of a cluster (`on_ray`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from igniter.runtime.stages.manifest import Manifest, last_reader, read_manifest
 
 Values = Mapping[str, Any]
 Caller = Callable[[int, Values], dict[str, Any]]
-"""From which of its models, and the inputs by name, to the outputs by name."""
+"""A function from the index of a model, and the inputs by name, to the outputs by name."""
 
 
 def local_callers(manifest: Manifest, **options: Any) -> list[Caller]:
-    """A caller for each place of a folder, with sessions in this process; `options` are those of `make_session`."""
+    """Returns a caller for each place of a folder, with sessions in this process; `options` are those of
+    `make_session`."""
     return [local_caller([str(manifest.folder / m) for m in models], **options) for models in manifest.places()]
 
 
 def local_caller(paths: Sequence[str], **options: Any) -> Caller:
-    """A caller that runs the models at `paths` in this process."""
-    # Sessions wait for each other: threads that spin meanwhile would take the others' time.
+    """Returns a caller that runs the models at `paths` in this process."""
+    # Sessions wait for each other: spinning threads would take the others' time.
     quiet = {"session.intra_op.allow_spinning": "0"}
     chosen: dict[str, Any] = {"log_severity_level": 4, "config": quiet, **options}
     sessions: list[Any] = [make_session(path, **chosen) for path in paths]
@@ -39,18 +40,18 @@ def local_caller(paths: Sequence[str], **options: Any) -> Caller:
     def call(index: int, values: Values) -> dict[str, Any]:
         session = sessions[index]
         names = [v.name for v in session.get_outputs()]
-        # An input with a default may be left out.
+        # An input with a default may be omitted.
         known = {v.name for v in (*session.get_inputs(), *session.get_overridable_initializers())}
         try:
             return dict(zip(names, session.run(names, {k: v for k, v in values.items() if k in known}), strict=True))
-        except Exception as error:  # ONNX Runtime's errors have no base of their own
+        except Exception as error:  # ONNX Runtime's errors have no common base
             raise IgniterError(f"{Path(paths[index]).name} does not run: {error}") from error
 
     return call
 
 
 class StageRunner:
-    """The stages of a folder that run in turn."""
+    """The stages of a folder, run in turn."""
 
     def __init__(self, folder: str | Path | Manifest, callers: Sequence[Caller] | None = None):
         self.manifest = folder if isinstance(folder, Manifest) else read_manifest(folder)
@@ -60,21 +61,21 @@ class StageRunner:
         self._last = last_reader(self.manifest.stages, self.manifest.outputs)
 
     def run(self, feed: Values) -> dict[str, Any]:
-        """The outputs of the whole model by name."""
+        """Returns the outputs of the whole model by name."""
         values = dict(require_inputs(self.manifest, feed))
         for i in range(len(self.callers)):
             values = self._step(i, values)
         return {n: values[n] for n in self.manifest.outputs}
 
     def _step(self, i: int, values: Values) -> dict[str, Any]:
-        """Runs one stage; a value that no later stage reads is let go."""
+        """Runs one stage; values without a later reader are dropped."""
         stage = self.manifest.stages[i]
         made = self.callers[i](0, {n: values[n] for n in stage.inputs if n in values})
         return {n: v for n, v in {**values, **made}.items() if self._last.get(n, -1) > i}
 
     def run_many(self, feeds: Iterable[Values], depth: int = 2) -> Iterator[dict[str, Any]]:
-        """The outputs for each of several inputs, in order, as a pipeline: while a stage works on one, those before it
-        work on the next. At most `depth` items wait in front of a stage. An error of a stage is raised here."""
+        """Yields the outputs for each of several inputs, in order, as a pipeline: while a stage works on one, earlier
+        stages work on the next. At most `depth` items wait before a stage. An error of a stage is raised here."""
         queues: list[queue.Queue[Any]] = [queue.Queue(depth) for _ in range(len(self.callers) + 1)]
         stop = threading.Event()
         threads = [threading.Thread(target=self._feed, args=(feeds, queues[0], stop), daemon=True)]
@@ -137,7 +138,7 @@ def _drain(one: queue.Queue[Any]) -> None:
 
 
 class RankRunner:
-    """The ranks of a folder, which run beside each other and meet in its collectives."""
+    """The ranks of a folder, run side by side with synchronisation at its collectives."""
 
     def __init__(self, folder: str | Path | Manifest, callers: Sequence[Caller] | None = None):
         self.manifest = folder if isinstance(folder, Manifest) else read_manifest(folder)
@@ -146,7 +147,8 @@ class RankRunner:
         self.callers = list(callers) if callers is not None else local_callers(self.manifest)
 
     def run(self, feed: Values) -> dict[str, Any]:
-        """The outputs of the whole model by name, those of rank 0. Sums are added up in the order of the ranks."""
+        """Returns the outputs of the whole model by name, those of rank 0. Sums are computed in the order of the
+        ranks."""
         import numpy as np
 
         ranks = len(self.callers)
@@ -158,7 +160,7 @@ class RankRunner:
                 for mine, made in zip(values, asked, strict=True):
                     mine.update(made.result())
                 for name, source in segment.reduces.items():
-                    # Infinities of both signs are NaN, as in one product; that is no warning.
+                    # Infinities of both signs sum to NaN, as in one product, without a warning.
                     with np.errstate(invalid="ignore", over="ignore"):
                         whole = reduce(add, [v[source] for v in values])
                     for mine in values:
@@ -167,18 +169,18 @@ class RankRunner:
         return {n: values[0][n] for n in self.manifest.outputs}
 
     def run_many(self, feeds: Iterable[Values]) -> Iterator[dict[str, Any]]:
-        """The outputs for each of several inputs, in order."""
+        """Yields the outputs for each of several inputs, in order."""
         return map(self.run, feeds)
 
 
 def runner_of(folder: str | Path | Manifest, callers: Sequence[Caller] | None = None) -> StageRunner | RankRunner:
-    """What runs the models of a folder, whichever of the two kinds it is."""
+    """Returns the runner for the models of a folder, of either kind."""
     manifest = folder if isinstance(folder, Manifest) else read_manifest(folder)
     return StageRunner(manifest, callers) if manifest.kind == "pipeline" else RankRunner(manifest, callers)
 
 
 def require_inputs(manifest: Manifest, feed: Values) -> Values:
-    """`IgniterError` for an input that the model does not have."""
+    """Raises `IgniterError` for an unknown input."""
     unknown = sorted(set(feed) - set(manifest.inputs))
     if unknown:
         raise IgniterError(f"the model has no input {', '.join(unknown)}; its inputs are {', '.join(manifest.inputs)}")

@@ -1,4 +1,4 @@
-"""`Module.split`: from a module to a folder of stages or ranks that is checked against the whole model."""
+"""`Module.split`: from a module to a folder of stages or ranks, checked against the whole model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def split_model(
     verify: bool,
     seed: int,
 ) -> tuple[Manifest, EditCheck | None]:
-    """See `Module.split`."""
+    """Splits a model; `Module.split` describes the arguments."""
     verify, unverified = _verifies(module, verify)
     source = module.current_source() if verify or balance == "time" else None
 
@@ -57,7 +57,7 @@ def split_model(
 def split_products(
     module: ModelTools, folder: str | PathLike[str], ranks: int, alone: bool, *, verify: bool, seed: int
 ) -> tuple[Manifest, EditCheck | None]:
-    """See `Module.split_products`."""
+    """Splits products; `Module.split_products` describes the arguments."""
     verify, unverified = _verifies(module, verify)
     source = module.current_source() if verify else None
     look = _check(source, {}, seed) if verify else None
@@ -66,7 +66,8 @@ def split_products(
 
 
 def _verifies(module: ModelTools, verify: bool) -> tuple[bool, EditCheck | None]:
-    """Whether parts are compared with the whole model; and what is said where it was asked for and is not done."""
+    """Returns true if parts are compared with the whole model, and the outcome for a requested but impossible
+    comparison."""
     why = too_big(module.ir) if verify else ""
     return (verify and not why), (EditCheck("not run", reason=why) if why else None)
 

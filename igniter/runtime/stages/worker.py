@@ -2,8 +2,8 @@
 
     python -m igniter.runtime.stages.worker ADDRESS MODEL [MODEL ...]
 
-The key of the connection, and how many threads a session has, come through the environment. Messages are (model,
-inputs) and what comes back is the outputs by name, or the text of an error.
+The key of the connection, and the number of threads of a session, are in the environment. A request is (model, inputs);
+the answer is the outputs by name, or the text of an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main(address: str, models: list[str]) -> None:
     try:
         threads = int(os.environ.get(THREADS, "0"))
         call = local_caller(models, intra_op_num_threads=threads)
-    except Exception as error:  # whatever it is, the other side says it
+    except Exception as error:  # the parent reports any error
         connection.send(("error", str(error)))
         return
     connection.send((READY, os.getpid()))

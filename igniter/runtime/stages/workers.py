@@ -1,4 +1,4 @@
-"""Stages in processes of their own: every place of a folder gets one, and a socket to it."""
+"""Stages in processes of their own: one for every place of a folder, with a socket."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from igniter.runtime.stages.running import RankRunner, StageRunner, Values, runn
 from igniter.runtime.stages.worker import KEY, READY, THREADS
 
 START_SECONDS = 120.0
-"""How long a process may take to load its models."""
+"""The time limit for loading the models in a process."""
 
 
 class Worker:
-    """One process; `call` runs one of its models, and one call at a time."""
+    """One process; `call` runs one of its models, one call at a time."""
 
     def __init__(self, name: str, models: list[str], folder: Path, threads: int = 0):
         self.name = name
@@ -42,7 +42,7 @@ class Worker:
         self._lock = threading.Lock()
 
     def _accept(self, listener: Listener) -> Any:
-        """The connection from the process, unless it ends before it is there."""
+        """Accepts the connection from the process; raises if the process ends before."""
         got: list[Any] = []
         thread = threading.Thread(target=lambda: got.append(listener.accept()), daemon=True)
         thread.start()
@@ -55,14 +55,14 @@ class Worker:
         return got[0]
 
     def started(self) -> int:
-        """Waits until the models are loaded; the process's id."""
+        """Waits until the models are loaded; returns the process's id."""
         kind, what = self._receive(START_SECONDS)
         if kind != READY:
             raise IgniterError(f"{self.name}: {what}")
         return int(what)
 
     def call(self, index: int, values: Values) -> dict[str, Any]:
-        """The outputs of one of its models."""
+        """Returns the outputs of one of its models."""
         with self._lock:
             try:
                 self._connection.send((index, dict(values)))
@@ -82,7 +82,7 @@ class Worker:
             raise self._ended() from error
 
     def _ended(self) -> IgniterError:
-        """What is said when its end of the socket is closed, whether writing or reading found that out."""
+        """Returns the error for a closed socket, found by a write or a read."""
         return IgniterError(f"the process of {self.name} ended (exit status {self.process.wait()})")
 
     def stop(self) -> None:
@@ -106,7 +106,7 @@ class ProcessStages:
         self.manifest = folder if isinstance(folder, Manifest) else read_manifest(folder)
         self._scratch = tempfile.TemporaryDirectory(prefix="igniter-stages-")
         self.workers: list[Worker] = []
-        # All of them work at the same time.
+        # All of them start at the same time.
         threads = max(1, (os.cpu_count() or 1) // len(self.manifest.stages))
         try:
             for stage, models in zip(self.manifest.stages, self.manifest.places(), strict=True):

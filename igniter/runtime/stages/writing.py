@@ -1,4 +1,4 @@
-"""Writing parts of a model as a folder of stages, and comparing what they compute with the whole model."""
+"""Writing parts of a model as a folder of stages, and comparing their results with the whole model."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def write_stages(
     sizes: Mapping[str, int] | None = None,
     check: Callable[[Manifest], EditCheck] | None = None,
 ) -> tuple[Manifest, EditCheck | None]:
-    """Writes the models and the manifest of a folder, which appears when all is written and `check` has not found it to
-    differ. A folder that is there already is replaced if it holds stages, and refused otherwise."""
+    """Writes the models and the manifest of a folder, which appears when all is written, unless `check` finds a
+    difference. An existing folder is replaced if it holds stages, and refused otherwise."""
     target = require_folder(folder)
     scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
@@ -54,7 +54,7 @@ def write_stages(
 
 
 def require_folder(folder: str | Path) -> Path:
-    """`IgniterError` where a folder of stages cannot be written: what is there already is something else."""
+    """Raises `IgniterError` if a folder of stages cannot be written because the path has other content."""
     target = Path(folder)
     if target.exists() and (not target.is_dir() or (any(target.iterdir()) and not (target / FILE).is_file())):
         raise IgniterError(f"{target} is there already and holds no stages: name another folder, or remove it")
@@ -63,7 +63,7 @@ def require_folder(folder: str | Path) -> Path:
 
 
 def replace_folder(made: Path, target: Path) -> None:
-    """Puts a folder in the place of another, or of none."""
+    """Moves a folder to the place of another one, if any."""
     made.chmod(0o755)
     if target.exists():
         old = target.with_name(f".{target.name}.{os.getpid()}.old")
@@ -81,7 +81,7 @@ def check_stages(
     seed: int = 0,
     budget: float = 30.0,
 ) -> EditCheck:
-    """Whether stages, or ranks, compute what the whole model does."""
+    """Compares the results of stages, or ranks, with the whole model."""
     original = reference_of(source)
     try:
         found, feed = example_inputs(original, source, sizes, seed, budget)
@@ -100,7 +100,7 @@ def check_part(
     seed: int = 0,
     budget: float = 30.0,
 ) -> EditCheck:
-    """Whether a part, given the values that the whole model has where it begins, computes those where it ends."""
+    """Compares the results of a part, given the whole model's values at its inputs, with the whole model's values."""
     from igniter.runtime.session import make_session
 
     original = reference_of(source)
@@ -117,14 +117,14 @@ def check_part(
 
 
 def reference_of(source: str | Path | bytes) -> Original:
-    """The whole model for comparing parts with it, where that can be without graph optimisations: nodes that ONNX
-    Runtime fuses in one of two models and not in the other round, and saturate, at other places (an 8-bit product that
-    a border divides from what rounds its result). Parts run in ONNX Runtime as they are, and have its integers."""
+    """Returns the whole model as the reference of its parts, without graph optimisations if possible. A fusion of nodes
+    in only one of two models rounds and saturates at other places (an 8-bit product separated by a border from the node
+    that rounds its result). Parts run in ONNX Runtime unchanged, and have its integers."""
     model = source if isinstance(source, bytes) else str(source)
     plain = Original(model, options={"graph_optimization_level": unoptimised()}, exact=False)
     try:
         _ = plain.session
-    except SessionError:  # it has no kernel for a node that its optimisations take away
+    except SessionError:  # it has no kernel for a node that its optimisations remove
         return Original(model, exact=False)
     return plain
 
@@ -132,7 +132,7 @@ def reference_of(source: str | Path | bytes) -> Original:
 def example_inputs(
     original: Original, source: str | Path | bytes, sizes: Mapping[str, int] | None, seed: int, budget: float
 ) -> tuple[dict[str, int], dict[str, Any]]:
-    """Sizes and inputs at which the original runs; `IgniterError` where it does not, or is random."""
+    """Returns sizes and inputs at which the original runs; raises `IgniterError` if it does not, or is random."""
     from igniter.runtime.verify import typical_inputs
 
     if original.random_values is None or original.random_values:
@@ -142,7 +142,7 @@ def example_inputs(
 
 
 def judged(names: Sequence[str], expected: Sequence[Any], actual: Sequence[Any], sizes: dict[str, int]) -> EditCheck:
-    """The outputs compared."""
+    """Compares the outputs."""
     outputs = tuple(compare_output(n, e, a) for n, e, a in zip(names, expected, actual, strict=True))
     bad = next((o for o in outputs if not o.ok), None)
     if bad is not None:

@@ -1,5 +1,6 @@
-"""Finding schedules by measuring: what is tried (`search.py`), how it is timed (`measure.py`), where (`executors.py`).
+"""Search of schedules by measurement: the candidates (`search.py`), their timing (`measure.py`), and its place
+(`executors.py`).
 
-What is legal the language says, what a kernel means the structured interpreter, and what is tried next the cost model
-and Optuna: nothing here knows what a good schedule is.
+The schedule language determines the legal schedules, the structured interpreter the semantics of a kernel, the cost
+model and Optuna the next candidate: nothing here contains knowledge of good schedules.
 """

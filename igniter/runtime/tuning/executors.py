@@ -1,7 +1,7 @@
-"""Where candidates are measured: each in a process of its own, here or on the machines of a Ray cluster.
+"""The measurement of candidates: each in a process of its own, here or on the machines of a Ray cluster.
 
-A process that crashes, hangs or eats its memory costs one candidate. Processes are forked from a server that has
-imported the compiler once and compiled nothing, so that one takes milliseconds to start.
+A process that crashes, hangs or exhausts its memory costs one candidate. Processes are forked from a server that has
+imported the compiler once and compiled nothing, so that a process starts in milliseconds.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Work = Callable[[Job], Measurement]
 
 
 class Executor(Protocol):
-    """Measures candidates. `width` is how many at a time."""
+    """A measurement service for candidates. `width` is the number of concurrent ones."""
 
     @property
     def width(self) -> int: ...
 
     def run(self, jobs: Sequence[Job]) -> list[Measurement]:
-        """What was found of each job, in their order."""
+        """Returns the measurement of each job, in their order."""
         ...
 
     def close(self) -> None: ...
 
 
 class LocalExecutor:
-    """One process after the other on this machine: what runs beside a kernel is in its time."""
+    """One process at a time on this machine: concurrent work would distort the time of a kernel."""
 
     width = 1
 
@@ -55,9 +55,9 @@ class LocalExecutor:
 
 
 class RayExecutor:
-    """A task of a Ray cluster for each candidate, one CPU each; there it runs in a process of its own as it does here.
+    """A task of a Ray cluster for each candidate, one CPU each; there it runs in a process of its own, as it does here.
 
-    `address` is a cluster's, "auto" the one that this machine belongs to, and "" makes one of this machine alone.
+    `address` is a cluster's, "auto" this machine's own cluster, and "" creates one of this machine alone.
     """
 
     def __init__(self, address: str = "", work: Work = measure):
@@ -73,7 +73,7 @@ class RayExecutor:
             except Exception as error:
                 what = f"reach the Ray cluster '{address}'" if address else "start a Ray cluster on this machine"
                 raise IgniterError(f"cannot {what}: {error}") from error
-        # A candidate that takes its worker along is not tried on another.
+        # A candidate that crashes its worker is not retried on another one.
         self._task: Any = self._ray.remote(num_cpus=1, max_retries=0)(isolated)
         self.work = work
 
@@ -98,10 +98,10 @@ class RayExecutor:
 
 
 def isolated(work: Work, job: Job) -> Measurement:
-    """What `work` makes of a job in a process of its own, which has `job.limit` seconds."""
+    """Returns the result of `work` for a job in a process of its own, with a limit of `job.limit` seconds."""
     context = _context()
     ours, theirs = context.Pipe(duplex=False)
-    # The job goes through a pipe too: its arrays may be larger than what starting a process takes.
+    # The job uses a pipe too: its arrays may be larger than the limit for arguments of a process.
     job_in, job_out = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(work, job_in, theirs), daemon=True)
     process.start()
@@ -126,7 +126,7 @@ def isolated(work: Work, job: Job) -> Measurement:
 
 
 def _child(work: Work, jobs: Connection, answers: Connection) -> None:
-    # Ctrl-C is for the process that waits: it ends this one.
+    # Ctrl-C is for the waiting process: it ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     job: Job = jobs.recv()
     try:
@@ -144,7 +144,8 @@ def _ending(status: int | None) -> str:
 
 
 def _context() -> DefaultContext | ForkServerContext | SpawnContext:
-    """Processes that are copies of one that has only imported things; new ones where the system has no such server."""
+    """Returns the context of forked copies of a process with imports only; of new processes on systems without such a
+    server."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -153,7 +154,7 @@ def _context() -> DefaultContext | ForkServerContext | SpawnContext:
 
 
 def _preloaded() -> list[str]:
-    """What every process imports: all of the compiler behind `choose-schedule`, and what it is made of."""
+    """Returns the imports of every process: the compiler after `choose-schedule`, and its dependencies."""
     from igniter.passes import flat_passes
     from igniter.registry import DIALECTS, where_pass
     from igniter.targets import backend_for
@@ -163,7 +164,7 @@ def _preloaded() -> list[str]:
     named = [where for name in names if (where := where_pass(name)) is not None]
     named += [where for where in DIALECTS.values() if where.startswith("igniter.")]
     return [
-        # The program itself, which every process would import again.
+        # The program itself, otherwise imported by every process.
         "__main__",
         "numpy",
         *backend.modules,

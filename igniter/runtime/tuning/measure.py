@@ -1,6 +1,6 @@
 """One candidate: scheduled, compiled, checked, and timed in turns with the best so far.
 
-`measure` runs in a process of its own (`executors.py`): whatever a candidate does there costs that process.
+`measure` runs in a process of its own (`executors.py`): a crash of a candidate costs only that process.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 Outcome = Literal["timed", "ranked", "same", "refused", "wrong", "late", "crashed", "failed"]
-"""What became of a candidate: `same` is code that was tried before, `refused` what the language or a pass does not
-take, `late` what ran into the time limit."""
+"""The outcome of a candidate: `same` is code tried before, `refused` a schedule rejected by the language or a pass,
+`late` a timeout."""
 
 FAR = 3.0
-"""A candidate that takes so many times as long as the best is not timed in many rounds."""
+"""The ratio to the best time above which a candidate is not timed in further rounds."""
 
 INTERPRETED = 3e7
-"""Operations up to which the interpreter says what a kernel computes; beyond, its default schedule does."""
+"""The limit of operations for the interpreter as reference of a kernel's results; above, the default schedule is it."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to do with a candidate."""
+    """The work on a candidate."""
 
     candidate: str
     """IR of the structured kernel with its schedules."""
     baseline: str
-    """The best so far, in the same form; "" to rank the candidate by the cost model and not to run it."""
+    """The best so far, in the same form; "" to rank the candidate by the cost model without running it."""
     target: str
     target_key: str
     sizes: dict[str, int]
@@ -49,35 +49,35 @@ class Job:
     seed: int = 0
     rounds: int = 9
     seconds: float = 2.0
-    """For the rounds of the comparison."""
+    """The seconds for the rounds of the comparison."""
     limit: float = 60.0
-    """Seconds for all of it."""
+    """The seconds for all of it."""
     expected: Sequence[Any] | None = None
-    """The results; `None`: what the baseline computes."""
+    """The expected results; `None`: those of the baseline."""
     known: frozenset[str] = field(default_factory=frozenset[str])
-    """The digests of code that need not be timed again."""
+    """The digests of code with a known time."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was found of a candidate."""
+    """The measurement of a candidate."""
 
     outcome: Outcome
     reason: str = ""
     cost: float = 0.0
-    """Cycles by the cost model."""
+    """The cycles by the cost model."""
     digest: str = ""
-    """Of the scheduled kernel."""
+    """The digest of the scheduled kernel."""
     seconds: float = 0.0
     baseline_seconds: float = 0.0
     ratio: float = 0.0
-    """Of its time to the baseline's: the median over the rounds."""
+    """The ratio of its time to the baseline's: the median over the rounds."""
     noise: float = 0.0
-    """How far the baseline was from itself in the same rounds."""
+    """The distance of the baseline from itself in the same rounds."""
 
 
 def measure(job: Job) -> Measurement:
-    """Does what a job says; an error of the candidate's is an outcome."""
+    """Runs a job; an error of the candidate is an outcome."""
     from xdsl.utils.exceptions import VerifyException
 
     from igniter.passes import PassError
@@ -100,7 +100,7 @@ def measure(job: Job) -> Measurement:
 
 
 def scheduled(text: str, target: Target) -> tuple[KernelOp, FuncOp]:
-    """A structured kernel that has its schedules, and what the passes behind `choose-schedule` make of it."""
+    """Returns a structured kernel with its schedules, and the result of the passes after `choose-schedule`."""
     from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.targets import backend_for
 
@@ -111,7 +111,7 @@ def scheduled(text: str, target: Target) -> tuple[KernelOp, FuncOp]:
 
 
 def parsed(text: str) -> ModuleOp:
-    """IR from text, verified."""
+    """Parses and verifies IR."""
     from igniter.api import parse
 
     module = parse(text, "<candidate>").ir
@@ -131,7 +131,7 @@ def run_for(module: ModuleOp, pipeline: str, target: Target) -> None:
 
 
 def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Array] | None:
-    """What the kernel computes by the interpreter of the structured level; `None` where that would take too long."""
+    """Returns the kernel's results in the interpreter of the structured level; `None` if that would take too long."""
     from igniter.runtime.interp.structured import run_kernel
     from igniter.runtime.workbench import inputs_for, operations_of
 
@@ -141,7 +141,7 @@ def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Arra
 
 
 def _cost(func: FuncOp, sizes: dict[str, int], target: Target) -> float:
-    """The cycles of a scheduled kernel by the cost model."""
+    """Returns the cycles of a scheduled kernel by the cost model."""
     from igniter.analysis.scheduled.loop_cost import body_cycles
     from igniter.targets import backend_for
 

@@ -1,4 +1,4 @@
-"""The kernels of a model: each different one, how often it is called, at what sizes, and its share of the time."""
+"""The distinct kernels of a model: the number of calls, the sizes, and the share of the time of each."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelUse:
-    """One different kernel of a model."""
+    """One distinct kernel of a model."""
 
     what: Tunable
     calls: int
     seconds: float
-    """Of all its calls with the default schedule; 0 where that could not be timed."""
+    """The time of all its calls with the default schedule; 0 if it could not be timed."""
     reason: str = ""
-    """Why it could not."""
+    """The reason why it could not be timed."""
     share: float = 0.0
-    """Of the time of all kernels."""
+    """The share of the time of all kernels."""
 
 
 def kernels_of(
@@ -44,9 +44,9 @@ def kernels_of(
     limit: float = 60.0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[KernelUse]:
-    """The kernels of a model or of IR, by their share of the time, the largest first: with default schedules, each
-    timed alone. `sizes` are of the model's dims, or of symbols of the kernels. `IgniterError` where there is none, or
-    none called `kernel`."""
+    """Returns the kernels of a model or of IR, by their share of the time, the largest first: with default schedules,
+    each timed alone. `sizes` are of the model's dims, or of symbols of the kernels. Raises `IgniterError` if there is
+    no kernel, or none called `kernel`."""
     from igniter.runtime.workbench import kernels_in
     from igniter.targets import backend_for
 
@@ -80,7 +80,8 @@ def _timed(what: Tunable, calls: int, executor: Executor, limit: float) -> Kerne
 
 
 def _uses(module: ModuleOp, kernel: KernelOp, sizes: Mapping[str, int]) -> tuple[int, dict[str, int]]:
-    """How many regions call a kernel, and the sizes of its symbols in the first whose dims are known from `sizes`."""
+    """Returns the number of regions that call a kernel, and the sizes of its symbols in the first region whose dims
+    follow from `sizes`."""
     from igniter.dialects.fusion import RegionOp
     from igniter.runtime.check_inputs import shape_of, sizes_of
 

@@ -4,10 +4,10 @@
     print(tuner.run())
 
 Candidates come from a `ScheduleSpace`. The first ones are enumerated, ordered by the cost model and handed to Optuna,
-whose sampler (TPE, with a seed) learns from what they took and suggests the rest. A candidate that is faster than the
-best by more than the noise is compared once more, with the default and in more rounds, and becomes the best if that
-holds; it is in the database from then on. So a search can be ended at any time and keeps what it found, and a later one
-takes up its trials.
+whose sampler (TPE, with a seed) learns from their times and suggests the rest. A candidate faster than the best by more
+than the noise is compared once more, with the default and in more rounds, and becomes the best if that confirms it; it
+is in the database from then on. So a search can be ended at any time and keeps its results, and a later one continues
+from its trials.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ if TYPE_CHECKING:
     from igniter.targets import Target
 
 RANKED = 48
-"""Candidates that the cost model orders before the first is timed; fewer, four times as many, where few are tried."""
+"""The candidates ranked by the cost model before the first is timed; at most four times the limit of trials."""
 
 LEAST_GAIN = 0.02
-"""A schedule counts as faster from here on, however quiet the machine was."""
+"""The least gain of a faster schedule, even on a quiet machine."""
 
 NOISES = 2.0
-"""So many times the noise a confirmed gain is at least: of many candidates, some are lucky once."""
+"""The least confirmed gain, in multiples of the noise: among many candidates, some are lucky once."""
 
 CONFIRMING = 4
-"""How many times as many rounds, and seconds for them, the comparison that confirms a schedule has."""
+"""The factor of rounds, and of seconds for them, in the comparison that confirms a schedule."""
 
 REPEATS = 64
-"""Suggestions in a row of points that were tried already, after which the space counts as searched."""
+"""The number of consecutive repeated suggestions after which the space counts as exhausted."""
 
 
 class Space(Protocol):
-    """What `ScheduleSpace` is to the search."""
+    """The interface of `ScheduleSpace` for the search."""
 
     @property
     def parameters(self) -> Sequence[Parameter]: ...
@@ -69,25 +69,25 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """When a search ends, whichever comes first."""
+    """The limits of a search; the first one reached ends it."""
 
     seconds: float = 120.0
     trials: int = 0
-    """Candidates that this run tries; 0: no limit."""
+    """The limit of candidates in this run; 0: no limit."""
     patience: int = 32
-    """Candidates since the best one that was found; 0: no limit."""
+    """Stop after this number of candidates without improvement; 0: no limit."""
     candidate: float = 60.0
-    """Seconds of one candidate."""
+    """The seconds for one candidate."""
 
 
 @dataclass(frozen=True)
 class Tunable:
-    """A kernel ready to be tuned: `kernel` has the default author's schedules, `default` is the kernel as it came."""
+    """A kernel ready to be tuned: `kernel` has the default author's schedules, `default` is the kernel as given."""
 
     name: str
     kernel: KernelOp
     default: str
-    """IR with all schedules: what the candidates have to beat."""
+    """The IR with all schedules: the baseline of the candidates."""
     target: Target
     sizes: dict[str, int]
     threads: int = 1
@@ -100,32 +100,32 @@ class Tunable:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found."""
+    """The result of a search."""
 
     name: str
     default_seconds: float
     seconds: float
-    """Of the best schedule, in the comparison that confirmed it; the default's, where none was better."""
+    """The time of the best schedule, in the comparison that confirmed it; the default's without a better one."""
     ratio: float
-    """Of its time to the default's; 1 where none was better."""
+    """The ratio of its time to the default's; 1 without a better one."""
     noise: float
     trials: int
-    """Candidates of this run."""
+    """The candidates of this run."""
     earlier: int
-    """Candidates of runs before it."""
+    """The candidates of earlier runs."""
     outcomes: dict[str, int]
-    """How many candidates of all runs came to what."""
+    """The number of candidates of all runs by outcome."""
     stopped: str
-    """Why this run ended."""
+    """The reason for the end of this run."""
     took: float
-    """Seconds of this run."""
+    """The duration of this run in seconds."""
     schedules: dict[str, str]
-    """The best schedule of each nest; empty where the default is."""
+    """The best schedule of each nest; empty if it is the default."""
     interrupted: bool = False
 
     @property
     def gain(self) -> float:
-        """How many times as fast as the default."""
+        """The speedup over the default."""
         return 1 / self.ratio
 
 
@@ -135,8 +135,8 @@ class Tuned:
 def tunable(
     name: str, kernel: KernelOp, target: Target, sizes: Mapping[str, int] | None = None, threads: int = 1
 ) -> Tunable:
-    """A structured kernel as the backend's pipeline has it where schedules are chosen, and as a default the schedules
-    that it came with, or else those of the backend's author."""
+    """Returns a structured kernel in the form of the backend's pipeline before schedules are chosen; its default
+    schedules are its own, or those of the backend's author."""
     from igniter.runtime.workbench import choose_sizes
 
     given = any(op.schedule is not None for op in kernel.computations)
@@ -151,7 +151,7 @@ def tunable(
 def subject_of(
     path: str | PathLike[str], kernel: str = "", target: str = "native", threads: int = 1, **sizes: int
 ) -> Tunable:
-    """A kernel of a file, ready to be tuned."""
+    """Returns a kernel of a file, ready to be tuned."""
     from igniter.runtime.workbench import find_kernel
     from igniter.targets import backend_for
 
@@ -162,7 +162,7 @@ def subject_of(
 
 
 def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
-    """A kernel with a schedule on every nest, as `choose-schedule` leaves it."""
+    """Returns a kernel with a schedule on every nest, the result of `choose-schedule`."""
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.dialects.loop import KernelOp
@@ -172,7 +172,7 @@ def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
     run_for(module, backend_for(target.name).around_schedules()[0], target)
     made = next(op for op in module.ops if isinstance(op, KernelOp))
     made.detach()
-    made.set_variants([])  # What is tuned is one schedule, for sizes of about these.
+    made.set_variants([])  # Only one schedule is tuned, for about these sizes.
     return made
 
 
@@ -186,7 +186,7 @@ def _text(kernel: KernelOp) -> str:
 
 
 class Tuner:
-    """One search. `space` is by default that of the kernel; `progress` is told what happens."""
+    """One search. `space` is by default that of the kernel; `progress` gets messages."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class Tuner:
         self.database = database
         self.limits = limits or Limits()
         self.executor = executor or LocalExecutor()
-        # What is confirmed is timed here and alone, whatever else the candidates were timed beside.
+        # Confirmation times candidates here and alone, independently of the executor.
         local = isinstance(self.executor, LocalExecutor)
         self._alone = self.executor if local else LocalExecutor(getattr(self.executor, "work", LocalExecutor().work))
         machine = backend_for(what.target.name).machine_for(what.target)
@@ -260,7 +260,7 @@ class Tuner:
     # -- beginning ----------------------------------------------------------------------------------------------------
 
     def _take_up(self) -> None:
-        """The trials of earlier runs, and the best schedule."""
+        """Loads the trials of earlier runs, and the best schedule."""
         names = {p.name: p.values for p in self.space.parameters}
         for trial in self.database.trials(self.what.subject):
             if trial.point.keys() == names.keys() and all(v in names[n] for n, v in trial.point.items()):
@@ -272,7 +272,7 @@ class Tuner:
         self._best = next((e for e in stored if e.subject.bucket == subject.bucket and self._fits(e)), None)
 
     def _fits(self, entry: Entry) -> bool:
-        """Whether a stored schedule can still be made: a version may have changed what is legal."""
+        """True if a stored schedule is still legal; a new version may have changed the rules."""
         try:
             self._baseline = self._with(entry.schedules)
         except IgniterError:
@@ -297,7 +297,7 @@ class Tuner:
         return _text(kernel)
 
     def _time_default(self) -> None:
-        """The default against itself: its time, the noise, and that it computes what the kernel means."""
+        """Times the default against itself: its time, the noise, and the correctness of its results."""
         self.progress("timing the default")
         found = self._alone.run([self._job(self.what.default, self.what.default, 2 * self.rounds)])[0]
         if found.outcome != "timed":
@@ -352,14 +352,14 @@ class Tuner:
         )
 
     def _ranked(self) -> list[dict[str, str]]:
-        """The first points of the space that were not tried, those first whose code the cost model likes; point 0 is
-        before all. What is refused here is noted, and so is code that another point has."""
+        """Returns the first untried points of the space, ordered by the cost model; point 0 is first. Refused points
+        and points with equal code are recorded here."""
         count = min(RANKED, 4 * self.limits.trials or RANKED)
         points = [p for p in islice(self.space.points(self.seed), count) if _point_key(p) not in self._tried]
         costs: list[tuple[float, dict[str, str]]] = []
         step = max(1, self.executor.width)
         for k in range(0, len(points), step):
-            # A part of the time at most: on a slow machine the cost model is not for free.
+            # At most a part of the time: on a slow machine the cost model has a cost.
             if self._spent() > self.limits.seconds / 4:
                 costs += [(float("inf"), p) for p in points[k:]]
                 break
@@ -374,7 +374,7 @@ class Tuner:
         return [point for _, point in sorted(costs, key=lambda c: c[0])]
 
     def _candidate(self, point: Mapping[str, str]) -> str:
-        """IR of the kernel as a point schedules it."""
+        """Returns the IR of the kernel with the schedule of a point."""
         kernel = self.what.kernel.clone()
         chosen = self.space.schedules(point)
         for nest in kernel.nests:
@@ -398,7 +398,7 @@ class Tuner:
         )
 
     def _try(self, points: Sequence[dict[str, str]]) -> list[Trial]:
-        """Times candidates beside the best, and confirms those that are faster."""
+        """Times candidates beside the best, and confirms faster ones."""
         texts = [self._candidate(p) for p in points]
         known = frozenset(self._known)
         ratio = 1.0 if self._best is None else self._best.ratio
@@ -420,7 +420,8 @@ class Tuner:
         return trials
 
     def _confirm(self, text: str, found: Measurement) -> None:
-        """A second, longer comparison, with the default: what holds in it is the best, and goes to the database."""
+        """Compares again, longer, with the default; a confirmed schedule becomes the best and is stored in the
+        database."""
         self.progress("confirming")
         job = self._job(text, self.what.default, CONFIRMING * self.rounds, CONFIRMING * 2.0)
         again = self._alone.run([job])[0]
@@ -464,7 +465,7 @@ class Tuner:
 
 
 def _tell(study: Any, trial: Any, tried: Trial | None) -> None:
-    """What a suggestion came to: the ratio to the default, or a failure."""
+    """Reports a suggestion's result to Optuna: the ratio to the default, or a failure."""
     import optuna
 
     if tried is None or not tried.ratio:
@@ -478,7 +479,7 @@ def _point_key(point: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _changes(point: Mapping[str, str]) -> str:
-    """What a point changes of the author's schedule."""
+    """Returns a point's changes of the author's schedule."""
     from igniter.analysis.structured.schedule_space import AUTHOR
 
     return ", ".join(f"{n}={v}" for n, v in point.items() if v != AUTHOR) or "the author's"

@@ -1,4 +1,4 @@
-"""Where the database of schedules is, if nobody says."""
+"""The default place of the database of schedules."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ FILE = "schedules.sqlite"
 
 
 def database_path(given: str = "") -> Path:
-    """The file that was named, else the one in the cache's folder, which eviction leaves alone."""
+    """Returns the given file, or the one in the cache's folder, exempt from eviction."""
     return Path(given).expanduser() if given else default_folder() / FILE
