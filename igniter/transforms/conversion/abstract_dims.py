@@ -67,7 +67,7 @@ class AbstractDims(ModulePass):
 
 def _next(kernel: KernelOp) -> Call | None:
     """Returns the innermost call that is a dim of an argument, except for an offset and a factor, if the kernel needs
-    its symbols nowhere else; None if there is none."""
+    its symbols nowhere else; else None."""
     used = [arg for arg in kernel.block.args if arg.first_use is not None]
     dims = {dim for arg in used for dim in dims_of(arg.type) if dim.symbol is None and dim.constant is None}
     calls = {atom for dim in dims for atom in _solvable(dim)}

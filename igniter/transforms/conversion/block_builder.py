@@ -72,7 +72,7 @@ class BlockBuilder:
         return self.add(SelectOp(*self.together([condition, a, b])))
 
     def all_of(self, conditions: Sequence[SSAValue]) -> SSAValue | None:
-        """Returns the conjunction of all conditions; None if there are none."""
+        """Returns the conjunction of all conditions; None without conditions."""
         found: SSAValue | None = None
         for condition in conditions:
             found = condition if found is None else self.binary(arith.AndIOp, found, condition)

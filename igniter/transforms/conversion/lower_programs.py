@@ -308,7 +308,7 @@ class ProgramLowering:
         places: Callable[[list[Expr]], tuple[Sequence[Expr], Sequence[Expr]]],
         **access: Any,
     ) -> None:
-        """For every point of `dims`, copies the element at the first subscripts of `places` to the second. `access` are
+        """Copies elements: for every point of `dims`, from the first subscripts of `places` to the second. `access` are
         additional arguments of the loads."""
         if ZERO in dims:
             return

@@ -250,7 +250,7 @@ def _in_turn(group: LaunchGroup, nests: Sequence[NestOp]) -> list[NestOp]:
 
 
 def _attention(nests: Sequence[NestOp]) -> Attention | None:
-    """Returns the attention formed by the first nests of a launch; None if there is none."""
+    """Returns the attention formed by the first nests of a launch, or None."""
     found = (attention_of(nest, nests) for nest in nests)
     return next((each for each in found if each is not None and each.scores is nests[0]), None)
 

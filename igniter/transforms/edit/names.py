@@ -100,7 +100,7 @@ class Names:
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def value(self, name: str) -> SSAValue:
-        """Returns the value of a name. Raises `IgniterError` if there is none."""
+        """Returns the value of a name. Raises `IgniterError` for other names."""
         found = self.values.get(name)
         if found is None:
             raise UnknownName("value", name, self.values)

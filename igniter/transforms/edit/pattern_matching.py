@@ -265,7 +265,7 @@ class Attempt:
     # -- the whole ----------------------------------------------------------------------------------------------------
 
     def _whole(self, state: Match) -> tuple[str, str] | None:
-        """Returns an error of an instance as a whole, and its place; None if there is none."""
+        """Returns an error of an instance as a whole, and its place, or None."""
         outputs = {state.values[v] for v in self.pattern.function.terminator.operands}
         nodes = list(state.nodes.values())
         if len(set(nodes)) < len(nodes):

@@ -39,7 +39,7 @@ class ElideWeights(ModulePass):
                     inner.attributes[name] = elided
 
     def _elided(self, attr: Attribute) -> Attribute:
-        """Returns `attr` without the values of big tensors in it; `attr` itself if there are none."""
+        """Returns `attr` without the values of big tensors in it; `attr` itself without such tensors."""
         from igniter.dialects.onnx.weights import Weight
 
         if isinstance(attr, TensorAttr):

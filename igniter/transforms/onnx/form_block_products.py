@@ -90,7 +90,7 @@ class FormBlockProducts(ModulePass):
 
 
 def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacement | None:
-    """Returns the product with codes; `None` if there is none, or if it has too many rows."""
+    """Returns the product with codes; `None` for other products, or for too many rows."""
     turned = defining(operand(op, 1), "Transpose")
     source = defining(operand(op, 1) if turned is None else turned.operands[0], "DequantizeLinear")
     dims = known_dims(op.operands[0])

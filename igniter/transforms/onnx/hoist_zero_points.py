@@ -342,7 +342,7 @@ def identity_of(zero: SSAValue | None) -> Hashable:
 
 
 def remembered(key: Hashable, rw: Rewriter) -> SSAValue | None:
-    """Returns the result that an earlier product in this block computed for a key; None if there is none."""
+    """Returns the result that an earlier product in this block computed for a key, or None."""
     kept = rw.memo.get(key)
     return kept if kept is not None and rw.is_alive(kept) and owning_block(kept) is rw.root.parent else None
 

@@ -16,7 +16,7 @@ with a scale per row, computed at run time. Sums are i32 and exact.
 The result is plain ONNX, so it can be run by ONNX Runtime, inspected and fused like any model. A product stays if its
 depth is no multiple of the instructions' group (2 of bf16, 4 of i8), or if it has few columns. A model below opset 13
 is raised to it if its nodes keep their meaning, and otherwise not changed. A remark gives the number of products in
-fewer bits, and the reason if there are none. The pass is the last one on the ONNX level: simplification would remove
+fewer bits, and the reason if the number is 0. The pass is the last one on the ONNX level: simplification would remove
 the pairs of casts.
 """
 

@@ -254,9 +254,9 @@ class Layer:
 
 @dataclass(frozen=True)
 class Effort:
-    """The cost of a convolution in tiles, in multiplications: those that it makes, and the equivalent of its data
-    movement. The figures of the machine were fitted to layers of 64 to 512 channels and images of 7 x 7 to 224 x 224,
-    on one thread of a Genoa (AVX-512): for most, the sum is within a tenth of the measured time."""
+    """The cost of a convolution in tiles, in multiplications: its own, and the equivalent of its data movement. The
+    figures of the machine were fitted to layers of 64 to 512 channels and images of 7 x 7 to 224 x 224, on one thread
+    of a Genoa (AVX-512): for most, the sum is within a tenth of the measured time."""
 
     tiling: Tiling
     products: int

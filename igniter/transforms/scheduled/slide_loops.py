@@ -135,7 +135,7 @@ def _reader(maker: ForOp, label: StringAttr) -> ForOp | None:
 
 
 def _slide_of(maker: ForOp, reader: ForOp) -> Slide | str:
-    """Returns the slide of two loops, or the reason why there is none."""
+    """Returns the slide of two loops, or the reason against one."""
     outermost = _beside(reader, maker)
     if maker.step != 1 or reader.step != 1 or reader.first != ZERO or maker.is_sequential or reader.is_sequential:
         return "only loops in steps of one, in any order, slide"

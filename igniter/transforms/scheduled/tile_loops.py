@@ -157,7 +157,7 @@ def _peel(loop: ForOp, rest: Expr, names: AxisNames) -> ForOp:
 
 
 def _shared_out_nest(loop: ForOp) -> ForOp:
-    """Returns the parallel loop whose whole body is `loop`; `loop` itself if there is none.
+    """Returns the parallel loop whose whole body is `loop`; otherwise `loop` itself.
 
     The remainder gets its own parallel loop. Two loops in one body could not be coalesced with the loop around them,
     and a batch of one would run on a single thread.

@@ -99,7 +99,7 @@ def vector_axis(nest: NestOp) -> str | None:
 
 
 def grouped_depth(nest: NestOp) -> tuple[NestOp, int, int] | None:
-    """For a contraction with groups of depth steps, returns the producer of its left factor, the index of the result,
+    """Returns, for a contraction with groups of depth steps, the producer of its left factor, the index of the result,
     and the dim of the depth if it is not the last; otherwise None."""
     found = contraction_of(nest, moved=True)
     if isinstance(found, str) or group_of(found.kind) == 1:

@@ -153,14 +153,14 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
 
 
 def _kind(nest: NestOp) -> str | None:
-    """Returns the kind of micro-kernel for the elements of a nest's factors; None if there is none."""
+    """Returns the kind of micro-kernel for the elements of a nest's factors, or None."""
     a, b = (element_of(read.source.type) for read in nest.reads[:2])
     return kind_of(a, b, element_of(nest.outputs[0].type))
 
 
 def _is_spread(nest: NestOp, contraction: Contraction, machine: MachineModel) -> bool:
     """True if the columns of a contraction are a small part of their rows in memory and enough rows share them. The
-    number of rows is the known or typical one; if there is none, the rows must be as many as the steps of depth."""
+    number of rows is the known or typical one; without it, the rows must be as many as the steps of depth."""
     read = contraction.b
     if contraction.rows is None or element_of(read.source.type) != element_of(nest.outputs[0].type):
         return False
@@ -178,7 +178,7 @@ def _is_spread(nest: NestOp, contraction: Contraction, machine: MachineModel) ->
 
 def _is_crowded(nest: NestOp, machine: MachineModel) -> bool:
     """True if the lines of a panel crowd a few sets of the caches and enough rows share them. The number of rows is the
-    known or typical one; if there is none, the kernel must have variants."""
+    known or typical one; without it, the kernel must have variants."""
     factor = crowded_factor(nest, machine)
     if factor is None:
         return False

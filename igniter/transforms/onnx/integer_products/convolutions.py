@@ -63,7 +63,7 @@ class Kernel:
 
 
 def kernel_of(value: SSAValue) -> Kernel | None:
-    """Returns the weight of an integer convolution; None if there is none."""
+    """Returns the weight of an integer convolution, or None."""
     source = defining(value, "DequantizeLinear")
     weight = constant_weight(source.operands[0]) if source is not None else None
     if source is None or weight is None or len(weight.shape) < 3 or weight.element_type not in (i8, ui8):
@@ -116,7 +116,7 @@ def has_kernel(op: OnnxOp, weight: Weight) -> bool:
 
 
 def bias_of(value: SSAValue | None, scale: Array) -> Array | None:
-    """Returns the bias of each channel: i32 in steps of `scale`, or f32; zeros if there is none, None if it is
+    """Returns the bias of each channel: i32 in steps of `scale`, or f32; zeros without a bias, None if it is
     computed."""
     import numpy as np
 
