@@ -1,1 +1,1 @@
-"""Analyses of the `fusion` level: which nodes become a region, which regions a program, and what that gains."""
+"""Analyses of the `fusion` level: the formation of regions and programs, and their gain."""

@@ -1,15 +1,15 @@
-"""Who decides about fusion: a *fusion author*, which `form-fusion-regions` asks where lowering leaves a choice.
+"""Fusion authors: `form-fusion-regions` asks one where lowering leaves a choice.
 
-    legality    what has a lowering (`legality.py`)          not the author's: it can refuse more, and allow no more
-    refuse_node, refuse_together                             which nodes stay with ONNX Runtime all the same
-    order                                                    which candidate pairs are tried first
-    refuse_merge                                             whether two regions become one
+    legality    nodes with a lowering (`legality.py`)        not the author's: it can refuse more, and allow no more
+    refuse_node, refuse_together                             nodes left to ONNX Runtime all the same
+    order                                                    the candidate pairs to try first
+    refuse_merge                                             the merges that are not made
     cycles      exact (`region_growing.py`)                  not the author's, nor are the limits on a region's size
-    give_back, refuse_region                                 whether what has grown is worth a kernel
+    give_back, refuse_region                                 the grown regions and nodes that are not worth a kernel
 
-A refusal is a `Reason` or a `Refusal`, with words that the user reads. `default` (`default_author.py`) is Igniter's own
+A refusal is a `Reason` or a `Refusal`, with a message for the user. `default` (`default_author.py`) is Igniter's own
 author. A package adds one by an entry point of the group `igniter.fusion_authors`; its options are the fields of the
-class, each with a default, as those of a pass are.
+class, each with a default, like those of a pass.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DEFAULT = "default"
 """The name of Igniter's own author."""
 
 CHOICE_KINDS = frozenset(("cost", "view"))
-"""What the `kind` of an author's `Reason` can be: the node could be compiled, and is better off in ONNX Runtime."""
+"""The possible kinds of an author's `Reason`: the node could be compiled, and is better left to ONNX Runtime."""
 
 Pair = tuple[int, int]
 """Two nodes of a `FusionGraph` by number, the earlier one first."""
@@ -43,47 +43,49 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class FusionAuthor(ArgSpecConvertible):
-    """The base of authors. As it stands it has nothing against anything: all that can be compiled is fused.
+    """The base of authors. It refuses nothing: every node that can be compiled is fused.
 
-    An author is a frozen dataclass with a `name`; its fields are its options. It keeps no state: what it is asked
-    about is all that it may look at.
+    An author is a frozen dataclass with a `name`; its fields are its options. It keeps no state, and reads only its
+    arguments.
     """
 
     def refuse_node(self, node: FusionNode) -> Reason | None:
-        """Why a node that has a lowering is left to ONNX Runtime, whatever it could be fused with."""
+        """Returns the reason why a node with a lowering is left to ONNX Runtime in any case; `None` to allow it."""
         return None
 
     def refuse_together(self, nodes: Sequence[FusionNode], refused: Sequence[Reason | None]) -> Mapping[int, Reason]:
-        """The nodes that are left because others are, by their number in `nodes`, which are all of a graph; `refused`
-        says why those are that cannot be fused, or that `refuse_node` refused."""
+        """Returns the nodes left because others are, by their number in `nodes`, all nodes of a graph. `refused` has
+        the reasons of the nodes that cannot be fused or that `refuse_node` refused."""
         return {}
 
     def classify(self, node: FusionNode) -> str:
-        """A word to find again in `FusionGraph.classes` and `Group.classes`; "" for what is not to be counted."""
+        """Returns a class for `FusionGraph.classes` and `Group.classes`; "" for nodes that are not counted."""
         return ""
 
     def order(self, graph: FusionGraph) -> Iterable[Pair]:
-        """The candidates, first the pair to be tried first. What is left out is tried last, in the graph's order."""
+        """Returns the candidates in the order of trial. Omitted ones are tried last, in the graph's order."""
         return graph.candidates
 
     def refuse_merge(self, a: Group, b: Group) -> Refusal | None:
-        """Why two groups do not become one; `a` stands before `b` in the graph of groups.
+        """Returns the reason why two groups do not merge, or `None`; `a` is before `b` in the graph of groups.
 
-        A refusal that is not `final` is asked for again when one of the two has grown.
+        If the refusal is not `final`, the author is asked again when one of the two has grown.
         """
         return None
 
     def give_back(self, node: FusionNode, inside: Set[Operation]) -> Reason | None:
-        """Why a node of a finished region that no other node of it reads leaves the region. `inside` is the region."""
+        """Returns the reason why a node without readers in its finished region leaves the region, or `None`. `inside`
+        is the region."""
         return None
 
     def refuse_region(self, nodes: Sequence[FusionNode]) -> Reason | None:
-        """Why a finished region gets no kernel, and all of its nodes are left to ONNX Runtime."""
+        """Returns the reason why a finished region gets no kernel, and all of its nodes are left to ONNX Runtime; or
+        `None`."""
         return None
 
     def within_loop(self) -> FusionAuthor:
-        """The author for the body of a loop that a program holds. There a node that is in no region has ONNX Runtime
-        run the whole loop; the loop's nodes have passed `refuse_node` before."""
+        """Returns the author for the body of a loop that a program holds. A node in no region there leaves the whole
+        loop to ONNX Runtime; the loop's nodes have passed `refuse_node` before."""
         return self
 
 
@@ -93,7 +95,7 @@ class FusionAuthor(ArgSpecConvertible):
 def make_author(
     text: str, asked: Mapping[str, object] | None = None, figures: Mapping[str, object] | None = None
 ) -> FusionAuthor:
-    """The author that `text` names, with its options: see `AuthorKind.make`."""
+    """Returns the author named by `text`, with its options: see `AuthorKind.make`."""
     return AuthorKind("fusion author", FusionAuthor, load_fusion_author).make(text, asked, figures)
 
 
@@ -104,7 +106,7 @@ T = TypeVar("T")
 
 @contextmanager
 def asking(author: FusionAuthor, what: str, *labels: str) -> Generator[None]:
-    """Says of an error which author failed, in which method, and at which nodes."""
+    """Adds the author, the method and the nodes to an error."""
     try:
         yield
     except AuthorError:
@@ -114,7 +116,8 @@ def asking(author: FusionAuthor, what: str, *labels: str) -> Generator[None]:
 
 
 def checked(author: FusionAuthor, what: str, answer: T, expected: type, *labels: str) -> T:
-    """An answer that is None or of the type that the method gives, a `Reason` of a kind that is an author's to give."""
+    """Returns an answer after checking it: `None` or the method's type, and a `Reason` of a kind that authors may
+    give."""
     if answer is not None and not isinstance(answer, expected):
         raise AuthorError(f"{_where(author, what, labels)} answered {answer!r}, which is no {expected.__name__}")
     if isinstance(answer, Reason) and answer.kind not in CHOICE_KINDS:

@@ -1,7 +1,6 @@
-"""What fusion gains: an estimate in microseconds of the launches and the memory traffic that a region saves.
+"""The gain of fusion: an estimate in microseconds of the launches and the memory traffic that a region saves.
 
-Dims that are not known are given a typical size. These are figures: what follows from them, a fusion author decides
-(`author.py`).
+Unknown dims have a typical size. These are figures only; a fusion author decides by them (`author.py`).
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ Views = Literal["fused", "all"]
 
 @dataclass(frozen=True)
 class CostModel:
-    """What is assumed of sizes, and what follows for nodes and tensors."""
+    """The assumed sizes, and the costs of nodes and tensors that follow."""
 
     typical_dim: int = MEMORY
-    """The size assumed of a dim that is not in `typical`."""
+    """The assumed size of a dim that is not in `typical`."""
     typical: Mapping[str, int] = field(default_factory=dict[str, int])
     machine: MachineModel = TYPICAL
-    """What a launch costs, and how fast memory is."""
+    """The cost of a launch, and the speed of memory."""
 
     def estimate(self, e: Expr) -> int:
-        """The value of an expression at typical sizes."""
+        """Returns the value of an expression at typical sizes."""
         return e.evaluate({s: self.typical.get(s, self.typical_dim) for s in e.symbols})
 
     def elements(self, shaped: Attribute) -> int:
-        """The typical number of elements of a tensor; 0 where its rank is not known."""
+        """Returns the typical number of elements of a tensor; 0 where its rank is not known."""
         tensor = as_tensor(shaped)
         if tensor is None or not has_dims(tensor):
             return 0
@@ -52,18 +51,18 @@ class CostModel:
         return count
 
     def bytes(self, value: SSAValue) -> int:
-        """The typical size of a tensor in memory."""
+        """Returns the typical size of a tensor in memory."""
         return self.elements(value.type) * _width(value.type)
 
     def size(self, value: SSAValue) -> Expr:
-        """The size of a tensor in memory as an expression in its symbols; 0 where its rank is not known."""
+        """Returns the size of a tensor in memory as an expression in its symbols; 0 where its rank is not known."""
         tensor = as_tensor(value.type)
         if tensor is None or not has_dims(tensor):
             return Expr.of(0)
         return product(dims_of(tensor)) * _width(value.type)
 
     def flops(self, op: Operation) -> int:
-        """The typical number of scalar operations of a node."""
+        """Returns the typical number of scalar operations of a node."""
         from igniter.dialects.onnx.base import OnnxOp
         from igniter.dialects.onnx.ops.counts import flops_of
 
@@ -73,12 +72,12 @@ class CostModel:
         return max((self.elements(r.type) for r in op.results), default=0)
 
     def saved(self, launches: int, moved: int) -> float:
-        """Microseconds saved by that many launches less and that many bytes not moved."""
+        """Returns the microseconds saved by removing `launches` launches and `moved` bytes of traffic."""
         return launches * self.machine.launch_us + moved / self.machine.memory_bytes_us
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a constant defines a tensor, itself or cast to another type."""
+    """True if a tensor is a constant, directly or cast to another type."""
     owner = value.owner
     while isinstance(owner, Operation) and op_name(owner) == "Cast":
         owner = owner.operands[0].owner
@@ -86,7 +85,7 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def multiplies_bytes(op: Operation) -> bool:
-    """Whether a node multiplies two dequantised factors: a product of bytes in ONNX Runtime (QLinearMatMul)."""
+    """True if a node multiplies two dequantised factors: a product of bytes in ONNX Runtime (QLinearMatMul)."""
     if op_name(op) not in ("MatMul", "Gemm"):
         return False
     sources = [v.owner for v in op.operands[:2]]
@@ -94,7 +93,7 @@ def multiplies_bytes(op: Operation) -> bool:
 
 
 def rounds_many_rows(op: Operation) -> bool:
-    """Whether a node rounds many rows to bytes to multiply them with numbers of few bits."""
+    """True if a node rounds many rows to bytes to multiply them with numbers of few bits."""
     from igniter.dialects.onnx.ops.block_products import rounds_rows
 
     if not isinstance(op, OnnxOp) or MANY_ROWS_ATTRIBUTE not in op.attributes:
@@ -103,7 +102,8 @@ def rounds_many_rows(op: Operation) -> bool:
 
 
 def is_widening(op: Operation) -> bool:
-    """Whether a node only makes f32 of 16-bit floats, or i32 of i16, which a contraction reads as they are."""
+    """True if a node only converts 16-bit floats to f32, or i16 to i32; a contraction reads the narrow type
+    directly."""
     if op_name(op) != "Cast":
         return False
     source, result = as_tensor(op.operands[0].type), as_tensor(op.results[0].type)
@@ -116,7 +116,7 @@ def is_widening(op: Operation) -> bool:
 
 
 def op_kind(op: Operation) -> str:
-    """The kind that the op's spec gives; `other` where it has none."""
+    """Returns the kind in the op's spec; `other` without a spec."""
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.ops import spec_of
 

@@ -77,7 +77,7 @@ without vectors, or with an accurate but slow function."""
 
 @dataclass(frozen=True)
 class DefaultAuthor(FusionAuthor):
-    """Leaves to ONNX Runtime what that does as fast, and fuses the rest."""
+    """Leaves nodes to ONNX Runtime where that is as fast, and fuses the rest."""
 
     name = "default"
 

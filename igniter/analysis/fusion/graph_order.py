@@ -1,8 +1,9 @@
 """Orders of directed acyclic graphs over the integers 0..n-1, and a list whose order answers queries in O(1).
 
 `OrderedList` is the order-maintenance structure of Dietz and Sleator in the form of Bender, Cole, Demaine,
-Farach-Colton and Zito (ESA 2002): a doubly linked list with integer labels, relabelled in the smallest range around a
-crowded place that is sparse enough. An insertion costs O(log n) amortised, a comparison is one of two integers.
+Farach-Colton and Zito (ESA 2002): a doubly linked list with integer labels. A crowded place is relabelled in the
+smallest range around it that is sparse enough. An insertion costs O(log n) amortised, a comparison is one of two
+integers.
 """
 
 from __future__ import annotations
@@ -12,19 +13,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 _BITS = 62
 _OVERFLOW = 1.3
-"""How much sparser each doubling of a range must be to be relabelled; between 1 and 2, speed against label space."""
+"""The factor by which each doubling of a range must be sparser to be relabelled; between 1 and 2, speed against label
+space."""
 
 
 class OrderedList:
-    """The items 0..n-1 in an order that changes: `label[i] < label[j]` where i comes before j.
+    """The items 0..n-1 in an order that changes: `label[i] < label[j]` if i comes before j.
 
-    Labels change when items move, so they are to be read anew after each move.
+    Labels change when items move, so they have to be read again after each move.
     """
 
     __slots__ = ("_next", "_previous", "label")
 
     def __init__(self, order: Sequence[int]):
-        """The items in the order given, which is a permutation of 0..n-1."""
+        """Makes a list in the given order, a permutation of 0..n-1."""
         count = len(order)
         # One more item, `count`, stands before the first and closes the circle.
         step = (1 << _BITS) // (count + 1)
@@ -48,13 +50,13 @@ class OrderedList:
             item = self._next[item]
 
     def remove(self, item: int) -> None:
-        """Takes an item out."""
+        """Removes an item."""
         before, after = self._previous[item], self._next[item]
         self._next[before] = after
         self._previous[after] = before
 
     def insert_after(self, item: int, anchor: int) -> None:
-        """Puts an item that was removed right after `anchor`."""
+        """Inserts a removed item right after `anchor`."""
         label = self.label
         head = len(label) - 1
         after = self._next[anchor]
@@ -67,11 +69,11 @@ class OrderedList:
         self._previous[after] = item
 
     def insert_before(self, item: int, anchor: int) -> None:
-        """Puts an item that was removed right before `anchor`."""
+        """Inserts a removed item right before `anchor`."""
         self.insert_after(item, self._previous[anchor])
 
     def take_place(self, item: int, other: int) -> None:
-        """Puts an item that was removed in the place of `other`, which leaves the list."""
+        """Puts a removed item in the place of `other`, which leaves the list."""
         before, after = self._previous[other], self._next[other]
         self.label[item] = self.label[other]
         self._next[before] = item
@@ -80,7 +82,7 @@ class OrderedList:
         self._previous[after] = item
 
     def _relabel(self, around: int) -> None:
-        """Spreads the labels evenly in the smallest aligned range around an item that is sparse enough."""
+        """Spreads the labels evenly in the smallest sparse enough aligned range around an item."""
         label, after, before = self.label, self._next, self._previous
         head = len(label) - 1
         first = last = around
@@ -107,9 +109,10 @@ class OrderedList:
 
 
 def topological_order(count: int, edges: Iterable[tuple[int, int]], priority: Sequence[int] | None = None) -> list[int]:
-    """The nodes 0..count-1 so that every edge goes forward; of those that are free, the least `priority` first.
+    """Returns the nodes 0..count-1 so that every edge points forward; among ready nodes the least `priority` comes
+    first.
 
-    Without `priority` a node's number is its priority. `ValueError` where the edges form a cycle.
+    Without `priority` a node's number is its priority. Raises `ValueError` if the edges form a cycle.
     """
     if priority is None:
         edges = list(edges)
@@ -138,7 +141,7 @@ def topological_order(count: int, edges: Iterable[tuple[int, int]], priority: Se
 
 
 def tangled_nodes(count: int, edges: Iterable[tuple[int, int]]) -> set[int]:
-    """The nodes that lie on a cycle, or on a path from one cycle to another; empty where the edges form none."""
+    """Returns the nodes on a cycle, or on a path from one cycle to another; empty for an acyclic graph."""
     edges = list(edges)
     left = set(range(count))
     for forward in (True, False):

@@ -17,15 +17,15 @@ from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import Remarks
 
 CHOICES = frozenset(("cost", "view", "shape"))
-"""Reasons by which a node is left although it could be compiled: ONNX Runtime runs it as fast, or for nothing."""
+"""Reasons to leave a node that could be compiled: ONNX Runtime runs it as fast, or at no cost."""
 FAILED = "failed"
 """The kind of the reason where a region was formed and its kernel could not be compiled."""
 
 
 @dataclass(frozen=True)
 class LeftNode:
-    """One node that stays: its name (or what it computes), its op, and why, `kind` being `Reason.kind`, `failed`, or
-    `unknown` where no pass gave a reason."""
+    """One fallback node: its name (or its first output's), its op, and the reason, with `kind` being `Reason.kind`,
+    `failed`, or `unknown` where no pass gave a reason."""
 
     node: str
     op: str
@@ -34,11 +34,11 @@ class LeftNode:
 
     @property
     def is_choice(self) -> bool:
-        """Whether it was left because that is better, and not because it could not be compiled."""
+        """True if it was left because that is better, and not because it could not be compiled."""
         return self.kind in CHOICES
 
     def to_dict(self) -> dict[str, Any]:
-        """In JSON's types; `choice` is `is_choice`."""
+        """Converts the node to JSON's types; `choice` is `is_choice`."""
         return {**asdict(self), "choice": self.is_choice}
 
     def __str__(self) -> str:
@@ -46,9 +46,9 @@ class LeftNode:
 
 
 def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) -> list[LeftNode]:
-    """What is in the module's graphs besides constants, regions and Igniter's own ops, in order.
+    """Returns the nodes of the module's graphs other than constants, regions and Igniter's own ops, in order.
 
-    The reasons are the remarks of `form-fusion-regions`; `failed` has those of nodes whose regions were taken apart.
+    The reasons are the remarks of `form-fusion-regions`; `failed` has those of nodes whose regions were dissolved.
     """
     reasons: dict[str, list[tuple[str, str]]] = {}
     for remark in remarks.of("form-fusion-regions", "missed"):
@@ -76,7 +76,7 @@ def _is_own(op: OnnxOp) -> bool:
 
 
 def _nodes(block: Block, outer: str) -> Iterator[tuple[OnnxOp, str]]:
-    """The nodes of a block and of the graphs inside them, with the node around each."""
+    """Yields the nodes of a block and of the graphs inside them, with the node around each."""
     for op in block.ops:
         if not isinstance(op, OnnxOp) or isinstance(op, GroupOp) or not is_node(op) or _is_own(op):
             continue

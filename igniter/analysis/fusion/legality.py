@@ -145,7 +145,7 @@ def is_kernel_type(element: Attribute) -> bool:
 def node_reason(op: Operation, outer_symbols: frozenset[str]) -> Reason | None:
     """Returns the reason why a node cannot be in any region; `None` if it can.
 
-    `outer_symbols` are those that every region can bind, from the graph's inputs.
+    `outer_symbols` are the symbols that every region can bind, from the graph's inputs.
     """
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.bound import is_carrier

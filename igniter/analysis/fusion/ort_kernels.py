@@ -1,16 +1,16 @@
-"""The nodes for which ONNX Runtime has a kernel: what may be left to it without the compiled model failing to load.
+"""The nodes for which ONNX Runtime has a kernel: a compiled model with such a fallback still loads.
 
-The knowledge is `ort_kernels.txt`, made of the kernels that ONNX Runtime registers for CPUs
-(`tests/conformance/ort_kernels.py`): those that the oldest and the newest supported version both have, so a node that
-is left has a kernel in every version between. It is a file, and not asked of the installed ONNX Runtime: the same model
-gives the same regions everywhere, and no pass imports onnxruntime. Where an installation has fewer kernels all the same
-(a reduced build), the compiled model is formed again with the node inside (`igniter.runtime.loading`).
+The knowledge is `ort_kernels.txt`, made from the kernels that ONNX Runtime registers for CPUs
+(`tests/conformance/ort_kernels.py`): those in both the oldest and the newest supported version, so that a fallback has
+a kernel in every version between. It is a file, not a query of the installed ONNX Runtime: the same model gives the
+same regions everywhere, and no pass imports onnxruntime. If an installation still has fewer kernels (a reduced build),
+the compiled model is formed again with the node inside (`igniter.runtime.loading`).
 
     com.microsoft:BiasGelu 1: in0 in1 out0=float
     :Cast 6,9,13: in0=bfloat16,...; out0=bfloat16,...         domain:op, versions of its schema, types by place
     :Max 12,13: in0+ out0=double,float,...                    in0+: this input and all that follow
 
-A node of f16 that ONNX Runtime has no kernel for runs in f32, with casts around it. For GPUs no list is there: its CUDA
+A node of f16 without a kernel in ONNX Runtime runs in f32, with casts around it. There is no list for GPUs: the CUDA
 provider has most of its kernels for f16 and bf16 as well as f32, so these count as f32.
 """
 
@@ -34,8 +34,8 @@ Kernel = Mapping[str, frozenset[str]]
 
 
 def has_kernel(op: OnnxOp, provider: str = "") -> bool:
-    """Whether ONNX Runtime has a kernel for the node's op, opset and types; `provider` is the one that the other nodes
-    run in, "" that of CPUs."""
+    """True if ONNX Runtime has a kernel for the node's op, opset and types; `provider` is that of the other nodes, ""
+    for CPUs."""
     kernels = _kernels().get((op.domain, op.op_type, _since(op)), ())
     types = dict(_types(op))
     if any(_takes(kernel, types) for kernel in kernels):
@@ -46,13 +46,13 @@ def has_kernel(op: OnnxOp, provider: str = "") -> bool:
 
 
 def _since(op: OnnxOp) -> int:
-    """The version of the op's schema. Those of ONNX Runtime's own ops, which have none here, are all of version 1."""
+    """Returns the version of the op's schema. ONNX Runtime's own ops have no schema here; all are of version 1."""
     schema = op.schema
     return 1 if schema is None else schema.since_version
 
 
 def _types(op: OnnxOp) -> Iterator[tuple[str, str]]:
-    """The types of the inputs and outputs that are there and known, by place."""
+    """Yields the types of the existing inputs and outputs of known type, by place."""
     from igniter.dialects.onnx.verify import type_name
 
     sides: tuple[tuple[str, list[Attribute]], ...] = (
@@ -75,7 +75,7 @@ def _takes(kernel: Kernel, types: Mapping[str, str]) -> bool:
 
 
 def _variadic(kernel: Kernel, place: str) -> frozenset[str] | None:
-    """The types of the variadic input or output that a place is part of."""
+    """Returns the types of the variadic input or output that a place is part of."""
     side = place.rstrip("0123456789")
     index = int(place.removeprefix(side))
     return next((found for k in range(index, -1, -1) if (found := kernel.get(f"{side}{k}+")) is not None), None)

@@ -1,12 +1,12 @@
-"""Which steps of a program are done image by image: for one element of the batch after the other, not for all at once.
+"""The steps of a program that run image by image: a loop over the batch, instead of all elements at once.
 
-A batch of images is more than caches hold: what a step has written is in memory when the next one reads it. One image
-may fit. So steps that do the same for every element of a batch (`RegionOp.batched`) run in a loop over it, where what
-passes between them is of one image. Their weights are then read for each image, and so it pays where images are large
-and weights are small: the first half of a network. Of all runs of such steps that one is taken which saves the most,
-the bytes that stay in caches less the weights, then what is left in front of it and behind it.
+A batch of images exceeds the caches: the result of a step is in memory when the next one reads it. One image may fit.
+So steps that treat batch elements independently (`RegionOp.batched`) run in a loop over the batch, and their
+intermediates are those of one image. Their weights are then read for each image, so this is profitable where images are
+large and weights are small: the first half of a network. Of all runs of such steps, the one with the largest saving is
+taken (the bytes that stay in caches, less the weights), then the same is done before and behind it.
 
-Nothing is done for small images, whose batch the caches hold: they would get a call each for nothing.
+Small images, whose batch fits the caches, are left alone: a call for each would gain nothing.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product, symbols_of
 
 PASSES = 2
-"""How often what passes between two steps goes through memory: it is written and read."""
+"""The memory transfers of an intermediate between two steps: it is written and read."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Ops of a program, in their order and one behind the other, and the symbol that is their batch."""
+    """Consecutive ops of a program, in order, and the symbol of their batch."""
 
     ops: tuple[Operation, ...]
     symbol: str
 
 
 def batches_of(program: ProgramOp, machine: MachineModel, sizes: Mapping[str, int]) -> list[Batch]:
-    """The runs of steps of a program that are worth a loop over the batch, in their order."""
+    """Returns the runs of steps of a program that are worth a loop over the batch, in order."""
     found: list[Batch] = []
     for ops, symbol in _runs(program):
         counts = _Counts(TypicalSizes(tuple({**sizes, symbol: 1}.items())))
@@ -48,17 +48,17 @@ def batches_of(program: ProgramOp, machine: MachineModel, sizes: Mapping[str, in
 
 
 def large_image(machine: MachineModel) -> int:
-    """The bytes that a step reads and writes of an image from which on it is done alone: half of a second-level cache,
-    and with many cores an eighth of all of theirs, since one image then has to be work for all of them."""
+    """Returns the bytes that a step must read and write of an image for a loop over images: half of a second-level
+    cache, and with many cores an eighth of all of theirs, since one image then has to be work for all of them."""
     return machine.l2_bytes * max(4, machine.cores) // 8
 
 
 def _runs(program: ProgramOp) -> list[tuple[tuple[Operation, ...], str]]:
-    """The longest runs of ops that are batched along one symbol; they begin and end with a region."""
+    """Returns the longest runs of ops that are batched along one symbol; they begin and end with a region."""
     runs: list[tuple[list[Operation], str]] = []
     for op in program.block.ops:
         if op.has_trait(IsTerminator) or isinstance(op, DimsOp) or (not op.operands and not is_step(op)):
-            continue  # Nothing of it is left at run time.
+            continue  # Nothing of it remains at run time.
         symbol = _batch_of(op)
         if runs and not is_step(op) and _follows(op, runs[-1][1]):
             runs[-1][0].append(op)
@@ -78,14 +78,14 @@ def _trimmed(ops: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def _batch_of(op: Operation) -> str | None:
-    """The symbol that is the batch of a region."""
+    """Returns the symbol of a region's batch."""
     if not isinstance(op, RegionOp) or not op.batched:
         return None
     return dims_of(op.inputs[op.batched[0]].type)[0].symbol
 
 
 def _follows(op: Operation, symbol: str) -> bool:
-    """Whether an op is batched along a symbol: a region, or a view of the elements of a batch."""
+    """True if an op is batched along a symbol: a region, or a view of the elements of a batch."""
     if isinstance(op, RegionOp):
         own = {op.inputs[k] for k in op.batched}
         return all(has_batch(v, symbol) for v in (*own, *op.results)) and not any(
@@ -102,7 +102,7 @@ def _follows(op: Operation, symbol: str) -> bool:
 
 @dataclass(frozen=True)
 class _Counts:
-    """Bytes, for one element of the batch."""
+    """Byte counts for one element of the batch."""
 
     sizes: TypicalSizes
 
@@ -112,25 +112,25 @@ class _Counts:
         return max(0, count) * element_bytes(element_of(value.type))
 
     def weights(self, op: Operation) -> int:
-        """Of what a region reads beside its batch."""
+        """Returns the bytes that a region reads beside its batch."""
         if not isinstance(op, RegionOp):
             return 0
         return sum(self.bytes(v) for k, v in enumerate(op.inputs) if k not in op.batched)
 
     def step(self, op: Operation) -> int:
-        """Of what a region reads and writes of a batch."""
+        """Returns the bytes that a region reads and writes of a batch."""
         if not isinstance(op, RegionOp):
             return 0
         return sum(map(self.bytes, (*(op.inputs[k] for k in op.batched), *op.results)))
 
 
 def _worthwhile(ops: tuple[Operation, ...], counts: _Counts, least: int) -> list[tuple[Operation, ...]]:
-    """The parts of a run that save the most, those with a step of more than `least` bytes."""
+    """Returns the most profitable parts of a run that have a step of more than `least` bytes."""
     if len(ops) < 2 or max(map(counts.step, ops)) <= least:
         return []
     place = {op: k for k, op in enumerate(ops)}
     weights = [0, *accumulate(counts.weights(op) for op in ops)]
-    # A tensor stays in a part that has what computes it and all that read it.
+    # A tensor stays within a part that has its producer and all its readers.
     spans: list[tuple[int, int, int]] = []
     for first, op in enumerate(ops):
         for value in op.results if isinstance(op, RegionOp) else ():
@@ -157,7 +157,7 @@ def _worthwhile(ops: tuple[Operation, ...], counts: _Counts, least: int) -> list
 
 
 def _readers(value: SSAValue) -> list[Operation]:
-    """What reads a value, behind views of it."""
+    """Returns the readers of a value, also through views."""
     found: list[Operation] = []
     for use in value.uses:
         user = use.operation

@@ -1,7 +1,7 @@
-"""What a program does, step by step: which nodes each kernel computes, in how many operations, on how many bytes.
+"""The steps of a program: the nodes of each kernel, their number of operations, and their bytes.
 
 Both figures are expressions over the symbols of the graph. The bytes are those of a step's operands and results, each
-once: what must pass through memory where no cache holds it.
+once: the traffic to memory without caches.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a kernel, or a loop of calls; that has the name of its node, and no kernel."""
+    """One call of a kernel, or a loop of calls; a loop has the name of its node, and no kernel."""
 
     region: str
     kernel: str
     nodes: tuple[str, ...]
-    """What the nodes of the region are called in the model."""
+    """The names of the region's nodes in the model."""
     ops: tuple[str, ...]
     """The ops of these nodes."""
     flops: Expr
     bytes: Expr
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; `parse_expr` reads the expressions."""
+        """Converts the step to JSON values; `parse_expr` reads the expressions."""
         return {
             "region": self.region,
             "kernel": self.kernel,
@@ -55,12 +55,12 @@ class ProgramSteps:
     steps: tuple[Step, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, for reports."""
+        """Converts the steps to JSON values, for reports."""
         return {"program": self.program, "steps": [step.to_dict() for step in self.steps]}
 
 
 def program_steps(program: ProgramOp) -> ProgramSteps:
-    """The steps of a program."""
+    """Returns the steps of a program."""
     return ProgramSteps(program.label, tuple(_step(op) for op in program.steps))
 
 
@@ -74,7 +74,7 @@ def _step(op: Operation) -> Step:
 
 
 def region_step(op: RegionOp) -> Step:
-    """The call of the kernel of a region."""
+    """Returns the call of a region's kernel."""
     from igniter.dialects.onnx.base import OnnxOp
 
     nodes = [node for node in op.block.ops if isinstance(node, OnnxOp) and is_node(node)]
@@ -85,7 +85,7 @@ def region_step(op: RegionOp) -> Step:
 
 
 def _loop_step(op: OnnxOp) -> Step:
-    """A loop: what its body does, as often as it runs, where that is known."""
+    """Returns a loop as a step: the body's figures times its trip count, if that is known."""
     from igniter.analysis.fusion.program_loops import LoopForm, loop_form
 
     form = loop_form(op)
@@ -99,7 +99,7 @@ def _loop_step(op: OnnxOp) -> Step:
 
 
 def node_flops(op: Operation) -> Expr:
-    """The operations of a node: what its spec says, else one for every element of its largest result."""
+    """Returns the operations of a node: by its spec, else one for every element of its largest result."""
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.ops.counts import flops_of
 

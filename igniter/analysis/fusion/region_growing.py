@@ -372,7 +372,7 @@ class _Quotient:
         return len(self.successors[region]) + len(self.predecessors[region])
 
     def _reorder(self, a: int, b: int, kept: int) -> None:
-        """Places the merged region before the regions reached from `a` and after those that reach `b`."""
+        """Places the merged region before the regions reached from `a` and after the regions that reach `b`."""
         order, anchor = self.order, self._anchor
         if anchor in (a, b):
             other = b if anchor == a else a

@@ -1,7 +1,7 @@
-"""The groups of nodes that grow to regions, and what stands against merging two of them: the policy of `grow_regions`.
+"""The groups of nodes that grow to regions, and the conditions for merging two of them: the policy of `grow_regions`.
 
-The limits and the draws are everybody's; whether a merge pays is asked of the fusion author. Cycles are looked for
-after that (`region_growing.py`), whatever the author says.
+The limits and the rule on random draws are fixed; the profit of a merge is decided by the fusion author. Cycles are
+checked after that (`region_growing.py`), whatever the author answers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from igniter.analysis.fusion.region_growing import Refusal
 from igniter.dialects.onnx.draws import draws
 
 OWN_KINDS = frozenset(("barrier", "cycle", "draws", "inputs", "nodes", "outputs"))
-"""What the `kind` of a refusal is that is no author's."""
+"""The kinds of refusals that authors may not give."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How large a region may grow; ORT itself sets no limit on a custom op."""
+    """The limits on the size of a region; ORT itself sets no limit on a custom op."""
 
     nodes: int = 512
     inputs: int = 256
@@ -33,7 +33,7 @@ class Limits:
 
 
 class Group:
-    """Nodes that are to be one region, as far as it has grown: for an author to look at, not to change."""
+    """The nodes of a growing region; an author may read it, not change it."""
 
     __slots__ = ("_numbers", "classes", "first", "graph", "inputs", "last", "outputs")
 
@@ -44,11 +44,11 @@ class Group:
         """The first and the last node, in the order of the block."""
         kind = graph.classes[number]
         self.classes: dict[str, int] = {kind: 1} if kind else {}
-        """How many nodes there are of each of the author's classes."""
+        """The number of nodes in each of the author's classes."""
         self.inputs: dict[SSAValue, int] = {}
-        """Tensors that come from outside, and how many operands of the nodes they are."""
+        """Tensors from outside, and the number of the nodes' operands that use each."""
         self.outputs: dict[SSAValue, int] = {}
-        """Tensors that are needed outside, and by how many operands."""
+        """Tensors needed outside, and the number of operands there that use each."""
         if graph.reasons[number] is None:
             self._add_tensors(number)
 
@@ -59,7 +59,7 @@ class Group:
                 self.inputs[operand] = self.inputs.get(operand, 0) + 1
         for result in op.results:
             if not isinstance(result.type, NoneType):
-                # An operand that is known needs no tensor wherever its node ends up.
+                # An operand with known values needs no tensor, wherever its node is placed.
                 uses = sum(operand_kind(use.operation, use.index) != "values" for use in result.uses)
                 if uses:
                     self.outputs[result] = uses
@@ -79,22 +79,22 @@ class Group:
 
     @property
     def label(self) -> str:
-        """What the first node is called in remarks."""
+        """The name of the first node in remarks."""
         return self.graph.labels[self.first]
 
     def feeds(self, other: Group) -> bool:
-        """Whether `other` reads a tensor of this group."""
+        """True if `other` reads a tensor of this group."""
         outputs, inputs = self.outputs, other.inputs
         if len(outputs) > len(inputs):
             return any(value in outputs for value in inputs)
         return any(value in inputs for value in outputs)
 
     def bytes_to(self, other: Group) -> int:
-        """The typical bytes of the tensors of this group that `other` reads."""
+        """Returns the typical bytes of the tensors of this group that `other` reads."""
         return sum(self.graph.cost.bytes(value) for value in self.outputs if value in other.inputs)
 
     def absorb(self, other: Group) -> None:
-        """Makes one group of two. `other` is empty afterwards."""
+        """Merges `other` into this group; `other` is empty afterwards."""
         if len(self._numbers) < len(other._numbers):
             self._numbers, other._numbers = other._numbers, self._numbers
         self._numbers += other._numbers
@@ -113,14 +113,14 @@ class Group:
 
 
 class RegionPolicy:
-    """The limits on regions and the author's word on merges, asked for two groups at a time."""
+    """The limits on regions and the author's decisions on merges, asked for two groups at a time."""
 
     def __init__(self, graph: FusionGraph, limits: Limits, author: FusionAuthor):
         self.limits = limits
         self.author = author
         self.draws = [draws(op) for op in graph.nodes]
         self.groups = [Group(graph, number) for number in range(len(graph.nodes))]
-        """By representative."""
+        """The groups by representative."""
 
     def refuse(self, a: int, b: int) -> Refusal | None:
         limits, first, second = self.limits, self.groups[a], self.groups[b]
@@ -152,7 +152,8 @@ class RegionPolicy:
         return refusal
 
     def _merged(self, a: Group, b: Group) -> tuple[int, int]:
-        """How many inputs and outputs the merged region would have; an upper bound where that is within limits."""
+        """Returns the inputs and outputs that the merged region would have; an upper bound if that is within the
+        limits."""
         limits = self.limits
         inputs = len(a.inputs) + len(b.inputs)
         outputs = len(a.outputs) + len(b.outputs)
@@ -171,7 +172,7 @@ class RegionPolicy:
 
 
 def ordered_candidates(graph: FusionGraph, author: FusionAuthor) -> Sequence[Pair]:
-    """The candidates in the author's order; those that it left out come last."""
+    """Returns the candidates in the author's order; omitted candidates come last."""
     with asking(author, "order"):
         first = [(a, b) for a, b in author.order(graph)]
     known = set(graph.candidates)
@@ -188,7 +189,7 @@ def ordered_candidates(graph: FusionGraph, author: FusionAuthor) -> Sequence[Pai
 
 
 def _added(a: dict[SSAValue, int], b: dict[SSAValue, int]) -> dict[SSAValue, int]:
-    """The sum of two counts; the larger one is reused."""
+    """Returns the sum of two counts; the larger one is reused."""
     if len(a) < len(b):
         a, b = b, a
     for value, count in b.items():

@@ -1,10 +1,11 @@
-"""What makes two fusion regions compute the same, as a hashable value: equal layers are lowered once, not once each.
+"""Signatures of fusion regions: equal regions compute the same, so that equal layers are lowered once.
 
-Two regions with one signature have the same nodes in the same order, with equal attributes and types, wired alike; a
-kernel of one is a kernel of the other. Names do not count, nor do the elements of weights, which are operands, but that
-they are weights does, as do constants inside.
-Regions that differ only in the names of their symbols have different signatures (`deduplicate-kernels`, which knows
-the kernels, joins those).
+Two regions with one signature have the same nodes in the same order, with equal attributes, types and edges; a kernel
+of one is a kernel of the other. Names do not count. The elements of weights, which are operands, do not count either,
+but the fact that they are weights does, and so do constants inside.
+
+Regions that differ only in the names of their symbols have different signatures (`deduplicate-kernels`, which knows the
+kernels, merges those).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.onnx.base import constant_weight
 
-# Properties of a node that say nothing of what it computes: see igniter.dialects.onnx.base.
+# Properties of a node that do not affect its results: see igniter.dialects.onnx.base.
 _NAMES = frozenset(
     ("node_name", "doc_string", "metadata", "device_configurations", "output_names", "output_info", "attribute_info")
 )
@@ -24,7 +25,7 @@ _REGION_NAMES = frozenset(("sym_name", "kernel"))
 
 
 def region_signature(region: RegionOp, anything: frozenset[Operation] = frozenset()) -> Hashable:
-    """The signature of one region. Nodes in `anything` count as equal whatever their attributes are."""
+    """Returns the signature of one region. Nodes in `anything` count as equal, whatever their attributes."""
     numbers: dict[SSAValue, int] = {}
     for value in region.block.args:
         numbers[value] = len(numbers)
@@ -40,6 +41,6 @@ def region_signature(region: RegionOp, anything: frozenset[Operation] = frozense
 
 def _node(op: Operation, numbers: dict[SSAValue, int]) -> Hashable:
     properties = tuple((k, a) for k, a in sorted(op.properties.items()) if k not in _NAMES)
-    # Nodes with subgraphs are in no region, so operands, attributes and types are all there is.
+    # Nodes with subgraphs are in no region, so operands, attributes and types are complete.
     operands = tuple(numbers[v] for v in op.operands)
     return (op.name, operands, tuple(sorted(op.attributes.items())), properties, tuple(op.result_types))

@@ -1,13 +1,13 @@
-"""Convolutions that are worth being one kernel, which goes through an image row by row.
+"""Chains of convolutions that are worth one kernel, which passes over an image row by row.
 
-An inverted residual expands an image by a convolution of single places, moves windows along each channel of that, and
-projects it again. What stands between the three is six times as large as what goes in and out. In one kernel it is a
-few rows (`igniter.analysis.structured.row_schedules`). That pays where it is too large for the second-level cache; else
-each convolution is better off alone, with loops of its own.
+An inverted residual expands an image by a pointwise convolution, applies a depthwise one, and projects it again. The
+intermediates are six times as large as its input and output. In one kernel they are a few rows
+(`igniter.analysis.structured.row_schedules`). That is profitable where they exceed the second-level cache; otherwise
+each convolution is better alone, with loops of its own.
 
     Conv (1 x 1, or dense) -> .. -> Conv with a group for each channel -> .. -> Conv (1 x 1)
 
-with elementwise nodes between them that nothing else reads; the first or the last may be missing.
+The elementwise nodes between them have no other readers; the first or the last convolution may be missing.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 MOST = 3
-"""The convolutions of a chain."""
+"""The most convolutions in a chain."""
 
 IMAGE_RANK = 4
-"""Of an image in rows: batch, channels, rows and places."""
+"""The rank of an image in rows: batch, channels, rows and places."""
 
 
 def are_chained(a: Group, b: Group) -> bool:
-    """Whether two groups with convolutions are parts of such a chain, one behind the other."""
+    """True if two groups with convolutions are consecutive parts of such a chain."""
     if a.classes.get("weights", 0) + b.classes.get("weights", 0) > MOST or {*a.classes, *b.classes} != {"weights"}:
         return False
     return _leads(a, b) or _leads(b, a)
 
 
 def _leads(a: Group, b: Group) -> bool:
-    """Whether one tensor of `a`, which is large and which nothing else reads, is an image of a chain in `b`."""
+    """True if one large tensor of `a`, without other readers, is an image of a chain in `b`."""
     passed = [value for value in a.outputs if value in b.inputs]
     if len(passed) != 1 or any(value in a.inputs for value in b.outputs):
         return False
@@ -62,8 +62,8 @@ def _leads(a: Group, b: Group) -> bool:
 
 
 def _is_large(value: SSAValue, cost: CostModel) -> bool:
-    """Whether one image is more than the second-level cache holds; of f32, which others are made first and so are not
-    read by windows as they are stored."""
+    """True if one image exceeds the second-level cache. It must be of f32: other types are converted first, so windows
+    do not read them as stored."""
     tensor = as_tensor(value.type)
     if tensor is None or not has_dims(tensor) or len(dims_of(tensor)) != IMAGE_RANK:
         return False
@@ -74,7 +74,7 @@ def _is_large(value: SSAValue, cost: CostModel) -> bool:
 
 
 def _convolution_behind(value: SSAValue, inside: set[Operation]) -> OnnxOp | None:
-    """The one convolution that elementwise nodes lead from to a value, in a group."""
+    """Returns the only convolution of a group that leads to a value through elementwise nodes."""
     found: set[Operation] = set()
     pending, seen = [value], {value}
     while pending:
@@ -101,18 +101,18 @@ def _groups(op: Operation) -> int:
 
 
 def _is_depthwise(op: Operation) -> bool:
-    """Whether windows of several rows move along each channel by itself."""
+    """True if windows of several rows move along each channel separately."""
     weight = dims_of(op.operands[1].type)
     return weight[0] == weight[1] * _groups(op) and weight[1] == 1 and weight[2] != 1 and _groups(op) > 1
 
 
 def _is_dense(op: OnnxOp) -> bool:
-    """Whether all channels are multiplied with each other, and not in tiles."""
+    """True if all channels are multiplied with each other, and not in tiles."""
     return _groups(op) == 1 and tiling_of(op) is None
 
 
 def _is_single(op: Operation) -> bool:
-    """Whether windows are single places, one beside the other."""
+    """True for a pointwise convolution without strides and padding."""
     weight, node = dims_of(op.operands[1].type), cast("OnnxOp", op)
     steps: list[int] = node.attr("strides") or []
     pads: list[int] = node.attr("pads") or []

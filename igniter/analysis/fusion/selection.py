@@ -145,7 +145,7 @@ def _region_reason(graph: FusionGraph, author: FusionAuthor, members: tuple[int,
 def _without_rim(
     graph: FusionGraph, author: FusionAuthor, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
 ) -> tuple[int, ...]:
-    """Returns `members` without those that the author gives back, last node first.
+    """Returns `members` without the nodes that the author gives back, last node first.
 
     Only a node that no other member reads can leave: a path that left the region through it and came back would have
     been a cycle before.

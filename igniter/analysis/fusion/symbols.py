@@ -1,4 +1,4 @@
-"""How a region learns the symbols of its dims: from its operands, or from tensors that it reads for nothing else."""
+"""Binding of a region's symbols: from its operands, or from tensors that it reads only for that."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from igniter.dialects.sym.expr import symbols_of
 
 
 class SymbolSources:
-    """Where a region of a graph can read off a symbol that its operands do not tell."""
+    """The sources of symbols that a region's operands do not bind."""
 
     def __init__(self, inputs: Iterable[SSAValue], block: Block | None = None):
-        """`inputs` are those of the graph and, of a subgraph, those of the graphs around it. The carriers among the
-        nodes of `block` come before every node that needs their values (`carrier_edges`)."""
+        """Collects the sources. `inputs` are those of the graph and, for a subgraph, those of the graphs around it. The
+        carriers among the nodes of `block` come before every node that needs their values (`carrier_edges`)."""
         self._inputs: dict[str, SSAValue] = {}
         self._carriers = {} if block is None else _carriers(block.ops)
         for argument in inputs:
@@ -33,9 +33,9 @@ class SymbolSources:
                 self._inputs.setdefault(name, argument)
 
     def bindings(self, members: Sequence[Operation]) -> tuple[SSAValue, ...] | Reason:
-        """The tensors that a region of `members` needs besides its operands, only to learn its symbols.
+        """Returns the tensors that a region of `members` needs besides its operands, only to bind its symbols.
 
-        They are graph inputs, or results that a member depends on already, so no cycle can come of them.
+        They are graph inputs, or results on which a member already depends, so they cannot close a cycle.
         """
         operands = region_operands(members)
         needed: set[str] = set()
@@ -51,7 +51,7 @@ class SymbolSources:
             if not sources:
                 above = _dims_above(members) if above is None else above
                 sources = [*above.get(name, ()), *([self._carriers[name]] if name in self._carriers else [])]
-            # One with dims that nothing tells would be an operand that no call can be checked against.
+            # A tensor with an unbound dim would be an operand that no call can be checked against.
             told = (v for v in sources if _symbols(v) <= _bound([*operands, *added, v]) | needed)
             source = next(told, None)
             if source is None:
@@ -62,8 +62,8 @@ class SymbolSources:
 
 
 def carrier_edges(nodes: Sequence[Operation]) -> Iterator[tuple[Operation, Operation]]:
-    """From the node of each carrier to those whose kernels need its values and do not read it: they are computed from
-    shapes that the carrier tells."""
+    """Yields the edges from each carrier's node to the nodes whose kernels need its values and do not read it: they are
+    computed from shapes bound by the carrier."""
     carriers = _carriers(nodes)
     for op in nodes if carriers else ():
         needed = node_symbols(op) & carriers.keys()
@@ -77,7 +77,7 @@ def carrier_edges(nodes: Sequence[Operation]) -> Iterator[tuple[Operation, Opera
 
 
 def _carriers(ops: Iterable[Operation]) -> dict[str, SSAValue]:
-    """For each value of a carrier the carrier."""
+    """Returns the carrier of each carried value."""
     found: dict[str, SSAValue] = {}
     for op in ops:
         if is_carrier(op):
@@ -87,7 +87,7 @@ def _carriers(ops: Iterable[Operation]) -> dict[str, SSAValue]:
 
 
 def region_operands(members: Sequence[Operation]) -> list[SSAValue]:
-    """The tensors that come from outside, in the order in which they are needed."""
+    """Returns the tensors that come from outside, in order of first use."""
     inside = set(members)
     found: dict[SSAValue, None] = {}
     for op in members:
@@ -98,7 +98,7 @@ def region_operands(members: Sequence[Operation]) -> list[SSAValue]:
 
 
 def is_inside(op: Operation, members: Set[Operation]) -> bool:
-    """Whether an op is one of `members` or in the body of one."""
+    """True if an op is one of `members` or in the body of one."""
     around: Operation | None = op
     while around is not None and around not in members:
         around = around.parent_op()
@@ -106,7 +106,7 @@ def is_inside(op: Operation, members: Set[Operation]) -> bool:
 
 
 def _dim_names(value: SSAValue) -> Iterable[str]:
-    """The symbols that are a dim of a tensor as they stand."""
+    """Returns the symbols that are dims of a tensor by themselves."""
     type_ = as_tensor(value.type)
     if type_ is None or not has_dims(type_) or not is_kernel_type(type_.element_type):
         return ()
@@ -124,7 +124,7 @@ def _symbols(value: SSAValue) -> frozenset[str]:
 
 
 def _dims_above(members: Iterable[Operation]) -> dict[str, list[SSAValue]]:
-    """For each symbol the results that are computed before any member, on the way to one, and have it as a dim."""
+    """Returns, for each symbol, the results with that dim on which a member depends."""
     own = set(members)
     seen: set[Operation] = set()
     found: dict[str, list[SSAValue]] = {}

@@ -21,7 +21,7 @@ from igniter.dialects.loop.schedule import ScheduleAttr
 
 @dataclass(frozen=True)
 class DefaultAuthor(ScheduleAuthor):
-    """Nests that share outer loops go together, with vectors along what is contiguous and tiles of sums in registers"""
+    """Shares outer loops among nests, with vectors along contiguous dims and tiles of sums in registers"""
 
     name = "default"
 
