@@ -1,8 +1,8 @@
-"""Counts what a model does, node by node: the profile of a module whose shapes are inferred and functions inlined.
+"""Counts the work of a model, node by node: the profile of a module with inferred shapes and inlined functions.
 
-A graph inside a node counts as often as it runs: the body of a Loop or a Scan by its trips, a symbol where the model
-does not say how many; of the branches of an If, the one with more FLOPs counts, and the other is listed with 0 times.
-What depends on no input is computed when a runtime loads the model, and makes weights of the values that it gives.
+A graph inside a node counts as often as it runs: the body of a Loop or a Scan by its trip count, a symbol if the model
+does not give it. Of the branches of an If, the one with more FLOPs counts, and the other is listed with 0 times. Nodes
+that depend on no input are computed when a runtime loads the model; their values become weights.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of
 from igniter.errors import IgniterError
 
 BY_TYPES = frozenset(("elementwise", "movement", "normalization", "shape"))
-"""The kinds of ops whose counts ask for nothing but types and attributes."""
+"""The kinds of ops whose counts need only types and attributes."""
 
 PRODUCTS = frozenset(("Conv", "Gemm", "MatMul"))
-"""Products of which that is so too."""
+"""Products whose counts need only types and attributes."""
 
 ASSUMED = 64
-"""The size of a symbol that has none, where branches are compared."""
+"""The size of a symbol without one, in the comparison of branches."""
 
 STEPS = frozenset(f"com.microsoft.{name}" for name in ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"))
 """Ops that run their graph `decoder` once a token, and `encoder` and `init_decoder` once."""
 
 
 def count_model(module: ModuleOp, sizes: Mapping[str, int] | None = None, sparsity: bool = False) -> Profile:
-    """The profile of a module's graph, which has its shapes inferred and its functions inlined.
+    """Returns the profile of a module's graph, with inferred shapes and inlined functions.
 
     Amounts are in the symbols of the graph; `sizes` only decide between the branches of an If. Weights are read only
     for `sparsity`.
@@ -59,12 +59,12 @@ def count_model(module: ModuleOp, sizes: Mapping[str, int] | None = None, sparsi
     found = _Counter(module, graph, sizes or {}, Constants(TensorTable(), True, sparsity)).run()
     if found.nodes or not found.constant_nodes:
         return found
-    # A model without inputs is computed ahead as a whole: then what it computes is what is asked about.
+    # A model without inputs is constant as a whole: then the constant nodes are profiled.
     return _Counter(module, graph, sizes or {}, Constants(TensorTable(), False, sparsity)).run()
 
 
 class _Alike(NamedTuple):
-    """What nodes of one op, with the same attributes and types, have in common."""
+    """The common properties of nodes with the same op, attributes and types."""
 
     op: str
     cost: Cost
@@ -104,7 +104,7 @@ class _Counter:
         return Profile(tuple(nodes), *ports, self.folded, self.symbols, self._aliases(), tuple(self.notes))
 
     def _aliases(self) -> dict[str, Expr]:
-        """The symbols of the inputs' types, as the model gives them, that inference found to be others."""
+        """Returns the symbols of the inputs' declared types that inference replaced by others."""
         found: dict[str, Expr] = {}
         for given, arg in zip(declared_types(self.graph), self.graph.body.args, strict=True):
             before, after = declared_dims(given), known_dims_of(arg.type)
@@ -124,10 +124,10 @@ class _Counter:
         return tuple(found)
 
     def _name_symbols(self, inputs: tuple[Port, ...], nodes: list[NodeProfile]) -> None:
-        """Say of every symbol that an amount depends on what it is."""
+        """Records the meaning of every symbol that an amount depends on."""
         named: dict[str, str] = {}
         dims = [(d, f"dim {k} of input {p.name}") for p in inputs for k, d in enumerate(p.tensor.dims or ())]
-        # A dim that is the symbol itself says more than one that it is a part of.
+        # A dim equal to the symbol describes it better than a dim that contains it.
         for dim, where in sorted(dims, key=lambda pair: pair[0].symbol is None):
             for name in sorted(dim.symbols):
                 named.setdefault(name, where)
@@ -140,13 +140,13 @@ class _Counter:
             seen.add((id(cost), node.times))
             for name in symbols_of((node.times, cost.macs, cost.flops, cost.moved, cost.activations)):
                 used.setdefault(name, named.get(name) or self.symbols.get(name) or f"a size that {node.name} finds")
-        # Those of inputs first, as a caller gives them.
+        # Symbols of inputs first, in a caller's order.
         self.symbols = {n: used[n] for n in (*(n for n in named if n in used), *sorted(set(used) - set(named)))}
 
     # -- the walk ----------------------------------------------------------------------------------------------------
 
     def _block(self, block: Block, inside: tuple[str, ...], times: Expr) -> list[NodeProfile]:
-        """The nodes of a graph that runs `times` times in a run of the model."""
+        """Returns the nodes of a graph that runs `times` times in a run of the model."""
         found: list[NodeProfile] = []
         for op in ops_of(block):
             if not isinstance(op, OnnxOp):
@@ -189,20 +189,20 @@ class _Counter:
         return _Alike(op.qualified_name, cost, uncounted, tuple(inputs), tuple(outputs))
 
     def _weights(self, op: OnnxOp) -> tuple[WeightUse, ...]:
-        """The constants among the operands."""
+        """Returns the constants among the operands."""
         constants = self.constants
         known, operands = constants.known, op.operands
         return tuple([constants.use(value, op, k) for k, value in enumerate(operands) if value in known])
 
     def _key(self, op: OnnxOp) -> object | None:
-        """What the cost of a node hangs on, for ops that ask for types and attributes alone: layers are alike. Types
-        and attributes are alive as long as their nodes are, so that their identities tell them apart. Names of
-        attributes are text, so that where they end is where what follows begins."""
+        """Returns a key for the cost of a node, for ops whose costs need only types and attributes: layers are alike.
+        Types and attributes live as long as their nodes, so identity distinguishes them. Names of attributes are
+        text, so the key is unambiguous without separators."""
         plain = self.plain.get(type(op))
         if plain is None:
             spec = spec_of(op)
             plain = spec is not None and (spec.kind in BY_TYPES or op.qualified_name in PRODUCTS)
-            # One class stands for all ops without a schema.
+            # All ops without a schema share one class.
             plain = self.plain[type(op)] = plain and type(op) is not CustomOp
         if not plain:
             return None
@@ -218,7 +218,7 @@ class _Counter:
         return tuple(key)
 
     def _cost(self, op: OnnxOp) -> tuple[Cost, str]:
-        """The cost of one execution, and why its arithmetic is not known."""
+        """Returns the cost of one execution, and the reason if its arithmetic is unknown."""
         uncounted, macs, flops = "", ZERO, ZERO
         try:
             macs = macs_of(op)
@@ -228,7 +228,7 @@ class _Counter:
             else:
                 flops = counted
         except (ValueError, IndexError, ArithmeticError, AttributeError, TypeError, AssertionError) as error:
-            # A rule that needs a dim which nothing says, or an operand that the node has not.
+            # A rule needs an unknown dim, or an operand that the node lacks.
             uncounted, macs = f"{op.qualified_name}: {self._why(op, error)}", ZERO
         read, written = self._bytes(op)
         return Cost(macs, flops, read + written, written), uncounted
@@ -245,7 +245,7 @@ class _Counter:
         return f"{op.qualified_name}: Igniter does not know this op; register an OpSpec with flops (docs/add-an-op.md)"
 
     def _name(self, op: OnnxOp) -> str:
-        """The node's name; without one, its op and a number."""
+        """Returns the node's name; without one, its op and a number."""
         if op.node_name:
             return op.node_name
         number = self.unnamed[op.op_type] = self.unnamed.get(op.op_type, 0) + 1
@@ -255,7 +255,7 @@ class _Counter:
         return None if type(value.type) is NoneType else self.tensors.of(value.type)
 
     def _bytes(self, op: OnnxOp) -> tuple[Expr, Expr]:
-        """The bytes that a node reads and writes itself, its graphs left out."""
+        """Returns the bytes that a node reads and writes itself, without its graphs."""
         if op.regions:
             return ZERO, ZERO
         results = [f for r in op.results if (f := self._fact(r)) is not None]
@@ -288,7 +288,7 @@ class _Counter:
     def _choose(
         self, op: OnnxOp, label: str, names: list[str], branches: list[list[NodeProfile]]
     ) -> list[list[NodeProfile]]:
-        """The branches of an If, with 0 times for the one that does not count."""
+        """Returns the branches of an If, with 0 times for the one that does not count."""
         condition = constant_value(op.operands[0])
         flops = [summed(n.total for n in nodes).flops for nodes in branches]
         if condition is not None and condition.size == 1:
@@ -305,11 +305,11 @@ class _Counter:
         try:
             return e.evaluate({s: self.sizes.get(s, ASSUMED) for s in e.symbols})
         except ZeroDivisionError:
-            # A size of 0 where a dim is divided: nothing is computed there.
+            # A size of 0 in a divisor: nothing is computed there.
             return 0
 
     def _trips(self, op: OnnxOp, inside: tuple[str, ...]) -> Expr:
-        """How often the graph of a node runs for each execution of the node."""
+        """Returns the runs of a node's graph for each execution of the node."""
         kind = op.qualified_name
         found: Expr | None = ONE if kind == "If" else None
         if kind == "Loop":
@@ -329,7 +329,7 @@ class _Counter:
         return Expr.of(name)
 
     def _loop_trips(self, op: OnnxOp) -> Expr | None:
-        # Few models have a Loop, and what is known of one is known by much.
+        # Few models have a Loop, and its analysis imports many modules.
         from igniter.analysis.fusion.program_loops import is_unconditional
 
         limit = known(op, 0) if op.inputs and op.inputs[0] is not None else None
@@ -338,7 +338,7 @@ class _Counter:
             limit = (Expr.of(int(constant.reshape(-1)[0])),)
         if limit is not None and len(limit) == 1 and is_unconditional(op):
             return limit[0]
-        # What is stacked says how many there were.
+        # The stacked dim is the number of iterations.
         carried = max(len(op.operands) - 2, 0)
         for result in op.results[carried:]:
             fact = self.tensors.of(result.type)

@@ -1,9 +1,9 @@
-"""What two models differ in: nodes, weights, inputs and outputs, and what stands at the head of the file.
+"""The differences of two models: nodes, weights, inputs and outputs, and the header of the file.
 
     diff_modules(a, b) -> ModelDiff
 
-Nodes are matched whatever they and their values are called and wherever they stand (`node_matching`); the inputs and
-outputs of a model have names that count. The nodes of nested graphs and of functions are compared in the same way.
+Nodes are matched whatever their names, the names of their values, and their order (`node_matching`); the names of a
+model's inputs and outputs do count. The nodes of nested graphs and of functions are compared in the same way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Kind = Literal["added", "removed", "replaced", "attributes", "rewired"]
 
 @dataclass(frozen=True)
 class NodeChange:
-    """One node. `a` and `b` are its names in the models, "" where it is not in one; `details` say what is another."""
+    """One node. `a` and `b` are its names in the models, "" if it is absent from one; `details` list the
+    differences."""
 
     kind: Kind
     op: str
@@ -39,19 +40,19 @@ class NodeChange:
     b: str
     details: tuple[str, ...] = ()
     where: str = ""
-    """The nested graph or function that it is in."""
+    """The nested graph or function that contains it."""
 
 
 @dataclass(frozen=True)
 class WeightChange:
-    """One weight, or constant, that is not the same. Figures are `None` where the shapes or types differ."""
+    """One weight, or constant, that differs. Figures are `None` where the shapes or types differ."""
 
     a: str
     b: str
     type_a: str
     type_b: str
     elements: int | None = None
-    """How many differ."""
+    """The number of differing elements."""
     absolute: float | None = None
     relative: float | None = None
     reader: str = ""
@@ -60,28 +61,28 @@ class WeightChange:
 
 @dataclass(frozen=True)
 class ModelDiff:
-    """All differences; false when there are none."""
+    """All differences; false without any."""
 
     nodes: tuple[NodeChange, ...] = ()
     weights: tuple[WeightChange, ...] = ()
     interface: tuple[str, ...] = ()
-    """What inputs and outputs differ in."""
+    """The differences of inputs and outputs."""
     header: tuple[str, ...] = ()
-    """What opsets, the version of the IR, the producer, metadata and functions differ in."""
+    """The differences of opsets, the IR version, the producer, metadata and functions."""
     matched: int = 0
-    """How many nodes are in both models."""
+    """The number of nodes in both models."""
     same_weights: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.nodes or self.weights or self.interface or self.header)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Converts the differences to JSON values."""
         return {"same": not self, **asdict(self)}
 
 
 def diff_modules(a: ModuleOp, b: ModuleOp) -> ModelDiff:
-    """What differs from `a` to `b`, both at the `onnx` level."""
+    """Returns the differences from `a` to `b`, both at the `onnx` level."""
     differ = _Differ()
     one, other = main_graph(a), main_graph(b)
     pairs = differ.pair_inputs(one, other)
@@ -109,7 +110,7 @@ class _Differ:
     # -- inputs and outputs ------------------------------------------------------------------------------------------
 
     def pair_inputs(self, a: GraphOp, b: GraphOp) -> dict[SSAValue, SSAValue]:
-        """Inputs of one name; what else there is differs, and is paired by its place where its type is the same."""
+        """Pairs inputs of one name; the others are differences, and are paired in order where the types are equal."""
         mine, theirs = (dict(zip(g.input_names, g.body.args, strict=True)) for g in (a, b))
         self._named("input", {n: v.type for n, v in mine.items()}, {n: v.type for n, v in theirs.items()})
         pairs: dict[SSAValue, SSAValue] = {v: theirs[n] for n, v in mine.items() if n in theirs}
@@ -122,7 +123,7 @@ class _Differ:
         return pairs
 
     def outputs(self, a: GraphOp, b: GraphOp) -> None:
-        """The names and types that the models declare for their outputs."""
+        """Compares the names and types that the models declare for their outputs."""
         self._named("output", _declared_outputs(a), _declared_outputs(b))
 
     def _named(self, what: str, a: Mapping[str, Attribute], b: Mapping[str, Attribute]) -> None:
@@ -145,7 +146,7 @@ class _Differ:
         where: str,
         outputs: tuple[list[str], list[str]] | None = None,
     ) -> None:
-        """Compares two blocks; `outputs` are names that tell which results belong together."""
+        """Compares two blocks; `outputs` are names that identify corresponding results."""
         pairs = match_nodes(a, b, values)
         self.matched += len(pairs.to_b)
         for op in nodes_of(a):
@@ -231,7 +232,7 @@ class _Differ:
         self.weights[a, b] = WeightChange(*names, _weight_type(mine), _weight_type(theirs), *found, by)
 
     def unused(self, a: Block, b: Block) -> None:
-        """Weights that nothing reads, by name."""
+        """Compares the names of weights that nothing reads."""
         mine, theirs = _unused(a), _unused(b)
         self.heads += [f"weight '{n}', which nothing reads, is only in A" for n in sorted(mine - theirs)]
         self.heads += [f"weight '{n}', which nothing reads, is only in B" for n in sorted(theirs - mine)]
@@ -239,7 +240,7 @@ class _Differ:
     # -- the head of the file ----------------------------------------------------------------------------------------
 
     def functions(self, a: Mapping[Any, FunctionOp], b: Mapping[Any, FunctionOp]) -> None:
-        """Functions by domain, name and overload, and their nodes."""
+        """Compares functions by domain, name and overload, and their nodes."""
         for key in sorted({*a, *b}):
             name = ".".join(filter(None, key))
             if key not in a or key not in b:
@@ -254,7 +255,7 @@ class _Differ:
             self.block(mine.body, theirs.body, values, f"function {name}")
 
     def header(self, a: ModuleOp, b: ModuleOp) -> None:
-        """Opsets, versions, the producer and metadata."""
+        """Compares opsets, versions, the producer and metadata."""
         mine, theirs = (entries_of(m.attributes.get("onnx.model")) for m in (a, b))
         opsets = [{d: str(to_python(v)) for d, v in entries_of(h.get("opset_import")).items()} for h in (mine, theirs)]
         self._entries("opset of", *({d or "ai.onnx": v for d, v in o.items()} for o in opsets))
@@ -290,7 +291,7 @@ def _typed(type_: Attribute) -> str:
     if type_ == UNKNOWN:
         return "of an unknown type"
     dims = declared_dims(type_)
-    # Names that were made up for dims without one are no difference.
+    # Generated names of unnamed dims are no difference.
     shown = None if dims is None else [None if d is None or str(d).startswith("unk_") else d for d in dims]
     return f"{type_text(type_)} {shape_text(shown)}"
 
@@ -330,7 +331,7 @@ def _weight_type(weight: Weight) -> str:
 
 
 def count_kinds(changes: Iterable[NodeChange]) -> dict[str, int]:
-    """How many nodes changed in each way."""
+    """Counts the changed nodes of each kind."""
     found: dict[str, int] = {}
     for change in changes:
         found[change.kind] = found.get(change.kind, 0) + 1

@@ -1,15 +1,15 @@
-"""Which node of one model is which of another, where names and the order of nodes may differ.
+"""Matching of the nodes of two models, with different names and orders of nodes.
 
-    match_nodes(a, b, pairs) -> NodePairs       of two blocks, with what is known to be equal (inputs by name)
+    match_nodes(a, b, pairs) -> NodePairs       of two blocks, with the values known to be equal (inputs by name)
 
 Four kinds of evidence, the surest first:
 
-1. *The same computation*: nodes whose whole history is the same, with the same constants as far as shape, type and
-   first bytes go; and then without looking at the values of constants. Histories are numbered, equal ones alike, so
+1. *The same computation*: nodes with the same whole history, with the same constants as far as shape, type and
+   first bytes go; then without comparing the values of constants. Histories are numbered, equal ones alike, so
    this is one walk.
-2. *The same neighbours*: nodes of one op between matched ones, along operands backwards and along uses forwards.
-3. *The same name*, of the node or a result, and the same op.
-4. *The same place*: nodes of different ops that feed the same operand of matched nodes: one was replaced by the other.
+2. *The same neighbours*: nodes of one op between matched ones, along operands backwards and along uses forwards. 3.
+*The same name*, of the node or a result, and the same op. 4. *The same place*: nodes of different ops that feed the
+same operand of matched nodes: one was replaced by the other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NodePairs:
 
 
 def weight_of(value: SSAValue) -> Weight | None:
-    """The weight of a constant of any form."""
+    """Returns the weight of a constant of any form."""
     weight = constant_weight(value)
     if weight is not None or not is_constant(value):
         return weight
@@ -46,17 +46,17 @@ def weight_of(value: SSAValue) -> Weight | None:
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a Constant of ONNX makes the value."""
+    """True if the value is the result of an ONNX Constant."""
     return value.owner.name == "onnx.Constant" if isinstance(value.owner, OnnxOp) else False
 
 
 def nodes_of(block: Block) -> list[OnnxOp]:
-    """The nodes of a block but its constants."""
+    """Returns the nodes of a block without its constants."""
     return [op for op in block.ops if isinstance(op, OnnxOp) and op.name != "onnx.Constant"]
 
 
 def match_nodes(a: Block, b: Block, values: Mapping[SSAValue, SSAValue]) -> NodePairs:
-    """The nodes that are the same, or were; `values` are the pairs of what the blocks get from outside."""
+    """Returns the matching nodes; `values` are the pairs of values from outside the blocks."""
     matcher = _Matcher(a, b, values)
     matcher.by_history(exact=True)
     matcher.propagate()
@@ -78,14 +78,14 @@ class _Matcher:
         self._order = {op: k for block in (a, b) for k, op in enumerate(block.ops)}
 
     def match(self, a: OnnxOp, b: OnnxOp) -> None:
-        """Notes that two nodes are one."""
+        """Records that two nodes match."""
         pairs = self.pairs
         pairs.to_b[a], pairs.to_a[b] = b, a
         pairs.values.update(zip(a.results, b.results, strict=False))
         self._queue.append((a, b))
 
     def is_free(self, a: OnnxOp, b: OnnxOp) -> bool:
-        """Whether neither is matched yet."""
+        """True if neither is matched yet."""
         return a not in self.pairs.to_b and b not in self.pairs.to_a
 
     # -- the same computation ----------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class _Matcher:
     # -- the same neighbours -----------------------------------------------------------------------------------------
 
     def propagate(self) -> None:
-        """Matches along the edges of what is matched."""
+        """Matches nodes along the edges of matched ones."""
         ends = [block.last_op for block in self.blocks]
         if all(isinstance(e, ReturnOp) for e in ends) and ends[0] is not None and ends[1] is not None:
             for a, b in zip(ends[0].operands, ends[1].operands, strict=False):
@@ -148,7 +148,7 @@ class _Matcher:
     def _users(
         self, value: SSAValue, block: Block, taken: Mapping[OnnxOp, OnnxOp]
     ) -> dict[tuple[str, int], list[OnnxOp]]:
-        """The unmatched nodes of a block that read a value, by op and operand, in order."""
+        """Returns the unmatched nodes of a block that read a value, by op and operand, in order."""
         found: dict[tuple[str, int], dict[OnnxOp, None]] = defaultdict(dict)
         for use in value.uses:
             op = use.operation
@@ -178,7 +178,7 @@ class _Matcher:
                     self.match(op, other)
 
     def by_place(self) -> None:
-        """Matches nodes of different ops that stand at the same place before a matched one."""
+        """Matches nodes of different ops that are at the same place before a matched one."""
         for a, b in list(self.pairs.to_b.items()):
             for va, vb in operand_pairs(a, b, self.pairs.values):
                 self._backward(va, vb, lambda one, other: True)
@@ -193,7 +193,7 @@ def _same_op(a: OnnxOp, b: OnnxOp) -> bool:
 
 
 def operand_pairs(a: OnnxOp, b: OnnxOp, values: Mapping[SSAValue, SSAValue]) -> list[tuple[SSAValue, SSAValue]]:
-    """The operands of two matched nodes side by side; those that commute by what is known to be equal."""
+    """Pairs the operands of two matched nodes by position; commutative operands by known equalities."""
     mine, theirs = list(a.operands), list(b.operands)
     if not (commutes(a) and commutes(b)) or len(mine) != len(theirs):
         return list(zip(mine, theirs, strict=False))
@@ -204,7 +204,7 @@ def operand_pairs(a: OnnxOp, b: OnnxOp, values: Mapping[SSAValue, SSAValue]) -> 
             theirs.remove(other)
             mine.remove(value)
             pairs.append((value, other))
-    # What is left: constants beside constants, nodes of an op beside nodes of it.
+    # The rest: constants with constants, nodes with nodes of the same op.
     for value in list(mine):
         alike = [t for t in theirs if _kind(t) == _kind(value)]
         if alike:
@@ -219,7 +219,7 @@ def _kind(value: SSAValue) -> str:
 
 
 class _History:
-    """Numbers what values are computed from."""
+    """Numbers for the histories of values."""
 
     def __init__(self, numbers: dict[Hashable, int], known: dict[SSAValue, int], exact: bool):
         self.numbers = numbers
@@ -228,7 +228,7 @@ class _History:
         self.nodes: dict[int, list[OnnxOp]] = defaultdict(list)
 
     def block(self, block: Block) -> Hashable:
-        """Numbers the values of a block; what tells the block apart."""
+        """Numbers the values of a block; returns a key of the block."""
         for i, arg in enumerate(block.args):
             self.known.setdefault(arg, self._number(("argument", i, str(arg.type))))
         for op in block.ops:
@@ -246,7 +246,7 @@ class _History:
         if commutes(op):
             operands.sort()
         regions = tuple(_History(self.numbers, self.known, self.exact).block(r.block) for r in op.regions)
-        # A random node is itself and no other; so is one whose results are another's by number alone.
+        # A random node equals no other; nor does a node whose results differ from another's in number.
         said = attributes_key(said_attributes(op))
         number = self._number((op.qualified_name, op.overload, said, tuple(operands), regions, len(op.results)))
         self.nodes[number].append(op)

@@ -1,19 +1,19 @@
-"""Where the activations of a model lie in memory, and how much of it they take.
+"""The memory plan of a model: the places of its activations, and the total.
 
     plan_memory(module, sizes) -> MemoryPlan
 
-The module's shapes have been inferred and its functions inlined. Which values count, how long each is kept and which
-share a buffer is said in `plan_values.py`; the order of the nodes in `plan_order.py`; how buffers are placed in
-`igniter/analysis/scheduled/placement.py`, which places the buffers of compiled programs too. Three totals tell how good
-a plan is:
+The module has inferred shapes and inlined functions. The counted values, their lifetimes and their shared buffers are
+defined in `plan_values.py`, the order of the nodes in `plan_order.py`. Buffers are placed by
+`igniter/analysis/scheduled/placement.py`, which also places the buffers of compiled programs. Three totals measure the
+quality of a plan:
 
 * `native`: every activation has a buffer of its own.
 * `total`: the plan. Buffers that are never needed together share memory.
-* `lower_bound`: the most bytes that are needed in one step. No plan of this order and these buffers takes less.
+* `lower_bound`: the most bytes needed in one step. No plan of this order and these buffers takes less.
 
 Sizes are in bytes, those of buffers in whole units of `align` bytes. They are expressions in the model's symbols, and
-so are the offsets, which hold for all values of these: which buffer lies below which is decided for typical sizes. With
-a size for every symbol all of them are numbers.
+so are the offsets, which are valid for all values of these: typical sizes decide the order of buffers in memory. With a
+size for every symbol all of them are numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
 SEARCH = 100_000
-"""So many buffers are placed again where no plan is at the bound yet: a second or two."""
+"""The number of buffer placements to search while no plan reaches the bound: a second or two."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Activation:
     last: int
     buffer: int
     shares: str
-    """By which rule it is in the buffer of another, and of which: "in place of x"; "" where it is not."""
+    """The rule by which it shares the buffer of another, and that value: "in place of x"; "" if it has its own."""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; expressions without symbols are numbers."""
+        """Converts the value to JSON values; expressions without symbols are numbers."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -84,7 +84,7 @@ class Buffer:
     values: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Converts the buffer to JSON values."""
         return {
             "offset": _json(self.offset),
             "size": _json(self.size),
@@ -96,8 +96,8 @@ class Buffer:
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One node that runs, and the bytes of all buffers in use while it does. `graph` is the node and the graph that it
-    is in (`if_1.then_branch`), "" for the main graph."""
+    """One node in the order of execution, and the bytes of all buffers in use at that step. `graph` is the node and the
+    graph that contain it (`if_1.then_branch`), "" for the main graph."""
 
     name: str
     op: str
@@ -105,13 +105,13 @@ class PlanStep:
     live: Expr
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Converts the step to JSON values."""
         return {"name": self.name, "op": self.op, "graph": self.graph, "live": _json(self.live)}
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The steps, activations and buffers of a model, and what they come to."""
+    """The steps, activations and buffers of a model, and their totals."""
 
     order: str
     steps: tuple[PlanStep, ...]
@@ -119,15 +119,15 @@ class MemoryPlan:
     buffers: tuple[Buffer, ...]
     total: Expr
     align: int
-    """Buffers start at, and take, multiples of so many bytes."""
+    """The alignment of buffers in bytes: their offsets and sizes are multiples of it."""
     sizes: dict[str, int]
-    """What symbols were given to be; they occur in no expression."""
+    """The given sizes of symbols; these occur in no expression."""
     typical: dict[str, int]
-    """What the other symbols were taken to be where the plan had to choose."""
+    """The assumed sizes of the other symbols, for the choices of the plan."""
     uncounted: tuple[tuple[str, str], ...]
     """Values whose bytes are not known, each with the reason."""
     folded: int
-    """Nodes that only weights lead to, which are computed when the model is loaded and are no steps."""
+    """Nodes that depend only on weights: they are computed when the model is loaded and are no steps."""
 
     @cached_property
     def native(self) -> Expr:
@@ -147,16 +147,16 @@ class MemoryPlan:
 
     @property
     def at_bound(self) -> bool:
-        """Whether the plan takes no more than the lower bound: for all sizes if that can be shown, else at typical
+        """True if the plan takes no more than the lower bound: for all sizes if that can be shown, else at typical
         sizes."""
         return self.total == self.lower_bound or self.value(self.total) == self.value(self.lower_bound)
 
     def value(self, e: Expr, sizes: Mapping[str, int] | None = None) -> int:
-        """The value of an expression at sizes, by default the typical ones."""
+        """Returns the value of an expression at sizes, by default the typical ones."""
         return TypicalSizes(tuple((self.typical if sizes is None else sizes).items())).value(e, MEMORY)
 
     def overlaps(self, sizes: Mapping[str, int] | None = None) -> list[tuple[int, int]]:
-        """The pairs of buffers that are in use in one step and have a byte in common, at sizes: there are none."""
+        """Returns the pairs of buffers that are in use in one step and overlap, at sizes; a valid plan has none."""
         places = [(self.value(b.offset, sizes), self.value(b.size, sizes)) for b in self.buffers]
         found: list[tuple[int, int]] = []
         for a, others in enumerate(_conflicts([(b.first, b.last) for b in self.buffers])):
@@ -166,7 +166,7 @@ class MemoryPlan:
         return found
 
     def at(self, **sizes: int) -> MemoryPlan:
-        """The same plan with sizes put in for symbols: the same places, in numbers."""
+        """Returns the same plan with sizes substituted for symbols: the same places, in numbers."""
         values = {name: Expr.of(size) for name, size in sizes.items()}
 
         def put(e: Expr) -> Expr:
@@ -183,7 +183,7 @@ class MemoryPlan:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; expressions without symbols are numbers."""
+        """Converts the plan to JSON values; expressions without symbols are numbers."""
         return {
             "order": self.order,
             "align": self.align,
@@ -210,11 +210,11 @@ def plan_memory(
     align: int = ALIGNMENT,
     arenas: Mapping[Operation, Expr] | None = None,
 ) -> MemoryPlan:
-    """The plan of a module whose shapes have been inferred and whose functions have been inlined. `arenas` are the
-    bytes that each of the compiled programs in it takes while it runs.
+    """Returns the plan of a module with inferred shapes and inlined functions. `arenas` are the bytes that each of the
+    compiled programs in it takes while it runs.
 
-    `sizes` are of symbols, in elements. `IgniterError` for a size of a symbol that the model does not have, for an
-    order that there is not, and for an `align` below 1.
+    `sizes` are of symbols, in elements. Raises `IgniterError` for a size of a symbol that the model does not have, for
+    an unknown order, and for an `align` below 1.
     """
     if align < 1:
         raise IgniterError(f"buffers cannot be aligned to {align} bytes: 1 is no alignment, 64 a cache line")
@@ -232,7 +232,7 @@ def plan_memory(
 
 def _placed(found: Lifetimes, order: str, sizes: dict[str, int], typical: dict[str, int], align: int) -> MemoryPlan:
     groups = [[found.values[k] for k in group] for group in found.groups]
-    # Views may say the size of a buffer in other words.
+    # Views may write the size of a buffer as another expression.
     spans = [Span(aligned(g[0].size, align), min(v.first for v in g), max(v.last for v in g)) for g in groups]
     live = _live(spans, len(found.steps))
     given = TypicalSizes(tuple(typical.items()))
@@ -264,14 +264,14 @@ def _placed(found: Lifetimes, order: str, sizes: dict[str, int], typical: dict[s
 
 
 def _op_text(op: Operation) -> str:
-    """The op of a step; of what Igniter compiled `program`, or `kernel` for one in a graph of a node."""
+    """Returns the op of a step; for groups compiled by Igniter `program`, or `kernel` for one in a graph of a node."""
     if isinstance(op, GroupOp):
         return "program" if isinstance(op, ProgramOp) else "kernel"
     return op_name(op)
 
 
 def _live(spans: Sequence[Span], steps: int) -> list[Expr]:
-    """The bytes in use in each step."""
+    """Returns the bytes in use in each step."""
     change: list[Expr] = [ZERO] * (steps + 1)
     for span in spans if steps else ():
         change[span.first] = change[span.first] + span.size
@@ -285,7 +285,7 @@ def _live(spans: Sequence[Span], steps: int) -> list[Expr]:
 
 
 def _conflicts(spans: Sequence[tuple[int, int]]) -> list[set[int]]:
-    """For each of the spans of steps those that it has a step in common with."""
+    """Returns, for each span of steps, the spans that overlap it."""
     found: list[set[int]] = [set() for _ in spans]
     open_: set[int] = set()
     for k in sorted(range(len(spans)), key=lambda k: spans[k]):
@@ -298,7 +298,7 @@ def _conflicts(spans: Sequence[tuple[int, int]]) -> list[set[int]]:
 
 
 def largest(sizes: Iterable[Expr]) -> Expr:
-    """The largest of sizes, as a maximum of those of which none is known to be it."""
+    """Returns the largest of sizes, as a maximum of the sizes that are not known to be smaller than another."""
     kept: list[Expr] = []
     for size in dict.fromkeys(sizes):
         if not any(is_nonneg(other - size) for other in kept):

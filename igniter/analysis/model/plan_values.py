@@ -1,24 +1,25 @@
-"""The activations of a model: what nodes compute, how many bytes that is, and in which steps they are kept.
+"""The activations of a model: the results of nodes, their bytes, and the steps in which they are kept.
 
-Steps are numbered through the whole model. A node with graphs in it (If, Loop, Scan) has the steps of these in front of
-its own, a branch behind the other, so two branches share memory as two parts of a model do. An activation is kept
+Steps are numbered through the whole model. The graphs of a node (If, Loop, Scan) have their steps before its own, one
+branch after another, so two branches share memory like two parts of a model. An activation is kept
 
-* from the step that computes it to the last one that reads it, and if it is an output of the model to the end;
-* where a Loop or Scan reads it from outside, to the end of the loop, which may read it again;
-* a value that iterations hand on, and a result that they pile up, through the whole loop;
-* an input of the model, where inputs are counted, from the first step on.
+* from the step that computes it to its last read, or to the end for an output of the model;
+* to the end of a Loop or Scan that reads it from outside, because each iteration reads it again;
+* through the whole loop, for a loop-carried value, and for a stacked result;
+* from the first step on, for an input of the model, if inputs are counted.
 
-What only weights lead to is computed once, when ONNX Runtime loads the model, and is a weight itself (`folded`).
+A value that depends only on weights is computed once, when ONNX Runtime loads the model, and is a weight itself
+(`folded`).
 
-Values are in one buffer by three rules, each of which can be left out:
+Values share one buffer by three rules, each of which can be disabled:
 
-* `view`: `Reshape`, `Squeeze`, `Unsqueeze`, `Flatten` and `Identity` only say something else of the same bytes.
-* `in place`: a node that computes element by element, read at the same place, may write its result where its operand
-  was, if both have the same dims and the same width, and nothing reads the operand's buffer after the node.
-* `branch`: what a branch of an If yields is computed in the If's own result, if both are known to have the same size.
+* `view`: `Reshape`, `Squeeze`, `Unsqueeze`, `Flatten` and `Identity` only reinterpret the same bytes.
+* `in place`: an elementwise node may write its result over an operand with the same dims and width, if nothing reads
+  the operand's buffer after the node.
+* `branch`: the result of an If's branch is computed in the If's own result, if both are known to have the same size.
 
-Inputs and weights belong to the caller, and outputs go to him: their memory is never another value's, as in ONNX
-Runtime. So a view of an input, or one that is an output, is a copy.
+The caller owns inputs, weights and outputs: their memory is never another value's, as in ONNX Runtime. So a view of an
+input, or one that is an output, is a copy.
 """
 
 from __future__ import annotations
@@ -41,32 +42,32 @@ from igniter.dialects.sym.expr import Expr, product
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 
 KEPT = frozenset(("DequantizeLinear",))
-"""Ops that ONNX Runtime leaves where they are though all that they read is constant."""
+"""Ops that ONNX Runtime does not fold even if all their operands are constant."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Which values count, and which may be in the buffer of another."""
+    """The values that count, and the rules by which they share buffers."""
 
     inputs: bool = False
-    """Whether inputs of the model count."""
+    """True if inputs of the model count."""
     fold: bool = True
-    """Whether what only weights lead to is a weight."""
+    """True if values that depend only on weights are weights."""
     views: bool = True
     in_place: bool = True
 
 
 @dataclass(frozen=True)
 class RunStep:
-    """One node, in the order in which they run. `graph` says of a node in a graph of another which that is: the name
-    of the node and of the graph, `if_1.then_branch`; "" in the main graph."""
+    """One node, in the order of execution. `graph` names the nested graph that contains it, by its node and the graph,
+    `if_1.then_branch`; "" in the main graph."""
 
     op: Operation
     graph: str
 
     @property
     def name(self) -> str:
-        """What the node is called."""
+        """The name of the node."""
         return f"@{self.op.label}" if isinstance(self.op, GroupOp) else node_label(self.op)
 
 
@@ -84,12 +85,12 @@ class LiveValue:
     first: int
     last: int
     how: str = ""
-    """By which rule it is in the buffer of another, and of which: `view of x`."""
+    """The rule by which it shares the buffer of another, and that value: `view of x`."""
 
 
 @dataclass
 class Lifetimes:
-    """The steps and activations of a model. `groups` are the values that are in one buffer, by their numbers."""
+    """The steps and activations of a model. `groups` are the values in one buffer, by their numbers."""
 
     steps: list[RunStep] = field(default_factory=list[RunStep])
     values: list[LiveValue] = field(default_factory=list[LiveValue])
@@ -97,11 +98,11 @@ class Lifetimes:
     uncounted: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Values whose bytes are not known, each with the reason."""
     folded: int = 0
-    """How many nodes are computed when the model is loaded."""
+    """The number of nodes computed when the model is loaded."""
 
 
 def lifetimes(graph: GraphOp, order: str, rules: Rules, arenas: Mapping[Operation, Expr] | None = None) -> Lifetimes:
-    """The activations of a graph whose shapes have been inferred, in an order of `plan_order.ORDERS`. `arenas` are the
+    """Returns the activations of a graph with inferred shapes, in an order of `plan_order.ORDERS`. `arenas` are the
     bytes that compiled programs in the graph take while they run."""
     walk = _Walk(graph, order, rules)
     walk.run()
@@ -115,7 +116,8 @@ def lifetimes(graph: GraphOp, order: str, rules: Rules, arenas: Mapping[Operatio
 
 
 def size_of(kind: Attribute) -> tuple[str, tuple[Expr, ...], Expr] | str:
-    """The element type, the dims and the bytes of a tensor; of another type why it has none that are known."""
+    """Returns the element type, the dims and the bytes of a tensor; for another type the reason why they are
+    unknown."""
     element, dims = tensor_element(kind), known_dims_of(kind)
     row = BY_ATTR.get(element) if element is not None else None
     if element is None:
@@ -137,10 +139,10 @@ class _Walk:
         self.rules = rules
         self.found = Lifetimes()
         self.spans: dict[Operation, tuple[int, int]] = {}
-        """Of each node its first step and its own, which is the last."""
+        """The first step of each node, and its own step, the last."""
         self.folded: set[SSAValue] = set()
         self.number: dict[SSAValue, int] = {}
-        """Of each value that counts its number."""
+        """The number of each value that counts."""
         self.outputs = set(graph.terminator.operands)
 
     def run(self) -> None:
@@ -167,7 +169,7 @@ class _Walk:
             self.found.steps.append(RunStep(op, graph))
 
     def _is_folded(self, op: Operation) -> bool:
-        """Whether a node reads nothing but weights."""
+        """True if a node reads only weights."""
         if op.regions or (isinstance(op, OnnxOp) and (not op.operands or op.op_type in RANDOM_OPS | KEPT)):
             return False
         return all(v in self.folded or (isinstance(v, OpResult) and not runs(v.op)) for v in op.operands)
@@ -199,18 +201,18 @@ class _Walk:
         self.found.values.append(LiveValue(name, kind, *size, first, max(first, self._last(value))))
 
     def _last(self, value: SSAValue) -> int:
-        """The last step that needs a value."""
+        """Returns the last step that needs a value."""
         if value in self.outputs:
             return max(0, len(self.found.steps) - 1)
         home = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
         around = self._span(home.parent_op()) if isinstance(value, BlockArgument) and home is not None else None
-        # What iterations hand on is there until the next one's takes its place.
+        # A loop-carried value lives until the next iteration's replaces it.
         held = around[1] if around is not None else 0
         return max([held, *(self._read_at(use.operation, home) for use in value.uses)])
 
     def _read_at(self, op: Operation, home: Block | None) -> int:
-        """The step in which a node of the graph `home`, or in a graph inside of it, has read a value for the last time.
-        What ends a graph reads in the step of the node that the graph is in."""
+        """Returns the step of the last read of a value of the graph `home` by `op`, a node in it or in a graph inside
+        it. A graph's terminator reads in the step of the node that contains the graph."""
         span = self._span(op.parent_op() if isinstance(op, ReturnOp) else op)
         at = span[1] if span is not None else 0
         outer: Operation | None = op
@@ -228,7 +230,7 @@ class _Walk:
     # -- buffers -----------------------------------------------------------------------------------------------------
 
     def _group(self) -> None:
-        """Puts values into the buffers of others, by the rules."""
+        """Lets values share buffers, by the rules."""
         groups = _Groups(self.found.values)
         for op in self.spans:
             if op_name(op) == "If":
@@ -242,14 +244,14 @@ class _Walk:
         self.found.groups = groups.all()
 
     def _pair(self, op: Operation, operand: int) -> tuple[int, int] | None:
-        """An operand and the only result of a node, where they may be in one buffer."""
+        """Returns an operand and the only result of a node, if they may share a buffer."""
         if len(op.results) != 1 or operand >= len(op.operands):
             return None
         source, target = self.number.get(op.operands[operand]), self.number.get(op.results[0])
         if source is None or target is None:
             return None
         both = self.found.values[source], self.found.values[target]
-        # A carried value has the next iteration's in its buffer by the end of this one.
+        # The next iteration's value takes the buffer of a carried value at the end of this one.
         return (source, target) if all(v.kind == "result" for v in both) else None
 
     def _join_in_place(self, op: Operation, groups: _Groups) -> None:
@@ -279,7 +281,7 @@ class _Walk:
 
 
 class _Groups:
-    """Values that are in one buffer, by union."""
+    """Sets of values that share one buffer."""
 
     def __init__(self, values: Sequence[LiveValue]):
         self.values = values
@@ -308,8 +310,8 @@ class _Groups:
 
 
 def value_name(value: OpResult) -> str:
-    """What the result of a node is called in the model, or made of the node's name. That of a program, or of a region,
-    is the result of a node in it."""
+    """Returns the name of a node's result in the model, or one derived from the node's name. The result of a program or
+    of a region is the result of a node in it."""
     op, k = value.op, value.index
     if isinstance(op, GroupOp):
         inner = op.yielded[k]
@@ -319,7 +321,7 @@ def value_name(value: OpResult) -> str:
 
 
 def _graphs(op: Operation) -> list[tuple[str, Region]]:
-    """The graphs of a node by name. A program of kernels is one step, whatever it holds."""
+    """Returns the graphs of a node by name. A program of kernels is one step, whatever it holds."""
     names = op.graph_names if isinstance(op, OnnxOp) else []
     return [(n, region) for n, region in zip(names, op.regions, strict=False)]
 
@@ -331,7 +333,7 @@ def _input_names(end: ReturnOp) -> list[str]:
 
 
 def _carried_count(op: Operation) -> int | None:
-    """How many of the results of a Loop or Scan are those of its last iteration; the others are piled up."""
+    """Returns the number of results of a Loop or Scan from its last iteration; the other results are stacked."""
     if op_name(op) == "Loop":
         return max(0, len(op.operands) - 2)
     if op_name(op) == "Scan" and isinstance(op, OnnxOp):

@@ -1,7 +1,7 @@
-"""What a profile is: the cost of every node, and tables of them by node, op type, module and in total.
+"""The form of a profile: the cost of every node, and tables of them by node, op type, module and in total.
 
-Amounts are expressions in the symbols of the model, and stay expressions when sizes are put in (`Profile.at`): a table
-with numbers is the table with symbols, all of whose expressions are constant.
+Amounts are expressions in the symbols of the model, and stay expressions after substitution of sizes (`Profile.at`): a
+table with numbers is the table with symbols whose expressions are all constant.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Sparsity:
-    """Zeros of a weight. `pattern` is the largest block that holds nearly all of them, `64x1` or `2:4`; "" for none."""
+    """Zeros of a weight. `pattern` is the largest block that covers nearly all of them, `64x1` or `2:4`; "" for
+    none."""
 
     zeros: int
     elements: int
@@ -56,7 +57,7 @@ class WeightUse:
     name: str
     tensor: Tensor
     parameters: int
-    """Elements that are learned: 0 for scalars, and for constants of i64, bool or text, which say shapes or choices."""
+    """Learned elements: 0 for scalars, and for constants of i64, bool or text, which encode shapes or choices."""
     nbytes: int
     sparsity: Sparsity | None = None
 
@@ -70,7 +71,7 @@ class Cost:
     flops: Expr = ZERO
     """Scalar operations: two for each of `macs`, and those of the table in docs/profile.md."""
     moved: Expr = ZERO
-    """Bytes that pass through memory where no cache holds them: of operands, of weights, and of results."""
+    """The traffic to memory without caches, in bytes: operands, weights, and results."""
     activations: Expr = ZERO
     """Bytes of results that are written."""
 
@@ -78,7 +79,7 @@ class Cost:
         return self if count == ONE else self._each(lambda e: e * count)
 
     def at(self, sizes: Mapping[str, Expr]) -> Cost:
-        """With sizes put in."""
+        """Returns the cost at the given sizes."""
         return self._each(lambda e: e.substitute(sizes))
 
     def _each(self, change: Callable[[Expr], Expr]) -> Cost:
@@ -86,7 +87,7 @@ class Cost:
 
     @property
     def intensity(self) -> float | str | None:
-        """FLOPs a byte moved, as a number or a quotient of expressions; `None` where nothing is moved."""
+        """FLOPs for each byte moved, as a number or a quotient of expressions; `None` where nothing is moved."""
         flops, moved = self.flops.constant, self.moved.constant
         if moved == 0:
             return None
@@ -97,27 +98,27 @@ class Cost:
 
 @dataclass(frozen=True)
 class NodeProfile:
-    """One node; `cost` is that of one execution, of which there are `times` in a run of the model."""
+    """One node; `cost` is that of one execution, and `times` the number of executions in a run of the model."""
 
     name: str
     op: str
     """The qualified op, `com.microsoft.Attention`."""
     modules: tuple[str, ...]
-    """The modules that the node is in, outermost first, each by its whole name."""
+    """The modules that contain the node, outermost first, each by its whole name."""
     inside: tuple[str, ...]
     """The graphs around the node, outermost first: `decoder.body`."""
     times: Expr
     cost: Cost
     weights: tuple[WeightUse, ...]
     inputs: tuple[Tensor, ...]
-    """The operands that are no constants."""
+    """The operands that are not constant."""
     outputs: tuple[Tensor, ...]
     uncounted: str = ""
-    """Why the arithmetic of the node is not known; its bytes are counted as far as shapes are."""
+    """The reason if the arithmetic of the node is unknown; its bytes are counted as far as shapes are known."""
 
     @property
     def element(self) -> str:
-        """The element type of what products multiply: that of the first operand that is no constant."""
+        """The element type of the factors of products: that of the first operand that is not constant."""
         tensors = (*self.inputs, *(w.tensor for w in self.weights), *self.outputs)
         return tensors[0].element if tensors else ""
 
@@ -149,7 +150,7 @@ class Row:
         return self.cost.activations + self.weight_bytes
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values: numbers, and texts for what depends on symbols."""
+        """Converts the row to JSON values: numbers, and texts for amounts with symbols."""
         found: dict[str, Any] = {
             "name": self.name,
             "op": self.op,
@@ -190,34 +191,35 @@ class Port:
 
 @dataclass(frozen=True)
 class Profile:
-    """The profile of a model. `nodes` are those that run for every input, in the order of the graph."""
+    """The profile of a model. `nodes` run for every input, in the order of the graph."""
 
     nodes: tuple[NodeProfile, ...]
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
     constant_nodes: int = 0
-    """Nodes that depend on no input: computed once, when a runtime loads the model, they cost nothing here."""
+    """Nodes that depend on no input: they are computed once, when a runtime loads the model, and cost nothing here."""
     symbols: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What each symbol is that the amounts depend on: `dim of input_ids`, `iterations of loop`."""
+    """The meaning of each symbol that amounts depend on: `dim of input_ids`, `iterations of loop`."""
     aliases: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
-    """Symbols of the model that are others in every valid run, and which."""
+    """Symbols of the model with their equals in every valid run."""
     notes: tuple[str, ...] = ()
 
     # -- tables ------------------------------------------------------------------------------------------------------
 
     def by_node(self) -> list[Row]:
-        """A row a node, all its executions together."""
+        """Returns a row for each node, all its executions together."""
         return [
             _row("/".join((*n.inside, n.name)), n.op, (n,), n.inputs, n.outputs, n.times, n.uncounted)
             for n in self.nodes
         ]
 
     def by_type(self) -> list[Row]:
-        """A row an op, in the order in which the model has them first."""
+        """Returns a row for each op, in the order of first occurrence."""
         return [_row(op, op, nodes) for op, nodes in _grouped((n.op, n) for n in self.nodes).items()]
 
     def by_module(self, depth: int = 0) -> list[Row]:
-        """A row a module, nodes of its parts included, down to `depth` parts; 0 shows all. "" has what is in none."""
+        """Returns a row for each module, nodes of its parts included, down to `depth` parts; 0 shows all. "" has nodes
+        in no module."""
         pairs = ((m, n) for n in self.nodes for m in (n.modules[: depth or None] or ("",)))
         return [_row(name, "", nodes) for name, nodes in _grouped(pairs).items()]
 
@@ -229,7 +231,7 @@ class Profile:
     # -- sizes -------------------------------------------------------------------------------------------------------
 
     def at(self, sizes: Mapping[str, int]) -> Profile:
-        """The profile with these sizes of symbols; other symbols stay."""
+        """Returns the profile with these sizes of symbols; other symbols stay."""
         if not sizes:
             return self
         found = self._with({name: Expr.of(value) for name, value in sizes.items()})
@@ -237,7 +239,7 @@ class Profile:
         return replace(found, symbols=left)
 
     def _with(self, values: Mapping[str, Expr]) -> Profile:
-        # Like nodes share costs and tensors, which live as long as the profile: each is put in once.
+        # Equal nodes share costs and tensors, which live as long as the profile: each is substituted once.
         costs: dict[int, Cost] = {}
         shapes: dict[int, Tensor] = {}
 
@@ -261,7 +263,7 @@ class Profile:
         return replace(self, nodes=nodes, inputs=ports[0], outputs=ports[1])
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values of all tables."""
+        """Converts all tables to JSON values."""
         return {
             "total": self.total.to_dict(),
             "nodes": [r.to_dict() for r in self.by_node()],
@@ -274,8 +276,8 @@ class Profile:
 
 
 def summed(costs: Iterable[Cost]) -> Cost:
-    """The sum, in time linear in the terms."""
-    # Like nodes share their cost: each is looked at once.
+    """Returns the sum, in time linear in the terms."""
+    # Equal nodes share their cost: each is visited once.
     alike: dict[int, tuple[Cost, int]] = {}
     for cost in costs:
         alike[id(cost)] = cost, alike[id(cost)][1] + 1 if id(cost) in alike else 1
@@ -288,13 +290,13 @@ def summed(costs: Iterable[Cost]) -> Cost:
 
 
 def plain(e: Expr) -> int | str:
-    """The number, or the text of an expression that is none."""
+    """Returns a constant's number, or the text of another expression."""
     value = e.constant
     return str(e) if value is None else value
 
 
 def tensor_dict(tensor: Tensor) -> dict[str, Any]:
-    """JSON values of a tensor."""
+    """Returns the JSON values of a tensor."""
     return {
         "element": tensor.element,
         "dims": None if tensor.dims is None else [plain(d) for d in tensor.dims],
@@ -327,7 +329,7 @@ def _row(
 
 
 def _merged(found: list[Sparsity]) -> Sparsity | None:
-    """The sparsity of several weights: their zeros together, and the pattern of the one with most of them."""
+    """Returns the sparsity of several weights: their total zeros, and the pattern of the weight with the most."""
     if not found:
         return None
     most = max(found, key=lambda s: s.zeros)

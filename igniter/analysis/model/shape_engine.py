@@ -25,7 +25,7 @@ Shape = tuple[int | None, ...]
 
 
 class SizedShapes(Mapping[str, "Shape | None"]):
-    """Shapes by the values' names: a dim that depends on data is `None`, and so is a shape whose rank is not known."""
+    """Shapes by the values' names: a data-dependent dim is `None`, and so is a shape of unknown rank."""
 
     __slots__ = ("_index", "_shapes", "sizes")
 
@@ -59,20 +59,20 @@ class _Input:
     name: str
     rank: int
     reads: tuple[tuple[int, str], ...]
-    """Axes that are symbols, which give these their sizes."""
+    """Axes that are symbols; they bind these."""
     fixed: tuple[tuple[int, int], ...]
     """Axes of one size."""
     rest: tuple[tuple[int, Expr], ...]
-    """Axes whose size has to be what an expression says, which a symbol may be solved for."""
+    """Axes whose size must equal an expression, which may be solved for a symbol."""
 
 
 class ShapeEngine:
-    """The shapes of a model's values (all, or those that `values` names) as functions of the sizes of its symbols."""
+    """The shapes of a model's values (all, or the ones named in `values`) as functions of the sizes of its symbols."""
 
     def __init__(self, shapes: ModelShapes, values: Sequence[str] | None = None):
         self.shapes = shapes
         self.symbols = shapes.symbols
-        """What sizes are given for, by name."""
+        """The names of the sizes to give."""
         by_name = {v.name: v for v in shapes.values}
         for name in values or ():
             if name not in by_name:
@@ -105,7 +105,7 @@ class ShapeEngine:
 
     @property
     def values(self) -> tuple[ValueShape, ...]:
-        """The values whose shapes it tells."""
+        """The values whose shapes it computes."""
         return self._values
 
     def at(
@@ -115,10 +115,11 @@ class ShapeEngine:
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         **named: int,
     ) -> SizedShapes:
-        """The shapes at these sizes of the symbols, given as a mapping, by name, or read off the inputs' shapes.
+        """Returns the shapes at these sizes of the symbols, given as a mapping, by name, or read off the inputs'
+        shapes.
 
-        `IgniterError` names a symbol that has no size, one that the model does not have, a size that is negative or no
-        integer, a shape that does not fit its input, and what the model takes for granted where the sizes break it.
+        Raises `IgniterError` for a symbol without a size, one that the model does not have, a size that is negative or
+        no integer, a shape that does not fit its input, and a violated assumption of the model.
         """
         given: Mapping[str, int] = {**(sizes or {}), **named} if named else sizes or {}
         if input_shapes:
@@ -134,7 +135,7 @@ class ShapeEngine:
         return SizedShapes(self._index, found, tuple(zip(self.symbols, args, strict=True)))
 
     def _arguments(self, given: Mapping[str, int]) -> tuple[int, ...]:
-        """The sizes in order; `KeyError` or `TypeError` for those that have to be looked at more closely."""
+        """Returns the sizes in order; raises `KeyError` or `TypeError` for sizes that need a closer check."""
         if len(given) != len(self.symbols):
             raise KeyError
         args: tuple[int, ...] = self._get(given) if self._get is not None else tuple(given[s] for s in self.symbols)
@@ -146,7 +147,8 @@ class ShapeEngine:
     # -- what is not as simple ---------------------------------------------------------------------------------------
 
     def _settled(self, given: Mapping[str, int]) -> dict[str, int]:
-        """Integers for all symbols, from sizes that may be of other names for the same; else an error says why not."""
+        """Returns integers for all symbols, also from sizes given under equivalent names; else raises an error with the
+        reason."""
         known: dict[str, int] = {}
         for name, size in given.items():
             if name not in self.symbols and name not in self._aliases:
@@ -174,7 +176,7 @@ class ShapeEngine:
         return ", ".join(f"{i.name} {shape_text(i.dims)}" for i in self.shapes.inputs)
 
     def _read(self, input_shapes: Mapping[str, Sequence[int]], given: Mapping[str, int]) -> dict[str, int]:
-        """The sizes of symbols that the shapes of some or all inputs say, besides those that are given."""
+        """Returns the sizes of symbols from the shapes of some or all inputs, besides the given ones."""
         sizes = dict(given)
         by_name = {i.name: i for i in self._inputs}
         late: list[tuple[_Input, int, Expr, int]] = []
@@ -229,12 +231,12 @@ def _size(name: str, value: Any) -> int:
 
 
 def _axis_size(name: str, axis: int, value: Any) -> int:
-    # The usual case first: a text for each axis would take longer than all else.
+    # The usual case first: a text for each axis would dominate the time.
     return value if type(value) is int and value >= 0 else _size(f"axis {axis} of input '{name}'", value)
 
 
 def _aliases(shapes: ModelShapes) -> dict[str, Expr]:
-    """Symbols that the model declares and that inference found to be something else."""
+    """Returns the symbols that the model declares and inference found to be something else."""
     found: dict[str, Expr] = {}
     for given in shapes.inputs:
         for declared, dim in zip(given.declared or (), given.dims or (), strict=False):
@@ -254,7 +256,7 @@ def _input(shapes: ModelShapes, index: int) -> _Input:
 
 
 def _solve(e: Expr, value: int, sizes: dict[str, int]) -> None:
-    """Finds the one symbol of `e == value` that has no size yet, where it stands alone: `past` in `past + 1 == 8`."""
+    """Solves `e == value` for its one symbol without a size, where it stands alone: `past` in `past + 1 == 8`."""
     free = [s for s in sorted(e.symbols) if s not in sizes]
     if len(free) != 1:
         return

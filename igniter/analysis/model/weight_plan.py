@@ -1,4 +1,5 @@
-"""Which weights of a model are to be stored in fewer bits, how, and why the others are not."""
+"""The compression of a model's weights: the weights to store in fewer bits, their coding, and reasons for the
+others."""
 
 from __future__ import annotations
 
@@ -27,14 +28,14 @@ HALVES: dict[str, Attribute] = {"f16": f16, "bf16": bf16}
 LARGEST_F16 = 65504.0
 
 NARROWEST_BLOCK = 16
-"""MatMulNBits and GatherBlockQuantized take blocks of powers of two from here on."""
+"""The smallest block of MatMulNBits and GatherBlockQuantized; larger ones are powers of two."""
 USUAL_BLOCK = 128
-"""The block of an op that has no scales but those of blocks, where one scale is for all the depth."""
+"""The block of an op that has only scales of blocks, where one scale covers the whole depth."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What weights are to be stored as, and which."""
+    """The requested form of weights, and the selected weights."""
 
     weights: str
     granularity: str = "channel"
@@ -55,7 +56,7 @@ class Wanted:
         min_elements: int,
         standard: bool,
     ) -> Wanted:
-        """`IgniterError` for what there is not."""
+        """Checks the values and returns the request; raises `IgniterError` for an invalid one."""
         if weights not in (*HALVES, *BITS):
             raise IgniterError(f"weights are stored as {', '.join((*HALVES, *BITS))}, not as '{weights}'")
         kind, colon, size = granularity.partition(":")
@@ -71,34 +72,34 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class WeightPlan:
-    """One constant that nodes read, and what becomes of it: `coding` for integers, `half` for 16-bit floats; `reason`
-    where it stays."""
+    """One constant that nodes read, and its new form: `coding` for integers, `half` for 16-bit floats; `reason` if it
+    is left unchanged."""
 
     name: str
     constant: OnnxOp
     weight: Weight
     uses: tuple[WeightUse, ...] = ()
     foreign: bool = False
-    """Whether nodes of other kinds read it too."""
+    """True if nodes of other kinds read it too."""
     coding: Coding | None = None
     half: Attribute | None = None
     contrib: bool = False
-    """Whether all that reads it becomes an op of com.microsoft."""
+    """True if all its readers become ops of com.microsoft."""
     opset: int = 0
     current_opset: int = 0
     reason: str | None = None
 
     def error(self) -> WeightError:
-        """How far the stored weight is from the weight."""
+        """Returns the error of the stored weight."""
         found = self.coding or self.half
         assert found is not None
         return error_of(self.weight, found)
 
 
 def plan_weights(module: ModuleOp, wanted: Wanted) -> list[WeightPlan]:
-    """A plan for each constant of two dims or more that nodes with products read.
+    """Returns a plan for each constant of two dims or more that nodes with products read.
 
-    `IgniterError` for a pattern that fits nothing.
+    Raises `IgniterError` for a pattern without a match.
     """
     found: list[WeightPlan] = []
     for op in module.walk():
@@ -116,7 +117,7 @@ def plan_weights(module: ModuleOp, wanted: Wanted) -> list[WeightPlan]:
 
 
 def others(module: ModuleOp) -> list[tuple[str, str]]:
-    """Constants of two dims or more that `plan_weights` has no plan for, the largest first, each with the reason."""
+    """Returns the constants of two dims or more without a plan, the largest first, each with the reason."""
     found: list[tuple[int, str, str]] = []
     for op in module.walk():
         if not isinstance(op, OnnxOp) or op.op_type != "Constant":
@@ -139,14 +140,14 @@ FLOATS = (Float32Type(), Float16Type(), BFloat16Type())
 
 
 def weight_name(op: OnnxOp) -> str:
-    """What the model calls a constant."""
+    """Returns the name of a constant in the model."""
     named = text_of(op.properties.get("initializer_name"))
     outputs = [n for n in op.output_names if n]
     return named or (outputs[0] if outputs else "") or op.results[0].name_hint or "weight"
 
 
 def names_of(plan: WeightPlan) -> list[str]:
-    """What a pattern may name: the weight, and the names and ops of the nodes that read it."""
+    """Returns the names for patterns: the weight, and the names and ops of the nodes that read it."""
     ops = [use.op for use in plan.uses]
     return [plan.name, *(op.node_name for op in ops if op.node_name), *(op.op_type for op in ops)]
 
@@ -208,7 +209,7 @@ def _half(plan: WeightPlan, wanted: Wanted) -> WeightPlan:
 
 
 def coding_for(plan: WeightPlan, wanted: Wanted) -> Coding:
-    """How a weight is coded; where several nodes read it, as a product has it."""
+    """Returns the coding of a weight; among several readers, a product decides."""
     shape = plan.weight.shape
     use = next((u for u in plan.uses if u.kind == "product"), plan.uses[0])
     bits, symmetric = BITS[wanted.weights], wanted.symmetric
@@ -218,13 +219,13 @@ def coding_for(plan: WeightPlan, wanted: Wanted) -> Coding:
     if block:
         return Coding(bits, use.depth, block, symmetric)
     if any(u.kind == "table" for u in plan.uses) and len(shape) == 2 and use.channel == 0:
-        # A row has one block: that can be gathered with it.
+        # A row has one block, which can be gathered with it.
         return Coding(bits, 1, shape[1], symmetric)
     return Coding(bits, use.channel, 0, symmetric)
 
 
 def _opset_for(plan: WeightPlan) -> int:
-    """The oldest opset that has what a plan needs of ONNX."""
+    """Returns the oldest opset with the ONNX features that a plan needs."""
     coding = plan.coding
     assert coding is not None
     if coding.block or coding.bits < 8:
@@ -235,7 +236,7 @@ def _opset_for(plan: WeightPlan) -> int:
 
 
 def contrib_block(plan: WeightPlan, use: WeightUse) -> int:
-    """The block of an op of com.microsoft that computes what `use` computes; 0 where none does."""
+    """Returns the block of an op of com.microsoft equivalent to `use`; 0 without such an op."""
     coding, shape = plan.coding, plan.weight.shape
     if coding is None or len(shape) != 2:
         return 0
@@ -254,7 +255,7 @@ def contrib_block(plan: WeightPlan, use: WeightUse) -> int:
 def _is_contrib(plan: WeightPlan, wanted: Wanted) -> bool:
     coding = plan.coding
     assert coding is not None
-    # Of 8 bits ONNX Runtime has no fast op unless the other factor may be rounded; it makes one of DequantizeLinear.
+    # ONNX Runtime has a fast op for 8 bits only if the other factor may be rounded; it fuses DequantizeLinear into one.
     return coding.bits == 4 and not wanted.standard and not plan.foreign and all(_fits(plan, u) for u in plan.uses)
 
 
