@@ -1,1 +1,2 @@
-"""What the toolbox knows of a model: pure functions over its graphs, after `infer-shapes`, that return frozen data."""
+"""Analyses of a model for the toolbox: pure functions over its graphs, after `infer-shapes`, that return frozen
+data."""

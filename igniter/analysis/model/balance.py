@@ -1,8 +1,8 @@
-"""Cutting a line of nodes into stages: the dearest stage as cheap as it can be, then the fewest bytes across the cuts.
+"""Cutting a line of nodes into stages: first the largest stage cost is minimised, then the bytes across the cuts.
 
-The nodes are in an order in which each stands behind what it reads, and a stage is a stretch of that order, so that
-stages are convex and run one after the other. For one order the answer is exact: a dynamic program over positions and
-stages, O(nodes * stages) by a window whose least element is kept in a queue.
+Each node comes after its sources in the order, and a stage is a stretch of that order, so that stages are convex and
+run in sequence. For one order the answer is exact: a dynamic program over positions and stages, O(nodes * stages) by a
+window whose least element is kept in a queue.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INFINITE = float("inf")
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where stages begin behind the first, what the dearest of them costs, and the bytes across all cuts."""
+    """The first nodes of the stages behind the first, the largest stage cost, and the bytes across all cuts."""
 
     positions: tuple[int, ...]
     dearest: float
@@ -25,17 +25,17 @@ class Cuts:
 
 
 def best_cuts(costs: Sequence[float], crossing: Sequence[float], stages: int, slack: float = 0.0) -> Cuts:
-    """The best cuts of nodes with these costs into so many stages, none of them empty.
+    """Returns the best cuts of nodes with these costs into `stages` stages, none of them empty.
 
     `crossing[i]` are the bytes that flow from in front of node `i` to it and behind. A stage may cost `slack` (0.05 for
-    5 %) more than the dearest has to, where fewer bytes cross then. `ValueError` for more stages than nodes.
+    5 %) more than the optimal largest one, if fewer bytes cross then. Raises `ValueError` for more stages than nodes.
     """
     count = len(costs)
     if not 1 <= stages <= count:
         raise ValueError(f"{count} nodes do not make {stages} stages")
     total = [0.0, *accumulate(costs)]
     limit = _least_limit(costs, total, stages) * (1 + slack)
-    # Sums of floats in another order.
+    # Rounding of sums in another order.
     limit += 1e-9 * total[-1]
     best = [0.0, *[INFINITE] * count]
     origin: list[list[int]] = []
@@ -56,7 +56,7 @@ def best_cuts(costs: Sequence[float], crossing: Sequence[float], stages: int, sl
 def _one_more(
     total: Sequence[float], crossing: Sequence[float], best: Sequence[float], limit: float, *, first: bool
 ) -> tuple[list[float], list[int]]:
-    """The least bytes with one stage more that ends in front of each node, and where that stage begins."""
+    """Returns the least bytes with one more stage that ends in front of each node, and the start of that stage."""
     count = len(total) - 1
     found, came = [INFINITE] * (count + 1), [0] * (count + 1)
     window: deque[tuple[int, float]] = deque()
@@ -74,7 +74,7 @@ def _one_more(
 
 
 def _least_limit(costs: Sequence[float], total: Sequence[float], stages: int) -> float:
-    """What the dearest stage has to cost at least: bisection over what is possible, then the exact sum."""
+    """Returns the least possible cost of the largest stage, by bisection."""
     low, high = max(costs), total[-1]
     for _ in range(100):
         middle = (low + high) / 2
@@ -88,7 +88,7 @@ def _least_limit(costs: Sequence[float], total: Sequence[float], stages: int) ->
 
 
 def _fits(costs: Sequence[float], limit: float, stages: int) -> bool:
-    """Whether stages of at most `limit` are enough, each filled as far as it goes."""
+    """True if stages of at most `limit`, each filled greedily, are enough."""
     used, now = 1, 0.0
     for cost in costs:
         if cost > limit:

@@ -1,24 +1,24 @@
-"""Scales of channels that make quantised tensors err less: which, and by how much, from what channels hold.
+"""Scales of channels that reduce the error of quantised tensors, derived from the ranges of the channels.
 
 A tensor of activations has one scale for all of its channels, so channels of small numbers have few codes. With `x`
 divided by `s`, a number for each channel, and the weight that reads it multiplied by `s`, the product is the same and
-the codes are spent evenly. What the weight's codes lose by that is weighed against it:
+the codes are distributed evenly. The loss in the weight's codes is weighed against that:
 
-    activations   step^2 / 12 * sum_c s_c^2 * |w_c|^2          w_c: what reads channel c
+    activations   step^2 / 12 * sum_c s_c^2 * |w_c|^2          w_c: the weights that read channel c
     weights       sum_o step_o^2 / 12 * sum_c E[x_c^2] / s_c^2     step_o: of output channel o, of w * s
 
-The factors are `r^alpha` for the reaches `r` of the channels; `alpha`, and what lies below 0 as a share of what lies
-above, are those with the least sum. (Nagel et al.: Data-Free Quantization Through Weight Equalization and Bias
-Correction, ICCV 2019; Xiao et al.: SmoothQuant, ICML 2023, which has `alpha` given.)
+The factors are `r^alpha` for the reaches `r` of the channels. `alpha`, and the ratio of the reach below 0 to that
+above, minimise the sum. (Nagel et al.: Data-Free Quantization Through Weight Equalization and Bias Correction, ICCV
+2019; Xiao et al.: SmoothQuant, ICML 2023, which has `alpha` given.)
 
-A channel's extremes over few samples say little of those to come. Two things stand for that:
+A channel's extremes over few samples predict future ones badly. Two corrections account for that:
 
-* A channel's reach is the greatest one and again what this is beyond the greatest of the other samples: the end of a
-  distribution as two of its order statistics estimate it (Robson and Whitlock, Biometrika 1964).
-* The error has a third part, of clipping, by leaving out: what a sample exceeds the range by that the others would have
-  given its channel, squared, over how many numbers of a channel a sample has.
+* A channel's reach is the greatest sample plus its distance to the greatest of the other samples: the end of a
+  distribution as estimated from two order statistics (Robson and Whitlock, Biometrika 1964).
+* The error has a third part, of clipping, by leave-one-out: the excess of a sample over its channel's range by the other
+  samples, squared, over the count of numbers of a channel in a sample.
 
-With one sample there is no telling, and nothing is scaled.
+One sample allows no estimate, so nothing is scaled.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 ALPHAS = tuple(k / 8 for k in range(9))
 FREE_GAIN, PAID_GAIN = 0.9, 0.7
-"""The sum with scales, relative to that without, up to which they are worth it: where they cost nothing, and where
-something is computed for them."""
+"""The largest ratio of the sum with scales to that without at which they are profitable: for scales without cost, and
+for scales that need computation."""
 LEAST_REACH = 1 / 256
-"""The least reach of a channel relative to the tensor's: one that held nothing may yet hold something."""
+"""The least reach of a channel relative to the tensor's: a channel without samples above 0 may still get some."""
 CODES = 255.0
 SIGNED = 127.0
 
 
 @dataclass(frozen=True)
 class Channels:
-    """What the channels of a value held: the least and greatest numbers of samples, or of parts of them,
-    `[parts, channels]`, the mean squares, and how many numbers of a channel a sample has."""
+    """The figures of a value's channels: the least and greatest numbers of samples, or of parts of them, `[parts,
+    channels]`, the mean squares, and the count of numbers of a channel in a sample."""
 
     lows: Array
     highs: Array
@@ -53,7 +53,7 @@ class Channels:
     places: float
 
     def reaches(self, without: int | None = None) -> tuple[Array, Array]:
-        """How far below and above 0 each channel is taken to reach; by the others `without` one of the parts."""
+        """Returns the assumed reach of each channel below and above 0; optionally `without` one of the parts."""
         import numpy as np
 
         kept = [k for k in range(self.lows.shape[0]) if k != without]
@@ -65,28 +65,28 @@ class Channels:
 
 @dataclass(frozen=True)
 class Reader:
-    """A weight that reads the channels: the largest magnitudes and the sums of squares of what an output channel has
-    for a channel, each `[groups, outputs of a group, channels of a group]`."""
+    """A weight that reads the channels: the largest magnitudes and the sums of squares for each output channel and
+    input channel, both `[groups, outputs of a group, channels of a group]`."""
 
     sizes: Array
     squares: Array
     window: int
-    """The numbers of the weight that each of them is of."""
+    """The numbers of the weight behind each entry."""
     whole: bool
-    """Whether the weight has one scale rather than one for each output channel."""
+    """True if the weight has one scale rather than one for each output channel."""
 
     def grouped(self, values: Array) -> Array:
-        """Numbers of the channels such that they broadcast with `sizes`."""
+        """Reshapes numbers of the channels so that they broadcast with `sizes`."""
         return values.reshape(self.sizes.shape[0], 1, -1)
 
 
 @dataclass(frozen=True)
 class Producer:
-    """A weight with one scale that gives the channels: the largest magnitude for each."""
+    """A weight with one scale that makes the channels: the largest magnitude for each."""
 
     sizes: Array
     power: float
-    """Of a step of the weight, squared: the mean square of a result's error."""
+    """The mean square of a result's error for a unit step of the weight."""
 
 
 def scales_of(
@@ -96,7 +96,7 @@ def scales_of(
     symmetric: bool = False,
     free: bool = True,
 ) -> Array | None:
-    """What each channel is to be divided by; `None` where that gains little. Their geometric mean is 1."""
+    """Returns the divisor of each channel; `None` where the gain is small. The geometric mean of the divisors is 1."""
     import numpy as np
 
     if channels.lows.shape[0] < 2 or channels.lows.shape[1] < 2:
@@ -124,7 +124,7 @@ def scales_of(
 
 
 def _scale(below: Array, above: Array, ratio: float, alpha: float) -> Array:
-    """Scales by reaches, of which what lies below 0 counts as `ratio` says; their geometric mean is 1."""
+    """Returns scales from reaches, with those below 0 divided by `ratio`; their geometric mean is 1."""
     import numpy as np
 
     reach = np.maximum(above, below / ratio) if ratio > 0 else above
@@ -132,7 +132,8 @@ def _scale(below: Array, above: Array, ratio: float, alpha: float) -> Array:
 
 
 def _clipping(channels: Channels, part: int, below: Array, above: Array, scale: Array) -> Array:
-    """By channel the square of what one part exceeds, over the numbers of a channel, with scales by the others."""
+    """Returns, by channel, the squared excess of one part over the numbers of a channel, with scales from the other
+    parts."""
     import numpy as np
 
     over = np.maximum(channels.highs[part] - scale * (above / scale).max(), 0.0)
@@ -141,7 +142,7 @@ def _clipping(channels: Channels, part: int, below: Array, above: Array, scale: 
 
 
 def _ratios(below: Array, above: Array) -> list[float]:
-    """What may lie below 0 as a share of what lies above."""
+    """Returns the candidate ratios of the reach below 0 to that above."""
     import numpy as np
 
     if not below.max(initial=0.0) > 0:
@@ -161,7 +162,7 @@ def _cost(
     symmetric: bool,
     clipped: Array,
 ) -> float:
-    """The error of the readers' results relative to the results, times 12."""
+    """Returns the error of the readers' results relative to the results, times 12."""
     import numpy as np
 
     low, high = float((below / scale).max(initial=0.0)), float((above / scale).max())

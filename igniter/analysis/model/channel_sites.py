@@ -1,14 +1,14 @@
-"""Where the channels of a model's values can be scaled for nodes that are to be quantised.
+"""The values of a model whose channels can be scaled before quantisation.
 
-A factor can where every node to be quantised that reads it multiplies its channels by a constant weight. How it is
-divided depends on where it comes from:
+A factor can be scaled if every node to be quantised that reads it multiplies its channels by a constant weight. Its
+producer decides the division:
 
-    absorbed    from a convolution or product alone, through ops that keep factors: the weight of that is divided
-    taken over  from an op with a constant factor for each channel, and nothing else reads it: that factor is divided
+    absorbed    made by a convolution or product alone, through ops that keep factors: its weight is divided
+    taken over  made by an op with a constant factor for each channel, without other readers: that factor is divided
     divided     else: a node in front of the readers divides it
 
 The first two cost nothing at run time. The scales of QuantizeLinear could divide too, one for each channel, but ONNX
-Runtime has convolutions with channels last, where it goes over such scales one number at a time.
+Runtime has convolutions with channels last, where it processes such scales one number at a time.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 KEEP_FACTORS = ("Relu", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Identity")
-"""Ops of which `f(s * x) = s * f(x)` for positive `s`, channel by channel."""
+"""Ops with `f(s * x) = s * f(x)` for positive `s`, channel by channel."""
 NORMALISATIONS = ("LayerNormalization", "BatchNormalization")
 """Ops whose second and third operand are a factor and a summand for each channel."""
 BOUNDS = ("Clip",)
-"""Ops that kernels of integers take in, and that keep no factors."""
+"""Ops that integer kernels fuse, and that do not keep factors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A value whose channels can be scaled, the nodes that read it, and the one whose weight is divided, if any."""
+    """A value whose channels can be scaled, its readers, and the node whose weight is divided, if any."""
 
     name: str
     value: SSAValue
@@ -55,14 +55,14 @@ class Site:
 
     @property
     def rank(self) -> int:
-        """The number of dims of convolutions' images; 0 of rows, where it may be any."""
+        """The number of dims of convolutions' images; 0 for rows of any rank."""
         weight = constant_weight(self.readers[0].op.operands[1])
         assert weight is not None
         return len(weight.shape) if self.axis == 1 else 0
 
     @property
     def takes_over(self) -> tuple[OnnxOp, tuple[int, ...]] | None:
-        """The op that gives the value, and which of its operands are constants by which to divide it instead."""
+        """The op that makes the value, and the constant operands to divide in its place."""
         op = self.value.owner
         if not isinstance(op, OnnxOp) or op.domain or not self._alone():
             return None
@@ -77,11 +77,11 @@ class Site:
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing is computed for scales."""
+        """True if scales cost no computation."""
         return self.producer is not None or self.takes_over is not None
 
     def serves(self, names: Collection[str]) -> bool:
-        """Whether scaling is of use, or costs nothing, where the nodes of these names are quantised."""
+        """True if scaling is useful, or costs nothing, when the nodes of these names are quantised."""
         return self.is_free or any(reader.name in names for reader in self.readers)
 
     def _alone(self) -> bool:
@@ -89,7 +89,7 @@ class Site:
         return all(use.operation in ops for use in self.value.uses)
 
     def _is_by_channel(self, value: SSAValue) -> bool:
-        """Whether a value is a constant with one number, or one for each channel."""
+        """True if a value is a constant with one number, or one for each channel."""
         weight = constant_weight(value)
         if weight is None or weight.elided or not isinstance(weight.element_type, Float32Type):
             return False
@@ -107,7 +107,7 @@ class Site:
 
 
 def sites(graph: GraphOp, nodes: Sequence[Candidate]) -> list[Site]:
-    """The values of a graph whose channels can be scaled, in the order of the nodes that read them."""
+    """Returns the values of a graph whose channels can be scaled, in the order of their readers."""
     by_value: dict[SSAValue, list[Candidate]] = {}
     for node in nodes:
         for index in node.computed:
@@ -130,7 +130,7 @@ def sites(graph: GraphOp, nodes: Sequence[Candidate]) -> list[Site]:
 
 
 def _multiplies(node: Candidate, value: SSAValue) -> bool:
-    """Whether a node multiplies the channels of a value, its first factor, by a constant weight."""
+    """True if a node multiplies the channels of a value, its first factor, by a constant weight."""
     op = node.op
     weight = constant_weight(op.operands[1])
     if weight is None or weight.elided or op.operands[0] is not value or node.computed != [0]:
@@ -141,8 +141,8 @@ def _multiplies(node: Candidate, value: SSAValue) -> bool:
 
 
 def _source(value: SSAValue, readers: set[OnnxOp]) -> tuple[SSAValue, bool]:
-    """What a value is of through ops that kernels of integers take in or that keep factors, and whether nothing but
-    `readers` reads anything on the way and all of the ops keep factors."""
+    """Returns the source of a value behind ops that integer kernels fuse or that keep factors; and True if `readers`
+    are the only readers of everything on the way and all of the ops keep factors."""
     only = all(use.operation in readers for use in value.uses)
     while not isinstance(value, BlockArgument):
         op = value.owner
@@ -155,7 +155,7 @@ def _source(value: SSAValue, readers: set[OnnxOp]) -> tuple[SSAValue, bool]:
 
 
 def row_axis(node: Candidate) -> int | None:
-    """The axis of a node's weight that its results' channels have; `None` where these are not to be scaled by it."""
+    """Returns the axis of a node's weight with its results' channels; `None` if the weight cannot scale these."""
     op, weight = node.op, constant_weight(node.op.operands[1])
     if weight is None or weight.elided:
         return None
@@ -173,7 +173,7 @@ def row_axis(node: Candidate) -> int | None:
 
 
 def depth_axis(node: Candidate) -> tuple[int, int]:
-    """The axis of a node's weight that channels of its first factor have, and in how many groups they are."""
+    """Returns the axis of a node's weight with the channels of its first factor, and the number of their groups."""
     op = node.op
     if op.op_type == "Conv":
         return 1, int(op.attr("group", 1))
@@ -183,7 +183,7 @@ def depth_axis(node: Candidate) -> tuple[int, int]:
 
 
 def reader_of(node: Candidate, whole: bool) -> Reader:
-    """What a node's weight has for each channel; `whole` where the weight has one scale for all of it."""
+    """Returns the figures of a node's weight for each channel it reads; `whole`: the weight has a single scale."""
     import numpy as np
 
     weight = constant_weight(node.op.operands[1])
@@ -201,7 +201,7 @@ def reader_of(node: Candidate, whole: bool) -> Reader:
 
 
 def producer_of(node: Candidate, graph: GraphOp, held: Mapping[str, Channels]) -> Producer | None:
-    """What a node's weight has for each of its results' channels; `None` where nothing is known of what it reads."""
+    """Returns the figures of a node's weight for each channel of its results; `None` if its input is uncalibrated."""
     import numpy as np
 
     weight, axis = constant_weight(node.op.operands[1]), row_axis(node)

@@ -1,4 +1,4 @@
-"""Which nodes of a model handle data, which compute shapes, and which depend on no input at all."""
+"""The nodes of a model by kind: those that handle data, compute shapes, or depend on no input at all."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from igniter.dialects.onnx.structure import main_graph
 
 @dataclass(frozen=True)
 class NodeCount:
-    """`nodes` are all but weights and Constant; `shape` those that depend on the shapes of inputs but not on their
-    data; `constant` those that depend on neither."""
+    """The counts of nodes: `nodes` are all but weights and Constant; `shape` depend on the shapes of inputs but not on
+    their data; `constant` depend on neither."""
 
     nodes: int
     shape: int
@@ -22,16 +22,16 @@ class NodeCount:
 
     @property
     def data(self) -> int:
-        """The nodes that handle what the inputs hold."""
+        """The nodes that depend on the data of inputs."""
         return self.nodes - self.shape - self.constant
 
     def to_dict(self) -> dict[str, int]:
-        """For JSON."""
+        """Converts the counts to JSON values."""
         return {**asdict(self), "data": self.data}
 
 
 def count_nodes(module: ModuleOp) -> NodeCount:
-    """The nodes of the main graph and of the graphs nested in it, each once."""
+    """Returns the nodes of the main graph and of the graphs nested in it, each once."""
     counter = _Counter()
     counter.block(main_graph(module).body)
     return NodeCount(counter.nodes, counter.shape, counter.constant)
@@ -46,7 +46,7 @@ class _Counter:
         self.depends: dict[SSAValue, int] = {}
 
     def block(self, block: Block) -> int:
-        """Counts a block's nodes; what the most dependent of its values depends on."""
+        """Counts a block's nodes; returns the strongest dependence of its values."""
         most = _CONSTANT
         for arg in block.args:
             self.depends[arg] = _DATA

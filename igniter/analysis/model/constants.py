@@ -1,4 +1,4 @@
-"""The constants of a model as its nodes use them: weights, what is made of weights alone, and which are parameters."""
+"""The constants of a model in their uses by nodes: weights, values computed from weights alone, and parameters."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.weights import Weight
 
 UNLEARNED = frozenset(("int64", "bool", "string"))
-"""Element types of constants that say shapes, indices and choices."""
+"""Element types of constants that encode shapes, indices and choices."""
 
 KEPT = frozenset(("DequantizeLinear", "QuantizeLinear"))
-"""Ops that runtimes do not compute ahead, though all their operands are constants: that is what makes weights small."""
+"""Ops that runtimes do not fold even if all their operands are constants: folding would undo the compression of
+weights."""
 
 SAME_ELEMENTS = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
-"""Ops whose result has the elements of their first operand: it is the same parameters."""
+"""Ops whose result has the elements of their first operand: these are the same parameters."""
 
 PACKED: dict[str, tuple[tuple[int, ...], str, int]] = {
     "com.microsoft.GatherBlockQuantized": ((0,), "bits", 4),
@@ -39,7 +40,7 @@ PACKED: dict[str, tuple[tuple[int, ...], str, int]] = {
     "com.microsoft.MatMulNBitsQkv": ((3, 5, 7), "bits", 4),
     "com.microsoft.QMoE": ((2, 5, 8), "expert_weight_bits", 4),
 }
-"""Operands whose bytes hold several parameters: their indices, the attribute that says the bits of one, its default."""
+"""Operands whose bytes hold several parameters: their indices, the attribute with the bits of one, its default."""
 
 
 class Constant(NamedTuple):
@@ -53,7 +54,7 @@ class Constant(NamedTuple):
     weight: Weight | None
 
     def use(self, op: OnnxOp, index: int) -> WeightUse:
-        """The constant as operand `index` of a node."""
+        """Returns the constant as operand `index` of a node."""
         learned = bool(self.tensor.dims) and self.tensor.element not in UNLEARNED
         count = self.elements if learned else 0
         packed = PACKED.get(op.qualified_name)
@@ -67,7 +68,7 @@ def _is_packed(op: OnnxOp, index: int) -> bool:
 
 
 class Constants:
-    """The constants that have been met so far; nodes are offered in the order of the graph."""
+    """The constants found so far; nodes are offered in the order of the graph."""
 
     def __init__(self, tensors: TensorTable, fold: bool, sparsity: bool):
         self.known: dict[SSAValue, Constant] = {}
@@ -78,7 +79,7 @@ class Constants:
         self._zeros: dict[object, Sparsity | None] = {}
 
     def use(self, value: SSAValue, op: OnnxOp, index: int) -> WeightUse:
-        """A constant as operand `index` of a node; with its sparsity where that is asked for."""
+        """Returns a constant as operand `index` of a node, with its sparsity on request."""
         constant = self.known[value]
         found = constant.use(op, index)
         if not self._sparsity or constant.weight is None or not found.parameters or _is_packed(op, index):
@@ -92,7 +93,7 @@ class Constants:
         return replace(found, sparsity=self._zeros[constant.root])
 
     def add(self, op: OnnxOp) -> None:
-        """Note the result of an `onnx.Constant`."""
+        """Records the result of an `onnx.Constant`."""
         result = op.results[0]
         value = op.attributes.get("value")
         weight = value.data if type(value) is TensorAttr else None
@@ -109,11 +110,11 @@ class Constants:
         self.known[result] = Constant(root, name, tensor, weight.size, weight.nbytes, weight)
 
     def add_default(self, arg: BlockArgument, name: str) -> None:
-        """Note an input that has a value where the caller gives none."""
+        """Records an input with a default value."""
         self._note(arg, arg, name)
 
     def fold(self, op: OnnxOp) -> bool:
-        """Whether a node depends on constants alone; its results are constants then."""
+        """True if a node depends on constants alone; its results are then constants."""
         if not self._fold or op.regions:
             return False
         known = self.known

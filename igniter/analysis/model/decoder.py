@@ -1,9 +1,9 @@
-"""Decoders with a cache of keys and values: which models are one, and what a device makes of them.
+"""Decoders with a cache of keys and values: their recognition, and their speed on a device.
 
-A model is a decoder where outputs are inputs with more of one dim: the cache of the tokens so far, `past`, comes back
-with the new ones behind it, `past + new`. That is read off the shapes; names (`past_key_values.0.key`,
-`present.0.key`) decide only where the length of the output is a symbol of its own, as GroupQueryAttention has it. Where
-input and output are one buffer (`past_present_share_buffer`), `past` may be a number, which is all that it holds.
+A model is a decoder if outputs are inputs with more of one dim: the cache of the tokens so far, `past`, is returned
+with the new ones behind it, `past + new`. The shapes show that. Names (`past_key_values.0.key`, `present.0.key`) decide
+only where the length of the output is a symbol of its own, as in GroupQueryAttention. Where input and output are one
+buffer (`past_present_share_buffer`), `past` may be a number, the capacity of the buffer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRECISIONS: dict[str, tuple[str, float]] = {
     "int8": ("float16", 8.5),
     "int4": ("float16", 4.5),
 }
-"""Weights of products: what they are multiplied in, and bits of an element. Blocks of 32 have a scale of 16 bits."""
+"""Weights of products: the type of the multiplication, and bits of an element. Blocks of 32 have a scale of 16 bits."""
 
 CONTEXTS = (128, 512, 1024, 2048, 4096)
 
@@ -38,21 +38,22 @@ _PRESENT = re.compile(r"present|past|cache|kv", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Decoder:
-    """How a model keeps its cache."""
+    """The form of a model's cache."""
 
     past: str
-    """The symbol that is the number of tokens in the cache; "" where that is `capacity`, however many are in use."""
+    """The symbol of the number of tokens in the cache; "" where the dim is `capacity`, however many are in use."""
     new: Expr
     """The tokens of a run: a number, or the symbol of the input's length."""
     total: str
-    """The symbol that stands for past and new together, where there is one; else ""."""
+    """The symbol of past and new together, if there is one; else ""."""
     cache: tuple[Port, ...]
     """The inputs that are the cache."""
     capacity: int = 0
-    """How many tokens a buffer of fixed length holds; 0 for a cache that grows."""
+    """The tokens that fit a buffer of fixed length; 0 for a cache that grows."""
 
     def sizes(self, past: int, new: int) -> dict[str, int]:
-        """The sizes of a run with so many tokens in the cache. `IgniterError` where the model takes another number."""
+        """Returns the sizes of a run with `past` tokens in the cache. Raises `IgniterError` if the model takes another
+        number of new tokens."""
         symbol = self.new.symbol
         if symbol is None and self.new.constant != new:
             raise IgniterError(f"the model takes {self.new} new tokens in a run, and not {new}")
@@ -60,7 +61,7 @@ class Decoder:
         return {**found, **({self.total: past + new} if self.total else {})}
 
     def cache_bytes(self, sizes: Mapping[str, int]) -> Expr:
-        """Bytes of the cache."""
+        """Returns the bytes of the cache."""
         values = {k: Expr.of(v) for k, v in sizes.items()}
         found = (bytes_of(product(p.tensor.dims or ()), _BITS.get(p.tensor.element, 0)) for p in self.cache)
         return sum(found, ZERO).substitute(values)
@@ -68,7 +69,7 @@ class Decoder:
 
 @dataclass(frozen=True)
 class Generation:
-    """A context length at a precision: `prefill` reads so many tokens, `decode` makes one more behind them; seconds,
+    """A context length at a precision: `prefill` reads `context` tokens, `decode` makes one more behind them; seconds,
     `None` where the model takes one token at a time, or none at all. `fits` is false where memory is too small."""
 
     context: int
@@ -80,7 +81,7 @@ class Generation:
     fits: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; tokens are of the whole batch's sequences, each."""
+        """Converts the figures to JSON values; tokens are of the whole batch's sequences, each."""
         return {
             "context": self.context,
             "weights": self.precision,
@@ -95,7 +96,7 @@ class Generation:
 
 
 def find_decoder(profile: Profile) -> Decoder | str:
-    """The model as a decoder; or why it is none."""
+    """Returns the model as a decoder, or the reason why it is none."""
     found: list[tuple[Port, Expr, Expr]] = []
     left = [p for p in profile.inputs if len(p.tensor.dims or ()) >= 3]
     for output in profile.outputs:
@@ -125,7 +126,7 @@ def find_decoder(profile: Profile) -> Decoder | str:
 
 
 def _grown(port: Port, output: Port) -> tuple[Expr, Expr] | None:
-    """The length of a cache before and after, where `output` is `port` with more along one dim."""
+    """Returns the length of a cache before and after, where `output` is `port` with more along one dim."""
     before, after = port.tensor.dims or (), output.tensor.dims or ()
     if port.tensor.element != output.tensor.element or len(before) != len(after):
         return None
@@ -138,14 +139,15 @@ def _grown(port: Port, output: Port) -> tuple[Expr, Expr] | None:
         (step is not None and step > 0) or (step is None and (total - past).symbol is not None)
     ):
         return past, total
-    # A length of its own, or the longer one of it and the past, as of a buffer that both share.
+    # A length of its own, or the longer one of it and the past, as for a shared buffer.
     others = total.symbols - past.symbols
     named = _PAST.search(port.name) and _PRESENT.search(output.name)
     return (past, Expr.of(next(iter(others)))) if named and len(others) == 1 else None
 
 
 def _tokens(profile: Profile, lengths: frozenset[str]) -> Expr | None:
-    """The length of the first input of integers of two dims that is no length of the cache, as a mask's is."""
+    """Returns the length of the first two-dimensional integer input other than those with a cache length, such as a
+    mask."""
     for port in profile.inputs:
         dims = port.tensor.dims or ()
         if port.tensor.element in ("int64", "int32") and len(dims) == 2 and not lengths & dims[1].symbols:
@@ -164,7 +166,7 @@ def generation(
     contexts: Sequence[int] = CONTEXTS,
     precisions: Sequence[str] = tuple(PRECISIONS),
 ) -> list[Generation]:
-    """What prefill and decode take at each context length, for each precision of the weights of products.
+    """Returns the time of prefill and decode at each context length, for each precision of the weights of products.
 
     `sizes` are those of the other symbols; the batch, which is the first dim of the cache, is 1 without one.
     """
@@ -192,8 +194,8 @@ def generation(
 
 
 def _held(decoder: Decoder, contexts: Sequence[int]) -> Sequence[int]:
-    """The context lengths behind which a cache of fixed length has room for one more token; of the usual ones at least
-    one. `IgniterError` where others are asked for."""
+    """Returns the context lengths behind which a cache of fixed length has room for one more token; of the usual ones
+    at least one. Raises `IgniterError` for other requested lengths."""
     if not decoder.capacity:
         return contexts
     most = decoder.capacity - 1
@@ -211,7 +213,7 @@ def _run(profile: Profile, decoder: Decoder, others: Mapping[str, int], past: in
 
 
 def _seconds(profile: Profile, device: Device, precision: str) -> float:
-    # Says which symbols are without a size.
+    # Names the symbols without a size.
     if any(n.cost.flops.constant is None or n.cost.moved.constant is None for n in profile.nodes):
         estimate(profile, device)
     element, bits = PRECISIONS[precision]
@@ -224,7 +226,7 @@ def _seconds(profile: Profile, device: Device, precision: str) -> float:
 
 
 def is_product_weight(node: NodeProfile, rank: int) -> bool:
-    """Whether a weight of a node is one that is quantised: a matrix of a product."""
+    """True if a weight of a node is quantised: a matrix of a product."""
     return bool(node.cost.macs.terms) and rank >= 2
 
 
@@ -237,13 +239,13 @@ def _product_elements(node: NodeProfile) -> int:
 
 
 def _weight_bytes(profile: Profile, precision: str) -> int:
-    """Bytes of all weights, those of products at a precision, each once."""
+    """Returns the bytes of all weights, those of products at a precision, each once."""
     bits = PRECISIONS[precision][1]
     sizes: dict[object, float] = {}
     for node in profile.nodes:
         for w in node.weights:
             product_weight = w.parameters and is_product_weight(node, len(w.tensor.dims or ()))
             size = w.parameters * bits / 8 if product_weight else w.nbytes
-            # A table that is read and multiplied, as tied embeddings are, is there at the wider of its forms.
+            # A table that is both read and multiplied, such as tied embeddings, is stored in the wider of its forms.
             sizes[w.key] = max(size, sizes.get(w.key, 0.0))
     return round(sum(sizes.values()))

@@ -1,7 +1,7 @@
 """Devices by their data sheets: peaks of products by element type, the bandwidth of memory, and its size.
 
 Peaks are dense ones. A CPU's is cores x base clock x operations a cycle of its widest multiply-add, which sheets do not
-state; an entry's `source` says the factors. What a program reaches of a peak is its own affair.
+state; an entry's `source` gives the factors. No claim is made about the share of a peak that a program reaches.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ _INSTEAD = {
     "uint4": ("int4", "int8", "float16", "bfloat16", "float"),
     "uint8": ("int8", "float16", "bfloat16", "float"),
 }
-"""What products of a type are computed in where a device has no instruction for it."""
+"""The types that replace a type in products where a device has no instruction for it."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """What an estimate counts with."""
+    """The figures of a device for estimates."""
 
     name: str
     peaks: Mapping[str, float]
-    """Operations of products a second, by element type; `float` is always there."""
+    """Operations of products a second, by element type; `float` is always present."""
     bandwidth: float
     """Bytes a second that memory moves."""
     vector: float = 0.0
     """Operations a second of elementwise arithmetic; 0: the peak of `float`."""
     memory: float = 0.0
-    """Bytes of memory; 0 where that is not known."""
+    """Bytes of memory; 0 if unknown."""
     launch: float = 0.0
-    """Seconds that a node takes besides its work."""
+    """The overhead of a node in seconds."""
     source: str = ""
 
     def peak(self, element: str) -> float:
-        """Operations a second of products of an element type."""
+        """Returns the operations a second of products of an element type."""
         for kind in (element, *_INSTEAD.get(element, ())):
             if kind in self.peaks:
                 return self.peaks[kind]
@@ -55,14 +55,14 @@ class Device:
 
     @property
     def elementwise(self) -> float:
-        """Operations a second of what is no product."""
+        """Operations a second other than those of products."""
         return self.vector or self.peaks["float"]
 
 
 def _gpu(
     name: str, f32: float, f16: float, i8: float, bandwidth: float, memory: float, source: str, **others: float
 ) -> Device:
-    """A GPU: teraoperations a second, GB/s and GiB."""
+    """Makes a GPU from teraoperations a second, GB/s and GiB."""
     peaks = {"float": f32, "float16": f16, "int8": i8, **others}
     return Device(
         name, {k: v * 1e12 for k, v in peaks.items() if v}, bandwidth * 1e9, f32 * 1e12, memory * 2**30, 0.0, source
@@ -70,7 +70,8 @@ def _gpu(
 
 
 def _cpu(name: str, cores: int, clock: float, width: int, bandwidth: float, source: str, **factors: float) -> Device:
-    """A CPU: cores, base clock in GHz, f32 operations a cycle of a core, GB/s; `factors` are peaks beside f32's."""
+    """Makes a CPU from cores, base clock in GHz, f32 operations a cycle of a core, GB/s; `factors` are other peaks
+    relative to f32's."""
     f32 = cores * clock * 1e9 * width
     peaks = {"double": f32 / 2, "float": f32, **{k: f32 * v for k, v in factors.items()}}
     what = f"{source}; {cores} cores x {clock:g} GHz x {width} operations a cycle"
@@ -120,7 +121,7 @@ class _Keys:
 
 
 def device_of(given: str) -> Device:
-    """The device of a name of the table, or of a JSON file. `IgniterError` says what is wrong with either."""
+    """Returns the device of a name in the table, or of a JSON file. Raises `IgniterError` if either is invalid."""
     if given in DEVICES:
         return DEVICES[given]
     path = Path(given)
@@ -136,8 +137,8 @@ def device_of(given: str) -> Device:
 
 
 def read_device(data: object, where: str) -> Device:
-    """A device of JSON values: `{"name": .., "peaks": {"float": .., "float16": ..}, "bandwidth": ..}`, operations and
-    bytes a second, and if known `vector`, `memory` (bytes), `launch` (seconds) and `source`."""
+    """Returns a device from JSON values: `{"name": .., "peaks": {"float": .., "float16": ..}, "bandwidth": ..}`,
+    operations and bytes a second, and if known `vector`, `memory` (bytes), `launch` (seconds) and `source`."""
     keys = _Keys()
     if not isinstance(data, dict):
         raise IgniterError(f"{where} holds no device: an object with {', '.join(keys.known[:3])} is one")
@@ -162,7 +163,7 @@ def read_device(data: object, where: str) -> Device:
 
 
 def _of_machine(values: Mapping[str, Any], where: str) -> Device:
-    """One thread of the machine whose file `igniter machine -o` wrote."""
+    """Returns one thread of the machine in a file by `igniter machine -o`."""
     from igniter.analysis.machine import TYPICAL, given_of, override
 
     known = {k: v for k, v in values.items() if k not in ("name", "cpu", "arch", "microarchitecture", "features")}

@@ -1,6 +1,6 @@
-"""The dims of inputs by where they are: `x.0`, or `x:0`, is the first of the input `x`.
+"""The dims of inputs by their places: `x.0`, or `x:0`, is the first of the input `x`.
 
-A dim to which the model gives no name is a symbol that was made up (`unk__0`), and a person knows it by its place.
+A dim without a name in the model has a generated symbol (`unk__0`); users identify it by its place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MADE_UP = re.compile(r"unk\d*__(any_)?\d+")
 
 
 def input_places(module: ModuleOp) -> dict[tuple[str, int], Expr]:
-    """The dims of the inputs of known rank, by the input's name and the axis; none where there is no graph."""
+    """Returns the dims of the inputs of known rank, by the input's name and the axis; empty without a graph."""
     graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
     if graph is None:
         return {}
@@ -34,7 +34,7 @@ def input_places(module: ModuleOp) -> dict[tuple[str, int], Expr]:
 
 
 def place_names(module: ModuleOp) -> dict[str, str]:
-    """What symbols that were made up for dims of inputs are called: `x.0`, by the first input that has them."""
+    """Returns the places of generated symbols: `x.0`, by the first input that has them."""
     found: dict[str, str] = {}
     for (name, axis), dim in input_places(module).items():
         if dim.symbol is not None and _MADE_UP.fullmatch(dim.symbol):
@@ -43,8 +43,8 @@ def place_names(module: ModuleOp) -> dict[str, str]:
 
 
 def by_symbol(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Sizes by symbols, where some are given by places. `IgniterError` where two of them contradict each other, or the
-    dim at a place is no symbol."""
+    """Returns sizes by symbols, where some are given by places. Raises `IgniterError` if two of them contradict each
+    other, or the dim at a place is no symbol."""
     places = input_places(module)
     symbols = {s for dim in places.values() for s in dim.symbols}
     called: dict[str, list[str]] = {}
@@ -55,7 +55,7 @@ def by_symbol(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
     for text, size in sizes.items():
         dim = None if text in symbols else _at(places, text)
         if dim is None:
-            # What the model calls it, where that is one dim.
+            # The model's name, if it belongs to a single dim.
             symbol = called[text][0] if text not in symbols and len(called.get(text, ())) == 1 else text
         elif dim.constant is not None:
             if dim.constant != size:
@@ -73,7 +73,7 @@ def by_symbol(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
 def _at(places: Mapping[tuple[str, int], Expr], text: str) -> Expr | None:
     place = (text.input, text.axis) if isinstance(text, Place) else split_place(text)
     ranks = Counter(name for name, _ in places)
-    if place is None:  # An input that has one dim is called as that.
+    if place is None:  # An input with one dim is a name for that dim.
         place = (text, 0) if ranks[text] == 1 else None
     if isinstance(text, Place) and ranks[text.input] not in (0, text.rank):
         raise IgniterError(f"input '{text.input}' has {ranks[text.input]} dims, and {text.rank} sizes are given")
@@ -81,12 +81,12 @@ def _at(places: Mapping[tuple[str, int], Expr], text: str) -> Expr | None:
 
 
 def dim_names(module: ModuleOp) -> dict[str, str]:
-    """What the model calls dims whose symbols are called something else."""
+    """Returns the model's names of dims whose symbols have another name."""
     return dict(pairs_of(entries_of(module.attributes.get("onnx.model")).get("dim_names")))
 
 
 def session_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Sizes of symbols by the names that a session of ONNX Runtime has: those of the model, or places."""
+    """Returns sizes of symbols by the names in a session of ONNX Runtime: those of the model, or places."""
     aliases = dim_names(module)
     found: dict[str, int] = {}
     for (name, axis), dim in input_places(module).items():
@@ -99,8 +99,7 @@ def session_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def dim_text(module: ModuleOp) -> Callable[[Expr], str]:
-    """What writes dims of a model for a person: `x.0` for one that the model gives no name, `?` for one that no input
-    has."""
+    """Returns a formatter of a model's dims for users: `x.0` for an unnamed dim, `?` for one that no input has."""
     places = {symbol: Expr.of(place) for symbol, place in place_names(module).items()}
 
     def text(dim: Expr) -> str:
@@ -112,7 +111,7 @@ def dim_text(module: ModuleOp) -> Callable[[Expr], str]:
 
 
 def shown_dims(module: ModuleOp, names: Iterable[str]) -> list[str]:
-    """How a person is told of symbols, sorted: those that were made up for dims of inputs by their places, and others
-    that were made up not at all, since there is no way to give them a size."""
+    """Returns symbols in the form for users, sorted: generated symbols of inputs by their places. Other generated
+    symbols are omitted, since they cannot be given a size."""
     places = place_names(module)
     return sorted(places.get(name, name) for name in names if name in places or not _MADE_UP.fullmatch(name))

@@ -1,4 +1,4 @@
-"""Which module of its source a node comes from, by its name or by what the exporter wrote beside it.
+"""The source modules of a node, by its name or by the exporter's metadata.
 
     /bert/encoder/layer.0/attention/query/MatMul     bert, bert/encoder, bert/encoder/layer.0, ...
     model.layers.0.mlp.down_proj                     model, model.layers, model.layers.0, model.layers.0.mlp
@@ -22,7 +22,7 @@ SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def module_chain(op: OnnxOp) -> tuple[str, ...]:
-    """The modules around a node, outermost first, each by its whole name."""
+    """Returns the modules around a node, outermost first, each by its whole name."""
     metadata = op.properties.get("metadata")
     if isinstance(metadata, DictionaryAttr) and SCOPES in metadata.data:
         return _scopes(text_of(metadata.data[SCOPES]))
@@ -36,7 +36,7 @@ def _scopes(text: str) -> tuple[str, ...]:
 
 
 def name_chain(name: str) -> tuple[str, ...]:
-    """The modules that a node's name says it is in."""
+    """Returns the modules in a node's name."""
     mark = "/" if "/" in name else "."
     parts = [p for p in name.split(mark) if p][:-1]
     return tuple(accumulate(parts, lambda a, b: f"{a}{mark}{b}"))

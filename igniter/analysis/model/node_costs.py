@@ -1,7 +1,8 @@
-"""What a node costs at given sizes, for balancing parts of a model: operations, and bytes of weights and results.
+"""The cost of a node at given sizes, for balancing parts of a model: operations, and bytes of weights and results.
 
-Operations are those of the op's rule (`OpSpec.flops`), and one an element of the result without. A node with graphs
-costs what the nodes inside do: of a branch the dearer one, of a loop as often as it says that it runs, or once.
+Operations are those of the op's rule (`OpSpec.flops`); without a rule, one for each element of the result. A node with
+graphs costs as much as the nodes inside: for a branch the more expensive one, for a loop its constant trip count, or
+once.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from igniter.dialects.sym.expr import Expr, product
 from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, tensor_element
 
 DEFAULT_SIZE = 64
-"""Of a dim for which no size is given."""
+"""The size of a dim without a given size."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers in the place of symbols."""
+    """Numbers for symbols."""
 
     given: Mapping[str, int]
 
     def of(self, expr: Expr) -> int:
-        """The value of an expression; symbols without a size are `DEFAULT_SIZE`."""
+        """Returns the value of an expression; symbols without a size are `DEFAULT_SIZE`."""
         env = {s: self.given.get(s, DEFAULT_SIZE) for s in expr.symbols}
         try:
             return max(0, expr.evaluate(env))
@@ -36,21 +37,21 @@ class Sizes:
             return 0
 
     def elements(self, value: SSAValue) -> int:
-        """The number of elements of a tensor; 0 where its rank is not known."""
+        """Returns the number of elements of a tensor; 0 where its rank is not known."""
         dims = declared_dims(value.type)
         if dims is None:
             return 0
         return self.of(product(d if d is not None else Expr.of(DEFAULT_SIZE) for d in dims))
 
     def bytes(self, value: SSAValue) -> int:
-        """The bytes of a tensor."""
+        """Returns the bytes of a tensor."""
         element = tensor_element(value.type)
         row = BY_ATTR.get(element) if element is not None else None
         return self.elements(value) * (row.bits if row is not None else 32) // 8
 
 
 def flops_of(op: Operation, sizes: Sizes) -> int:
-    """The operations of a node, those of graphs inside it included. Its types have to be inferred."""
+    """Returns the operations of a node, including those of graphs inside it. Its types have to be inferred."""
     if not isinstance(op, OnnxOp) or op.name == "onnx.Constant":
         return 0
     if op.regions:
@@ -77,5 +78,5 @@ def _trips(op: OnnxOp, sizes: Sizes) -> int:
 
 
 def bytes_of(op: Operation, sizes: Sizes, weight_bytes: Callable[[Operation], int]) -> int:
-    """The bytes that a node writes, and those of the weights that it is the first to read."""
+    """Returns the bytes that a node writes, and those of the weights that it is the first to read."""
     return sum(sizes.bytes(r) for r in op.results) + weight_bytes(op)

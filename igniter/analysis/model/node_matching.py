@@ -246,7 +246,7 @@ class _History:
         if commutes(op):
             operands.sort()
         regions = tuple(_History(self.numbers, self.known, self.exact).block(r.block) for r in op.regions)
-        # A random node equals no other; nor does a node whose results differ from another's in number.
+        # The number of results distinguishes nodes with and without optional results.
         said = attributes_key(said_attributes(op))
         number = self._number((op.qualified_name, op.overload, said, tuple(operands), regions, len(op.results)))
         self.nodes[number].append(op)

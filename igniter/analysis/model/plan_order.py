@@ -2,17 +2,17 @@
 
 Its sequential executor follows one of two orders, which the session's `execution_order` chooses:
 
-* `ort`, the default: a depth-first search against the edges. The search starts at the nodes whose results nothing
-  reads, the last of them first; of the nodes that a node reads from, the last one in the model is gone into first; and
-  a node runs when all that it reads has run.
-* `ort-priority`: of the nodes that are ready the first one in the model, but `Shape` and `Size` before all others.
+* `ort`, the default: a depth-first search against the edges. The search starts at the nodes without readers, the last of
+  them first. Among the sources of a node, the last one in the model is visited first; a node runs after all of its
+  sources.
+* `ort-priority`: of the ready nodes the first one in the model, but `Shape` and `Size` before all others.
 
-Both number the nodes as the model lists them, constants left out. `model` is the order of the model itself, which ONNX
-asks to be one that can be run.
+Both number the nodes in the model's order, without constants. `model` is the order of the model itself, which ONNX
+requires to be executable.
 
-That is what `GraphViewer` of ONNX Runtime does (`core/graph/graph_viewer.cc`). Nothing of it is a promise, so
+That is the behaviour of ONNX Runtime's `GraphViewer` (`core/graph/graph_viewer.cc`). Nothing of it is a promise, so
 `tests/analysis/model/test_plan_order.py` compares it with the profiles of real runs. ONNX Runtime's own optimisations
-make other nodes of those of the model, so the order is of a session without them.
+replace the model's nodes, so the order is valid for a session without them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ ORDERS = ("ort", "ort-priority", "model")
 """The names of the orders."""
 
 NOT_RUN = frozenset(("onnx.Constant", "onnx.NoValue"))
-"""Ops that stand for weights and for inputs that are left out."""
+"""Ops for weights and omitted inputs."""
 
 
 def runs(op: Operation) -> bool:
-    """Whether an op of a graph is a node that is run."""
+    """True if an op of a graph is a node that is run."""
     return op.name not in NOT_RUN and not isinstance(op, ReturnOp)
 
 
 def reads(op: Operation) -> list[SSAValue]:
-    """What a node reads, in order: its operands, and what its graphs take from outside of it."""
+    """Returns the values that a node reads, in order: its operands, and outer values in its graphs."""
     found = list(op.operands)
     for region in op.regions:
         for inner in region.walk():
@@ -59,9 +59,9 @@ def _is_inside(value: SSAValue, op: Operation) -> bool:
 
 
 def run_order(block: Block, order: str = "ort") -> list[Operation]:
-    """The nodes of one graph in the order in which they run; those of graphs inside of nodes are not among them.
+    """Returns the nodes of one graph in the order in which they run, without those of nested graphs.
 
-    `IgniterError` for an order that is not one of `ORDERS`.
+    Raises `IgniterError` for an order that is not one of `ORDERS`.
     """
     nodes = [op for op in block.ops if runs(op)]
     if order == "model":
@@ -79,9 +79,9 @@ def run_order(block: Block, order: str = "ort") -> list[Operation]:
 
 
 def _depth_first(sources: Sequence[Sequence[int]]) -> list[int]:
-    """Nodes by number, each behind all that it reads; `sources` are ascending."""
+    """Returns nodes by number, each after all its sources; `sources` are ascending."""
     read = {source for found in sources for source in found}
-    # What is on top of the stack is gone into first.
+    # The top of the stack is visited first.
     stack = [(k, False) for k in range(len(sources)) if k not in read]
     entered: set[int] = set()
     done: list[int] = []
@@ -97,7 +97,7 @@ def _depth_first(sources: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _by_priority(sources: Sequence[Sequence[int]], first: Sequence[bool]) -> list[int]:
-    """Nodes by number, of those that are ready the ones marked `first` before the others."""
+    """Returns nodes by number; ready nodes marked `first` come before the other ready ones."""
     readers: list[list[int]] = [[] for _ in sources]
     for k, found in enumerate(sources):
         for source in found:

@@ -1,4 +1,4 @@
-"""Which nodes of a model compute on quantised tensors: products and convolutions of f32 in the main graph."""
+"""The nodes of a model that compute on quantised tensors: products and convolutions of f32 in the main graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUANTIZED = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": 1}
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A node that can be quantised: `name` is its own or, where it has none or shares it, that of its result."""
+    """A node that can be quantised: `name` is its own, or that of its result if it has none or shares it."""
 
     name: str
     op: OnnxOp
@@ -38,12 +38,12 @@ class Candidate:
 
     @property
     def computed(self) -> list[int]:
-        """The places of the factors that are no constants, whose ranges are to be known."""
+        """The places of the factors that are not constant and need calibrated ranges."""
         return [k for k in range(2) if constant_value(self.op.operands[k]) is None]
 
 
 def value_name(value: SSAValue, graph: GraphOp) -> str:
-    """What the model calls a value of its main graph; "" where it has no name."""
+    """Returns the model's name for a value of its main graph; "" without a name."""
     if isinstance(value, BlockArgument):
         return graph.input_names[value.index] if value.block is graph.body else ""
     owner = value.owner
@@ -56,8 +56,8 @@ def value_name(value: SSAValue, graph: GraphOp) -> str:
 def candidates(
     module: ModuleOp, ops: Collection[str] = (), only: Sequence[str] = (), leave: Sequence[str] = ()
 ) -> list[Candidate]:
-    """The nodes of the main graph to quantise: of the types `ops` (by default all that can be), fitting a pattern of
-    `only` and none of `leave`, which are of names and of types. `IgniterError` for what fits nothing."""
+    """Returns the nodes of the main graph to quantise: of the types `ops` (by default all that can be), fitting a
+    pattern of `only` and none of `leave`, on names and types. Raises `IgniterError` for a pattern without a match."""
     unknown = sorted(set(ops) - QUANTIZED.keys())
     if unknown:
         raise IgniterError(f"{', '.join(unknown)} cannot be quantised: ops that can are {', '.join(QUANTIZED)}")
@@ -82,7 +82,7 @@ def candidates(
 
 
 def outside(module: ModuleOp, ops: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
-    """The nodes of the types `ops` that no choice of names quantises, and why."""
+    """Returns the nodes of the types `ops` that cannot be quantised by any choice of names, with reasons."""
     graph = main_graph(module)
     found: list[tuple[str, str]] = []
     for op in module.walk():

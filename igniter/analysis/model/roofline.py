@@ -1,8 +1,8 @@
-"""Latency by the roofline of a device (Williams, Waterman and Patterson, 2009): a node takes as long as its arithmetic
-at the peak, or its bytes at the bandwidth of memory, whichever is longer; a model, the sum of its nodes.
+"""Latency by the roofline of a device (Williams, Waterman and Patterson, 2009). The time of a node is that of its
+arithmetic at the peak, or of its bytes at the bandwidth of memory, whichever is longer; that of a model is the sum.
 
-That is the least a device needs where every node passes its results through memory. Fusion does better, kernels that
-miss the peak do worse.
+It is a lower bound where every node passes its results through memory. Fusion does better, kernels that miss the peak
+do worse.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Bound = Literal["arithmetic", "memory", "launch", ""]
 
 @dataclass(frozen=True)
 class NodeTime:
-    """What a node takes, all its executions together, and what bounds it; "" where it takes nothing."""
+    """The time of a node, all its executions together, and its bound; "" for a node without cost."""
 
     seconds: float
     bound: Bound
@@ -34,16 +34,16 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """One run."""
+        """The seconds of one run."""
         return sum(n.seconds for n in self.nodes)
 
     def share(self, bound: Bound) -> float:
-        """The share of the time that is bound so, 0 to 1."""
+        """Returns the share of the time with this bound, 0 to 1."""
         whole = self.seconds
         return sum(n.seconds for n in self.nodes if n.bound == bound) / whole if whole else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Converts the estimate to JSON values."""
         return {
             "device": self.device.name,
             "source": self.device.source,
@@ -54,7 +54,7 @@ class Estimate:
 
 
 def estimate(profile: Profile, device: Device) -> Estimate:
-    """The time of a run. `IgniterError` where an amount depends on a symbol without a size."""
+    """Returns the time of a run. Raises `IgniterError` where an amount depends on a symbol without a size."""
     left = sorted({s for n in profile.nodes for e in _amounts(n) for s in e.symbols})
     if left:
         listed = ", ".join(f"{s} ({profile.symbols.get(s, 'a size of a value')})" for s in left)
@@ -63,7 +63,8 @@ def estimate(profile: Profile, device: Device) -> Estimate:
 
 
 def node_time(node: NodeProfile, device: Device, element: str = "", saved: float = 0.0) -> NodeTime:
-    """The time of a node whose amounts are numbers; with products of `element`, and so many bytes less of weights."""
+    """Returns the time of a node whose amounts are numbers; with products of `element`, and `saved` bytes less of
+    weights."""
     macs, flops, moved, times = (e.constant or 0 for e in _amounts(node))
     if not times or not (flops or moved):
         return NodeTime(0.0, "")

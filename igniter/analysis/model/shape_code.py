@@ -1,4 +1,4 @@
-"""Expressions of symbols as Python code: what takes the tree of an `Expr` apart once, so that each run is arithmetic.
+"""Expressions of symbols as Python code: the tree of an `Expr` is traversed once, so that each run is plain arithmetic.
 
     compile_shapes(("n", "m"), [(n, 4*m, n*m floordiv 2)], [n <= 512])
 
@@ -9,9 +9,9 @@
         if s0 > 512: return 0
         return ((s0, t0, t2),)
 
-Each expression and each call in one is computed once. Python's integers have no size, so nothing overflows. What must
-hold is tested in the order in which it is needed: a divisor before something is divided by it. The number that is
-returned where it does not is the index of the `Check`.
+Each expression and each call in one is computed once. Python's integers are unbounded, so nothing overflows. Conditions
+are tested in the order in which they are needed: a divisor before a division by it. If one fails, the function returns
+the index of its `Check`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Evaluate = Callable[..., "tuple[tuple[int | None, ...], ...] | int"]
 
 @dataclass(frozen=True)
 class Check:
-    """What is tested in each run: that `left` is `relation` `right`; `about` is who asks for it, in words."""
+    """A test in each run that `left` is `relation` `right`; `about` names the source of the requirement, in words."""
 
     left: Expr
     relation: str
@@ -40,7 +40,7 @@ class Check:
 
 @dataclass(frozen=True)
 class ShapeCode:
-    """The compiled function, which takes the symbols' sizes in order, and what it checks."""
+    """The compiled function of the symbols' sizes in order, and its checks."""
 
     evaluate: Evaluate
     checks: tuple[Check, ...]
@@ -54,9 +54,9 @@ def compile_shapes(
     names: Sequence[str] = (),
     nested: Sequence[bool] = (),
 ) -> ShapeCode:
-    """A function from the sizes of `symbols` to `shapes`. Dims with other symbols in them come out as `None`; a dim
-    that is negative is refused, with the one of `names` whose shape it is in. Those of `nested` shapes are `None`
-    instead: their graph may be one that does not run."""
+    """Returns a function from the sizes of `symbols` to `shapes`. Dims with other symbols are `None`. A negative dim is
+    rejected, with the entry of `names` whose shape has it; in `nested` shapes it is `None` instead, because their
+    graph may not run."""
     writer = _Writer(symbols)
     for r in requirements:
         if r.symbols <= writer.known:
@@ -71,7 +71,7 @@ def compile_shapes(
     body = [*writer.lines, f"return ({''.join(f'{row}, ' for row in rows)})"]
     source = f"def evaluate({', '.join(writer.places.values())}):\n" + "".join(f"    {line}\n" for line in body)
     space: dict[str, Any] = {}
-    # The text is made of integers and of names made up here: nothing of the model's is in it.
+    # The text consists of integers and of names generated here: nothing of the model's is in it.
     exec(compile(source, "<shapes>", "exec"), space)
     return ShapeCode(space["evaluate"], tuple(writer.checks), source)
 
@@ -86,7 +86,7 @@ class _Writer:
         self._checked: set[tuple[Expr, str, Expr]] = set()
 
     def shape(self, dims: Dims, name: str) -> str:
-        """A tuple of the dims' values, with what it takes written before."""
+        """Returns a tuple of the dims' values, after writing their computation."""
         parts: list[str] = []
         for dim in dims:
             if not dim.symbols <= self.known:
@@ -98,7 +98,7 @@ class _Writer:
         return f"({''.join(f'{p}, ' for p in parts)})"
 
     def nested_shape(self, dims: Dims) -> str:
-        """The same without tests."""
+        """Returns the same without tests."""
         parts: list[str] = []
         for dim in dims:
             if not dim.symbols <= self.known or not is_defined(dim):
@@ -119,7 +119,7 @@ class _Writer:
         self.checks.append(check)
 
     def expr(self, e: Expr) -> str:
-        """The name or integer that an expression's value has."""
+        """Returns the name or integer of an expression's value."""
         if e.constant is not None:
             return str(e.constant)
         if e.symbol is not None:

@@ -2,9 +2,9 @@
 
     model_shapes(module) -> ModelShapes       of a module after `infer-shapes`
 
-Values of nested graphs are told too, with where they are (`scope`); those of functions as far as `inline-functions`
-put them in place of the calls. A symbol that no input has stands for a size that only a run knows: how many elements
-NonZero finds, say. `ModelShapes.origins` has the node that each of them comes from.
+Values of nested graphs are included, with their place (`scope`); those of functions where `inline-functions` replaced
+the calls. A symbol that no input has is a size known only at run time, such as the number of elements that NonZero
+finds. `ModelShapes.origins` has the node behind each of these.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class ValueShape:
     """One value. `dims` is `None` where the rank is not known, or the value is no tensor."""
 
     name: str
-    """Its name in the model, behind that of the node whose graph it is in: `loop/body/y`."""
+    """Its name in the model, behind that of the node whose graph contains it: `loop/body/y`."""
     scope: str
-    """The nested graph that it is in, `loop/body`; "" for the main graph."""
+    """The nested graph that contains it, `loop/body`; "" for the main graph."""
     kind: Kind
     node: str
     """The name of the node that makes it, "" for inputs and weights."""
     op: str
     """That node's op, with the domain where it is not ONNX's own."""
     type: str
-    """The element type, as NumPy has it, or the whole type of what is no tensor, as ONNX has it."""
+    """The element type, by NumPy's name, or the whole type of a value other than a tensor, in ONNX's form."""
     dims: tuple[Expr, ...] | None
     is_output: bool = False
 
@@ -65,9 +65,9 @@ class ModelShapes:
     values: tuple[ValueShape, ...]
     inputs: tuple[InputDims, ...]
     assumptions: tuple[Requirement, ...]
-    """What holds in every run that the model does not refuse, beyond what the dims of the inputs say."""
+    """Relations in every run that the model does not reject, beyond those visible in the dims of the inputs."""
     origins: Mapping[str, str]
-    """For each symbol that no input has, what it depends on, in words."""
+    """For each symbol that no input has, its dependence in words."""
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -79,19 +79,19 @@ class ModelShapes:
         return tuple(found)
 
     def unknown_of(self, value: ValueShape) -> list[str]:
-        """What the shape of a value depends on besides the inputs' shapes, in words."""
+        """Returns the dependences of a value's shape besides the inputs' shapes, in words."""
         if value.dims is None:
             return [] if tensor_like(value.type) is None else ["its rank is not known"]
         return list(dict.fromkeys(self.origins[s] for s in sorted(symbols_of(value.dims)) if s in self.origins))
 
 
 def tensor_like(type_: str) -> str | None:
-    """The type, where it is an element type; `None` for sequences, optionals and maps."""
+    """Returns the type, if it is an element type; `None` for sequences, optionals and maps."""
     return None if type_.startswith(("seq(", "map(", "optional(", "sparse_", "!onnx.")) else type_
 
 
 def model_shapes(module: ModuleOp) -> ModelShapes:
-    """What is known of every value in the module's main graph and the graphs nested in it."""
+    """Returns the known facts of every value in the module's main graph and the graphs nested in it."""
     graph = main_graph(module)
     inputs = tuple(
         InputDims(name, None if dims is None else tuple(dims), known_dims_of(arg.type))
@@ -158,8 +158,8 @@ class _Lister:
 
 
 def value_name(op: OnnxOp, result: OpResult) -> str:
-    """The name that the model gives a result; for one that came out of a function, its name there behind the call's;
-    "" where there is none."""
+    """Returns the model's name for a result; for one from an inlined function, its name there behind the call's; ""
+    without a name."""
     names = op.output_names
     if result.index < len(names) and names[result.index]:
         return names[result.index]
@@ -171,7 +171,7 @@ def value_name(op: OnnxOp, result: OpResult) -> str:
 
 
 def type_text(type_: Attribute) -> str:
-    """The element type of a tensor as NumPy has it; any other type as ONNX does, `seq(tensor(float))`."""
+    """Returns the element type of a tensor by NumPy's name; any other type in ONNX's form, `seq(tensor(float))`."""
     element = tensor_element(type_)
     if element is None:
         return "unknown" if type_ == UNKNOWN else type_name(type_) or str(type_)
@@ -182,7 +182,7 @@ def type_text(type_: Attribute) -> str:
 
 
 def shape_text(dims: Iterable[object] | None) -> str:
-    """`[batch, 12, 64*seq]`; `?` for an unknown rank or dim."""
+    """Formats dims: `[batch, 12, 64*seq]`; `?` for an unknown rank or dim."""
     return "?" if dims is None else f"[{', '.join('?' if d is None else str(d) for d in dims)}]"
 
 
@@ -201,5 +201,5 @@ def _texts(last: Operation | None, key: str) -> list[str]:
 
 
 def walk_values(shapes: ModelShapes, weights: bool = False) -> Iterator[ValueShape]:
-    """The values, those of weights only on request."""
+    """Yields the values, those of weights only on request."""
     return (v for v in shapes.values if weights or v.kind != "weight")

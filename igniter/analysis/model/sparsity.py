@@ -1,6 +1,6 @@
-"""Zeros of a weight, and the block pattern that they lie in. Weights are read in parts of bounded size.
+"""Zeros of a weight, and their block pattern. Weights are read in parts of bounded size.
 
-A weight is looked at as a matrix: its first dim by all others. The pattern is the largest block of `BLOCKS` whose
+A weight is treated as a matrix: its first dim by all others. The pattern is the largest block of `BLOCKS` whose
 all-zero blocks hold nine tenths of the zeros; else `2:4` where nearly all groups of four in a row have two zeros.
 """
 
@@ -21,18 +21,18 @@ BLOCKS = (
     *((64, 64), (32, 32), (16, 16), (64, 1), (1, 64), (8, 8), (32, 1), (1, 32)),
     *((16, 1), (1, 16), (4, 4), (8, 1), (1, 8), (2, 2), (4, 1), (1, 4)),
 )
-"""Rows and columns of the blocks that are looked for, the largest first."""
+"""Rows and columns of the candidate blocks, the largest first."""
 
 PART = 1 << 22
-"""The most elements that are looked at together, but for whole stripes of 64 rows."""
+"""The most elements processed together, apart from whole stripes of 64 rows."""
 
 STRIPE = 64
 FEW = 0.05
-"""Below this share of zeros no pattern is looked for."""
+"""The share of zeros below which no pattern is searched."""
 
 
 def sparsity_of(weight: Weight, zero: int = 0) -> Sparsity | None:
-    """The zeros of a numeric weight, `zero` being what stands for 0 in it; `None` for texts and for elided weights."""
+    """Returns the zeros of a numeric weight, with `zero` the code of 0; `None` for texts and for elided weights."""
     if weight.strings is not None or weight.elided or not weight.size:
         return None
     array = weight.array()
@@ -45,7 +45,7 @@ def sparsity_of(weight: Weight, zero: int = 0) -> Sparsity | None:
 
 
 def _masks(matrix: np.ndarray[Any, Any], zero: int) -> Any:
-    """Where the matrix is zero, stripe by stripe; each but the last has a multiple of 64 rows."""
+    """Yields the zero mask of the matrix, stripe by stripe; each but the last has a multiple of 64 rows."""
     rows, columns = matrix.shape
     step = max(1, PART // max(1, columns) // STRIPE) * STRIPE
     for start in range(0, rows, step):

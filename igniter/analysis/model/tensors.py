@@ -22,16 +22,16 @@ class TensorFact:
 
 
 class TensorTable:
-    """Types are told apart by identity: hashing one costs as much as looking at it."""
+    """Facts by type. Types are compared by identity: hashing one costs as much as computing its facts."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[Attribute, TensorFact | None]] = {}
 
     def of(self, type_: Attribute) -> TensorFact | None:
-        """The facts; `None` for what is no tensor."""
+        """Returns the facts; `None` for other types."""
         found = self._found.get(id(type_))
         if found is None:
-            # The type is kept, or another one could get its identity.
+            # The type is kept alive: another one could get its identity.
             found = self._found[id(type_)] = type_, _fact(type_)
         return found[1]
 
@@ -52,7 +52,7 @@ def _fact(type_: Attribute) -> TensorFact | None:
 
 
 def bytes_of(elements: Expr, bits: int) -> Expr:
-    """The bytes that so many elements take, packed where they are less than a byte."""
+    """Returns the bytes of `elements` elements, packed if they are smaller than a byte."""
     if bits % 8 == 0:
         return elements * (bits // 8)
     return (elements * bits).ceildiv(8)

@@ -1,7 +1,7 @@
-"""What a node reads from memory: of a table that it picks from, only what it picks.
+"""The bytes that a node reads from memory; from a table only the picked elements.
 
-A view reads and writes nothing. Everything else reads its operands and writes its results, each once, which is what
-must pass through memory where no cache holds it.
+A view reads and writes nothing. Every other node reads its operands and writes its results, each once: the traffic to
+memory without caches.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ PICKS: dict[str, tuple[int, ...]] = {
     "com.microsoft.QEmbedLayerNormalization": (2, 3, 4),
     "com.microsoft.TorchEmbedding": (0,),
 }
-"""Operands of which as many elements are read as the first result has."""
+"""Operands with as many elements read as the first result has."""
 
 ASKS_SIZE = frozenset(("Shape", "Size", "OptionalHasElement", "SequenceLength"))
-"""Ops that look at what a value is, not at its elements."""
+"""Ops that read a value's type or size, not its elements."""
 
 FREE = VIEWS | ASKS_SIZE
-"""Ops that no elements pass through."""
+"""Ops that read no elements."""
 
 EXPERTS: dict[str, tuple[int, ...]] = {
     "com.microsoft.MoE": (2, 3, 4, 5, 6, 7),
     "com.microsoft.MoEPacked": (2, 3, 4),
     "com.microsoft.QMoE": (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13),
 }
-"""Operands with an entry an expert: no more of them are read than tokens ask for."""
+"""Operands with an entry for each expert: at most the experts that tokens choose are read."""
 
 
 def bytes_read(op: OnnxOp, index: int, elements: Expr, nbytes: Expr, picked: Expr | None) -> Expr:
-    """The bytes of an operand of so many elements and bytes that the node reads; `picked` counts the elements of its
-    first result."""
+    """Returns the bytes that the node reads of an operand with `elements` elements and `nbytes` bytes; `picked` counts
+    the elements of its first result."""
     if op.qualified_name in FREE:
         return Expr.of(0)
     if picked is not None and index in PICKS.get(op.qualified_name, ()):
@@ -56,7 +56,7 @@ def bytes_read(op: OnnxOp, index: int, elements: Expr, nbytes: Expr, picked: Exp
 
 
 def _width(elements: Expr, nbytes: Expr) -> int | None:
-    """Whole bytes of an element; `None` for those that are packed, of which all are counted."""
+    """Returns the whole bytes of an element; `None` for packed elements, which are counted in full."""
     if elements.terms and nbytes.terms and elements.terms[0][0] == nbytes.terms[0][0]:
         width, rest = divmod(nbytes.terms[0][1], elements.terms[0][1])
         return width if not rest and elements * width == nbytes else None

@@ -1,4 +1,4 @@
-"""How far two weights are apart, read in pieces: neither is ever in memory whole."""
+"""The difference of two weights, read in pieces: neither is ever in memory whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 PIECE = 1 << 22
-"""Elements, or bytes, that are compared at a time."""
+"""Elements, or bytes, compared at a time."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class WeightDifference:
 
 
 def same_bytes(a: Weight, b: Weight) -> bool:
-    """Whether two weights have the same shape, type and bytes."""
+    """True if two weights have the same shape, type and bytes."""
     import numpy as np
 
     if a is b:
@@ -43,7 +43,7 @@ def same_bytes(a: Weight, b: Weight) -> bool:
 
 
 def weight_difference(a: Weight, b: Weight) -> WeightDifference:
-    """The figures of two weights that are not the same. NaN is equal to NaN."""
+    """Returns the figures of two different weights. NaN is equal to NaN."""
     import numpy as np
 
     if a.shape != b.shape or a.strings is not None or b.strings is not None or a.elided or b.elided:

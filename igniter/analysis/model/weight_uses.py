@@ -1,7 +1,7 @@
-"""How nodes read their weights: which op, which axis has a scale of its own, and along which axis blocks go.
+"""The uses of weights by nodes: the op, the axis with a scale for each index, and the axis of blocks.
 
-The matrix of a product has a scale for each column and blocks along its depth, a window one for each output channel
-and blocks along the input channels, an embedding one for each row and blocks along it.
+The matrix of a product has a scale for each column and blocks along its depth, a window one for each output channel and
+blocks along the input channels, an embedding one for each row and blocks along it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WeightUse:
     channel: int
     """The axis of the weight whose indices have scales of their own."""
     depth: int
-    """The axis that is summed over, or that a row of a table goes along."""
+    """The axis that is summed over, or the axis along a row of a table."""
     through: OnnxOp | None = None
 
 
@@ -78,7 +78,7 @@ USES: dict[tuple[str, int], Axes] = {
 
 
 def weight_uses(value: SSAValue, rank: int) -> list[WeightUse | None]:
-    """The uses of a weight; `None` for one by a node that is none of these."""
+    """Returns the uses of a weight; `None` for a use by any other node."""
     found: list[WeightUse | None] = []
     for use in value.uses:
         op = use.operation
@@ -96,7 +96,7 @@ def weight_uses(value: SSAValue, rank: int) -> list[WeightUse | None]:
 
 
 def is_folded(op: OnnxOp) -> bool:
-    """Whether a node reads constants alone: it is computed when the model is loaded, and what it makes is stored."""
+    """True if a node reads constants alone: it is computed when the model is loaded, and its results are stored."""
     return all(isinstance(v.owner, OnnxOp) and v.owner.op_type == "Constant" for v in op.operands)
 
 
