@@ -15,8 +15,8 @@ A channel's extremes over few samples predict future ones badly. Two corrections
 
 * A channel's reach is the greatest sample plus its distance to the greatest of the other samples: the end of a
   distribution as estimated from two order statistics (Robson and Whitlock, Biometrika 1964).
-* The error has a third part, of clipping, by leave-one-out: the excess of a sample over its channel's range by the other
-  samples, squared, over the count of numbers of a channel in a sample.
+* The error has a third part, of clipping, by leave-one-out: the excess of a sample over its channel's range by the
+  other samples, squared, over the count of numbers of a channel in a sample.
 
 One sample allows no estimate, so nothing is scaled.
 """

@@ -1,4 +1,4 @@
-"""The nodes of a model by kind: those that handle data, compute shapes, or depend on no input at all."""
+"""The nodes of a model by kind: nodes on data, nodes on shapes, and nodes that depend on no input at all."""
 
 from __future__ import annotations
 

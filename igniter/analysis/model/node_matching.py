@@ -7,9 +7,9 @@ Four kinds of evidence, the surest first:
 1. *The same computation*: nodes with the same whole history, with the same constants as far as shape, type and
    first bytes go; then without comparing the values of constants. Histories are numbered, equal ones alike, so
    this is one walk.
-2. *The same neighbours*: nodes of one op between matched ones, along operands backwards and along uses forwards. 3.
-*The same name*, of the node or a result, and the same op. 4. *The same place*: nodes of different ops that feed the
-same operand of matched nodes: one was replaced by the other.
+2. *The same neighbours*: nodes of one op between matched ones, along operands backwards and along uses forwards.
+3. *The same name*, of the node or a result, and the same op.
+4. *The same place*: nodes of different ops that feed the same operand of matched nodes: one was replaced by the other.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Its sequential executor follows one of two orders, which the session's `execution_order` chooses:
 
-* `ort`, the default: a depth-first search against the edges. The search starts at the nodes without readers, the last of
-  them first. Among the sources of a node, the last one in the model is visited first; a node runs after all of its
+* `ort`, the default: a depth-first search against the edges. The search starts at the nodes without readers, the last
+  of them first. Among the sources of a node, the last one in the model is visited first; a node runs after all of its
   sources.
 * `ort-priority`: of the ready nodes the first one in the model, but `Shape` and `Size` before all others.
 
