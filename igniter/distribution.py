@@ -1,4 +1,4 @@
-"""The name of Igniter's distribution, and the command that installs one of its extras.
+"""The name of Igniter's distribution, and the command to install an extra.
 
 The package `igniter` of the public index is another author's, so every message takes the name from here.
 """

@@ -20,15 +20,14 @@ ten, and the same kernel's code for other capabilities, or null. If several code
 best."""
 
 ANY_LATER = (1 << 31) - 1
-"""The greatest compute capability of code that runs on every later GPU."""
+"""The greatest compute capability of code for every later GPU."""
 
 NULL_PARAMETERS = 2
-"""The number of pointers that Triton's kernels take after their own parameters, to memory that our kernels do not
-use."""
+"""The number of pointers after the parameters of Triton's kernels, to memory not used by our kernels."""
 
 
 def kernel_symbol(kernel: str) -> str:
-    """Returns the global that describes a kernel."""
+    """Returns the global with the description of a kernel."""
     return f'@"igniter.kernel.{kernel}"'
 
 

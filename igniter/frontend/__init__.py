@@ -1,4 +1,4 @@
-"""Import and export of ONNX models: the only place that imports `onnx`, at the first call of a function here."""
+"""Import and export of ONNX models: the only place to import `onnx`, at the first call of a function here."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def import_model(
 
 
 def why_invalid(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | None:
-    """Returns the error in a model that could not be compiled, with the node's name; `None` if no error is found."""
+    """Returns the error in a model after a failed compilation, with the node's name; `None` if no error is found."""
     from igniter.frontend import diagnosis
 
     return diagnosis.why_invalid(model)
@@ -67,12 +67,11 @@ def save_model(
     """Writes the model to `path`, replacing the file atomically at the end.
 
     Weights of `external_data_threshold` bytes and more go to `<path>.data` at offsets that are multiples of
-    `alignment`, so that a reader can map them. By default this is done only for a model near or over 2 GB. With
-    `hashed` the file is `<path without .onnx>.HASH.data`, so that other weights have another file name. `oldest_ir`
-    lowers the IR version to the oldest one that suffices for the model, for older readers. Weights in one of the files
-    `keep` (paths) stay there and are referred to, if the file is in the folder of `path` or below; all others are
-    copied. `exact_integers` replaces the sums and powers of integers that ONNX Runtime computes in f64, except those of
-    shapes.
+    `alignment`, for readers with memory maps. By default this is done only for a model near or over 2 GB. With `hashed`
+    the file is `<path without .onnx>.HASH.data`: other weights have another file name. `oldest_ir` lowers the IR
+    version to the oldest one that suffices for the model, for older readers. Weights in one of the files `keep` (paths)
+    stay there and are referred to, if the file is in the folder of `path` or below; all others are copied.
+    `exact_integers` replaces ONNX Runtime's f64 sums and powers of integers, except those of shapes.
     """
     from igniter.frontend.saving import Style, save_module
 
@@ -80,7 +79,7 @@ def save_model(
 
 
 def fits_message(model: onnx.ModelProto) -> bool:
-    """True if the model fits a protobuf message, which must be smaller than 2 GB."""
+    """True if the model fits a protobuf message, with a limit of 2 GB."""
     from igniter.frontend.reading import MESSAGE_LIMIT, byte_size
 
     return byte_size(model) <= MESSAGE_LIMIT

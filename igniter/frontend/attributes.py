@@ -1,4 +1,4 @@
-"""`AttributeProto` to IR attributes and back; except graphs, which are regions of the op."""
+"""`AttributeProto` to IR attributes and back; graphs are regions of the op instead."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The errors in a model that could not be imported or compiled, in terms of its nodes.
+"""The errors in a model after a failed import or compilation, in terms of its nodes.
 
-Nothing here runs for a model that compiles. ONNX's own checker checks the nodes one by one, so that its message is
-about one node; then ONNX's strict inference checks types and shapes.
+Nothing here runs for a valid model. ONNX's own checker checks the nodes one by one, so each message is about one node;
+then ONNX's strict inference checks types and shapes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _problems(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _bad_text(message: Any, where: str) -> Iterator[str]:
-    """Yields strings that are not UTF-8; protobuf's Python returns them as bytes."""
+    """Yields strings in other encodings than UTF-8; protobuf's Python returns them as bytes."""
     if isinstance(message, onnx.NodeProto) and isinstance(cast("Any", message.name), str):
         where = node_text(message)
     for field, value in message.ListFields():
@@ -121,7 +121,7 @@ def _bad_types(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _inlined_nodes(model: onnx.ModelProto) -> int:
-    """Returns the number of nodes with functions inlined; 0 if a function calls itself, which inference reports."""
+    """Returns the number of nodes with functions inlined; 0 if a function calls itself (inference reports this)."""
     bodies = {(f.domain, f.name, f.overload): partial(_counted, f.node) for f in model.functions}
     called = _counted(model.graph.node)
     try:
@@ -132,7 +132,7 @@ def _inlined_nodes(model: onnx.ModelProto) -> int:
 
 
 def _counted(nodes: Iterable[onnx.NodeProto]) -> Counter[Key]:
-    """Counts nodes, including those of subgraphs, by the function that they may call."""
+    """Counts nodes, including those of subgraphs, by the function they may call."""
     found = Counter[Key]()
     for node in nodes:
         found[node.domain, node.op_type, node.overload] += 1
@@ -151,7 +151,7 @@ def _sentence(error: Exception) -> str:
 
 
 def checker_says(model: str | PathLike[str] | bytes) -> str | None:
-    """Returns the error that ONNX's own checker finds in a model; `None` for no error. External data is not read.
+    """Returns the error of ONNX's own checker for a model; `None` for no error. External data is not read.
 
     An output of unknown rank has no shape in the file, as ONNX's specification requires; the checker demands one
     anyway, and this error is ignored.

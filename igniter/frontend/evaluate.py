@@ -32,7 +32,7 @@ class CannotEvaluate(Exception):
 def evaluate_nodes(
     ops: Sequence[OnnxOp], constants: Mapping[SSAValue, Weight], wanted: Sequence[SSAValue], opsets: Mapping[str, int]
 ) -> list[Array]:
-    """Computes the values of `wanted` by `ops`, which are in order and read only each other and `constants`."""
+    """Computes the values of `wanted` by `ops`; these are in order and read only each other and `constants`."""
     model = _model(ops, constants, wanted, opsets)
     exact = with_exact_integers(model, unsigned=True)
     model = model if exact is None else exact.proto
@@ -109,7 +109,7 @@ def _ops_of(model: onnx.ModelProto) -> str:
 
 
 def ort_errors() -> list[type[Exception]]:
-    """Returns ORT's exceptions for a model or a run that fails; the classes have no common base."""
+    """Returns ORT's exceptions for a failed model or run; the classes have no common base."""
     import importlib
 
     state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")

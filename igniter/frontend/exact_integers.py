@@ -1,4 +1,4 @@
-"""A model with exact sums, products and powers of integers in ONNX Runtime, which computes them in f64.
+"""A model with exact sums, products and powers of integers in ONNX Runtime, in place of its f64 ones.
 
 It is the reference of compiled models, and folds constants: integers are exact and wrap (docs/numerics.md).
 """
@@ -29,7 +29,7 @@ from igniter.frontend.exact_nodes import (
 
 SUMS = frozenset(("ReduceL1", "ReduceSum", "ReduceSumSquare"))
 INEXACT = SUMS | {"Einsum", "Pow", "ReduceMean", "ReduceProd"}
-"""The ops of ai.onnx that ONNX Runtime computes in f64 for integers."""
+"""The ops of ai.onnx computed in f64 for integers by ONNX Runtime."""
 EINSUM_OPERANDS = 2
 """The limit of operands: with more, the products of digits are too large."""
 

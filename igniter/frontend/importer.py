@@ -66,7 +66,7 @@ def import_proto(model: onnx.ModelProto, source: Source) -> ModuleOp:
 def node_of_proto(
     node: onnx.NodeProto, operands: list[SSAValue], opsets: dict[str, int], functions: Iterable[tuple[str, str]] = ()
 ) -> OnnxOp:
-    """Imports one node that reads `operands`, in a model that imports `opsets` and has local `functions` of these
+    """Imports one node with the inputs `operands`, in a model that imports `opsets` and has local `functions` of these
     domains and names. Its attributes contain no graphs, and its result types come from its schema."""
     model = onnx.ModelProto()
     for domain, name in functions:
@@ -275,7 +275,7 @@ class _GraphImporter:
     def _initializers(
         self, graph: onnx.GraphProto, block: Block, scope: _Scope, arguments: set[str], where: str
     ) -> dict[str, Attribute]:
-        """Adds the constants to `block`; those that the caller may override are returned instead, by name."""
+        """Adds the constants to `block`; the ones with an override by the caller are returned instead, by name."""
         defaults: dict[str, Attribute] = {}
         for tensor in graph.initializer:
             weight, name = import_tensor(tensor, self.source), tensor.name
@@ -452,7 +452,7 @@ def opset_attr(imports: Iterable[onnx.OperatorSetIdProto]) -> DictionaryAttr:
 
 
 def _output_info(name: str, outputs: _Declared, value: SSAValue) -> DictionaryAttr | None:
-    """Returns the declaration of an output, except the type of the value that it returns."""
+    """Returns the declaration of an output, except its value's type."""
     info = outputs.infos.get(name)
     said = outputs.types[name]
     if said != value.type:
@@ -469,10 +469,10 @@ def _sparse_type(attr: SparseTensorAttr) -> Attribute:
 def _readable(
     nodes: Sequence[onnx.NodeProto], values: Mapping[str, SSAValue], where: str
 ) -> Iterator[tuple[onnx.NodeProto, list[str]]]:
-    """Yields the nodes of a graph with the names that they read, each after its producers.
+    """Yields the nodes of a graph with their input names, each after its producers.
 
-    `values` are the values of the graph that are defined already. Nodes are reordered from the first one on that reads
-    another value, or may do so in a graph inside it; most models need no reordering.
+    `values` are the values of the graph defined so far. Nodes are reordered from the first one on that reads another
+    value, or may do so in a graph inside it; most models need no reordering.
     """
     for index, node in enumerate(nodes):
         inputs, attributes = list(node.input), node.attribute

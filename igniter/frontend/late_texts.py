@@ -1,7 +1,7 @@
-"""Metadata that stays in the parsed message until its first use.
+"""Metadata kept in the parsed message until its first use.
 
 Exporters write the origin of a node beside it: PyTorch's five texts of 2,300 characters a node, several times as much
-as the rest of the model. Few commands read any of that, and then one of the five.
+as the rest of the model. Few commands read any of them, and then one of the five.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from igniter.dialects.onnx.attributes import text_attr
 
 
 class LateTexts(immutabledict[str, Attribute]):
-    """Texts by key, as the entries of a message, which must not change. A `DictionaryAttr` holds it, and it equals the
-    dictionary of the same texts."""
+    """Texts by key, as the entries of an immutable message. A `DictionaryAttr` holds it, and it equals the dictionary
+    of the same texts."""
 
     _keys: tuple[str, ...]
     _entries: Sequence[onnx.StringStringEntryProto]

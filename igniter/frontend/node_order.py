@@ -40,7 +40,7 @@ def in_order(nodes: Sequence[onnx.NodeProto], where: str) -> Sequence[onnx.NodeP
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """Yields the names that a node reads, and those that its subgraphs read from outside."""
+    """Yields the names read by a node, and the names read by its subgraphs from outside."""
     yield from node.input
     for attribute in node.attribute:
         for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
@@ -52,7 +52,7 @@ def _reads(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _cycle_text(nodes: Sequence[onnx.NodeProto], sources: Sequence[set[int]], done: set[int], where: str) -> str:
-    """Describes a cycle: a walk from a waiting node to one that it waits for reaches some node twice."""
+    """Describes a cycle: a walk from a waiting node to its unfinished producers reaches some node twice."""
     walk = [next(k for k in range(len(nodes)) if k not in done)]
     while walk[-1] not in walk[:-1]:
         walk.append(next(k for k in sorted(sources[walk[-1]]) if k not in done))

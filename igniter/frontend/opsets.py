@@ -102,7 +102,7 @@ def convert_opset(module: ModuleOp, version: int) -> str | None:
 
 
 def _own_opset(owner: FunctionOp | GraphOp, current: int) -> int:
-    """Returns the version of ai.onnx that a function imports itself, or that of the model."""
+    """Returns a function's own version of ai.onnx, or the version of the model."""
     own = owner.attributes.get("opset_import")
     if isinstance(owner, GraphOp) or not isinstance(own, DictionaryAttr):
         return current
@@ -111,7 +111,7 @@ def _own_opset(owner: FunctionOp | GraphOp, current: int) -> int:
 
 
 def _changes(owner: FunctionOp | GraphOp, current: int, version: int) -> str | None:
-    """Describes a node of a graph or function that would be another op in `version`; None if there is no such node."""
+    """Describes a node of a graph or function with another meaning in `version`; None if there is no such node."""
     if current >= version:
         return None
     for op in owner.walk():
@@ -123,7 +123,7 @@ def _changes(owner: FunctionOp | GraphOp, current: int, version: int) -> str | N
 _IR_OF_TYPES = {17: 9, 18: 9, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13, 26: 13}
 """The first IR version with an element type: 8-bit floats, 4-bit integers and floats, 2-bit integers."""
 _IR_OF_CONSTANTS = 4
-"""The last IR version in which every initializer is an input."""
+"""The last IR version with every initializer also an input."""
 _IR_OF_FUNCTIONS = 8
 _IR_OF_OVERLOADS = 10
 
@@ -131,7 +131,7 @@ _IR_OF_OVERLOADS = 10
 def oldest_ir_version(model: onnx.ModelProto) -> int:
     """Returns the oldest IR version in which a model can be run, at most its own.
 
-    Content that older readers skip without loss, as metadata, needs no newer version. Models of an IR version below 4
+    Content skipped by older readers without loss, as metadata, needs no newer version. Models of an IR version below 4
     keep theirs: there an initializer is an input.
     """
     if model.ir_version <= _IR_OF_CONSTANTS:
@@ -182,7 +182,7 @@ def means_the_same(op_type: str, old: int, new: int) -> bool:
 
 
 def _extends(before: OpSchema, after: OpSchema) -> bool:
-    """True if a schema accepts everything that an older one accepts: more types, more optional inputs, more
+    """True if a schema accepts everything accepted by an older one: more types, more optional inputs, more
     attributes."""
     for old, new in ((before.inputs, after.inputs), (before.outputs, after.outputs)):
         if len(new) < len(old):
@@ -201,15 +201,15 @@ def _extends(before: OpSchema, after: OpSchema) -> bool:
 
 def import_domains(module: ModuleOp) -> None:
     """Imports, at version 1, the missing domains of the nodes of the model's graph, and in each function those of
-    com.microsoft. ONNX's own domain, which a model of trees alone may lack, is imported at the version of the model's
-    IR."""
+    com.microsoft. ONNX's own domain may be missing in a model of trees alone; it is imported at the version of the
+    model's IR."""
     model = module.attributes.get("onnx.model")
     if not isinstance(model, DictionaryAttr):
         return
     imports = model.data.get("opset_import")
     known = dict(imports.data) if isinstance(imports, DictionaryAttr) else {}
     nodes = (op for graph in module.ops if isinstance(graph, GraphOp) for op in graph.walk())
-    # Constants become initializers, which belong to no domain.
+    # Constants become initializers, without a domain.
     used = {op.domain for op in nodes if isinstance(op, OnnxOp) and op.op_type != "Constant"}
     missing = dict.fromkeys(used - known.keys() - {"", "ai.onnx"}, 1)
     if used & {"", "ai.onnx"} and not known.keys() & {"", "ai.onnx"}:

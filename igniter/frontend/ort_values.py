@@ -20,7 +20,7 @@ NATIVE = frozenset("biufcOUS")
 
 
 class ArraySession(ABC):
-    """A substitute for a session of ONNX Runtime that takes and returns arrays of every type (`ml_dtypes`) directly."""
+    """A substitute for a session of ONNX Runtime, with arrays of every type (`ml_dtypes`) as inputs and outputs."""
 
     @abstractmethod
     def get_inputs(self) -> list[Any]:
@@ -50,7 +50,7 @@ def run(session: Any, feed: Mapping[str, Any], outputs: Sequence[str] | None = N
 
 
 def runner(session: Any, feed: Mapping[str, Any]) -> Callable[[], object]:
-    """Returns a function that runs `session` on `feed` without converting results: `OrtValue`s are made once for all
+    """Returns a function to run `session` on `feed` without converting results: `OrtValue`s are made once for all
     runs."""
     foreign = any(_foreign(o.type) for o in session.get_outputs()) or any(_is_foreign(a) for a in feed.values())
     if not foreign:
@@ -62,7 +62,7 @@ def runner(session: Any, feed: Mapping[str, Any]) -> Callable[[], object]:
 
 
 def typed(session: Any, feed: Mapping[str, Any]) -> dict[str, Any]:
-    """Restores the types that a `.npz` file loses: for types missing in numpy it keeps at most the bytes, and for a
+    """Restores the types lost in a `.npz` file: for types missing in numpy it keeps at most the bytes, and for a
     sequence its elements (`storable`)."""
     found = gathered(feed, [value.name for value in session.get_inputs()])
     for value in session.get_inputs():

@@ -28,11 +28,11 @@ class Source:
     path: str = ""
     folder: str = ""
     is_own: bool = False
-    """True if the message has no other owner, so that it cannot change."""
+    """True if the message has no other owner and cannot change."""
     external: set[str] = field(default_factory=set[str], compare=False)
     """The files of external data used by tensors."""
     found: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]], compare=False)
-    """Their absolute paths and sizes by location, after the check that they are beside the model."""
+    """Their absolute paths and sizes by location, after the check of their place beside the model."""
 
 
 def import_tensor(tensor: onnx.TensorProto, source: Source) -> Weight:
@@ -95,8 +95,8 @@ def _data_file(location: str, source: Source) -> tuple[str, int]:
 
 
 def _check_inside(path: str, location: str, source: Source) -> None:
-    """Raises if a symbolic link leads out of the model's folder and of the folder that the model file is linked to (the
-    layout of download caches); ORT has the same rule."""
+    """Raises if a symbolic link leads out of the model's folder and of the folder of the linked model file (the layout
+    of download caches); ORT has the same rule."""
     allowed = [os.path.realpath(source.folder or os.curdir)]
     if source.path:
         allowed.append(os.path.dirname(os.path.realpath(source.path)))
@@ -141,7 +141,7 @@ class TensorSink(Protocol):
 
 @dataclass
 class InlineSink:
-    """A sink that puts the bytes into the message."""
+    """A sink into the message."""
 
     total: int = field(default=0)
 

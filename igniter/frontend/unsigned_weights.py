@@ -1,7 +1,7 @@
 """A model with its i8 weights as u8, with weights and zero points 128 larger: the same model, in other kernels of ORT.
 
 On CPUs without dot products of bytes (x86-64 without VNNI), ONNX Runtime adds pairs of products of u8 and i8 in 16
-bits, which saturate (MLAS, its AVX2 kernels); products of u8 and u8 it adds exactly. The difference of the two models
+bits, with saturation (MLAS, its AVX2 kernels); products of u8 and u8 it adds exactly. The difference of the two models
 is the error of the original. See "Quantised tensors" in docs/numerics.md.
 """
 
@@ -24,13 +24,13 @@ FACTORS: dict[tuple[str, str], tuple[tuple[int, int, bool], ...]] = {
     (CONTRIB, "QAttention"): ((1, 7, False),),
     (CONTRIB, "QGemm"): ((3, 5, True),),
 }
-"""By domain and op: the inputs that are a weight and its zero point, and true if the zero point has the dims of a
-scale, so that a missing one cannot be added."""
+"""By domain and op: the input numbers of a weight and its zero point, and true if the zero point has the dims of a
+scale. A missing one of these cannot be added."""
 
 
 def with_unsigned_weights(proto: onnx.ModelProto) -> onnx.ModelProto | None:
-    """Returns a copy in which initializers of i8 that are factors of integer products are u8; `None` if there are no
-    such initializers.
+    """Returns a copy with u8 in place of i8 for initializers in integer products; `None` if there are no such
+    initializers.
 
     The bytes stay in place: nodes add the 128, and ONNX Runtime folds them.
     """
@@ -68,7 +68,7 @@ def with_unsigned_weights(proto: onnx.ModelProto) -> onnx.ModelProto | None:
 
 
 def _weights(node: onnx.NodeProto, signed: set[str]) -> list[tuple[int, int]]:
-    """Returns the inputs of a node that are an i8 weight and its constant zero point. A node takes all of its weights
+    """Returns the input numbers of a node's i8 weights and their constant zero points. A node takes all of its weights
     in one type."""
     found = FACTORS.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type), ())
     for at, zero_at, must_have in found:
@@ -79,7 +79,7 @@ def _weights(node: onnx.NodeProto, signed: set[str]) -> list[tuple[int, int]]:
 
 
 def _shifted(name: str, result: str, taken: set[str]) -> Iterator[onnx.NodeProto]:
-    """Yields nodes that convert a tensor of i8 to u8."""
+    """Yields nodes to convert a tensor of i8 to u8."""
     make, wide = onnx.helper.make_node, onnx.TensorProto.INT32
     parts = {part: _fresh(f"{result}.{part}", taken) for part in ("wide", "by", "sum")}
     yield make("Cast", [name], [parts["wide"]], to=wide)

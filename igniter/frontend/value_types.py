@@ -53,7 +53,7 @@ class Symbols:
     prefix: str = "unk__"
     aliases: dict[str, str] = field(default_factory=dict[str, str])
     expressions: dict[str, Expr] = field(default_factory=dict[str, Expr])
-    """The `dim_param`s that are arithmetic on others."""
+    """The `dim_param`s with arithmetic on others."""
     _count: int = 0
     _types: dict[bytes, tuple[Attribute, Attribute | None]] = field(
         default_factory=dict[bytes, tuple[Attribute, Attribute | None]]
@@ -65,7 +65,7 @@ class Symbols:
 
     @staticmethod
     def for_names(names: Iterable[str], known: Iterable[str] = ()) -> Symbols:
-        """Creates a prefix for fresh symbols that no `dim_param` begins with; `known` are the names of inputs' dims."""
+        """Creates a prefix for fresh symbols, unused in all `dim_param`s; `known` are the names of inputs' dims."""
         taken = tuple(n for n in names if not is_anonymous(n))
         bound = frozenset(known)
         prefix, count = "unk__", 0

@@ -12,11 +12,11 @@ from __future__ import annotations
 from igniter.frontend.tensors import SELF
 
 THRESHOLD = 4096
-"""The limit in bytes below which tensors stay in the message."""
+"""The limit in bytes of tensors kept in the message."""
 
 _MODEL, _GRAPH, _NODE, _ATTRIBUTE, _TENSOR, _SPARSE, _FUNCTION = range(7)
 
-# For each message, the fields that lead to tensors, with their message types.
+# For each message, the fields on the way to tensors, with their message types.
 _INSIDE: dict[int, dict[int, int]] = {
     _MODEL: {7: _GRAPH, 25: _FUNCTION},
     _GRAPH: {1: _NODE, 5: _TENSOR, 15: _SPARSE},

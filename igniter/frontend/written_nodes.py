@@ -1,6 +1,6 @@
 """Nodes written by a user in ONNX's own text form: `y = Clip (x, low, high)`, `[name] y = com.microsoft.Gelu (x)`.
 
-Attributes stand between the op and its inputs, `<axis = 1, alpha = 0.5>`; a name that is no identifier is written
+Attributes stand between the op and its inputs, `<axis = 1, alpha = 0.5>`; a name other than an identifier is written
 between double quotes. The grammar is that of `onnx.parser`.
 """
 
@@ -41,7 +41,7 @@ class WrittenNode:
             self.proto.output[i] = names.get(name, name)
 
     def make(self, module: ModuleOp, operands: Sequence[SSAValue | None], omitted: SSAValue | None) -> OnnxOp:
-        """Creates the op; `omitted` replaces operands that are `None`. The schema gives its result types."""
+        """Creates the op; `omitted` replaces `None` among operands. The schema gives its result types."""
         values: list[SSAValue] = []
         for value in operands:
             if value is None:

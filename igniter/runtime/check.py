@@ -1,4 +1,4 @@
-"""`--check-each`: run the IR before and after every pass, and name the first pass that changed a result.
+"""`--check-each`: run the IR before and after every pass, and name the first pass with a changed result.
 
 Every level runs: the ONNX graph in ONNX Runtime (with fusion regions inlined), kernels in the interpreters of their
 levels (a big scheduled one compiled for this machine). Results are compared across a lowering (a region to a kernel, a
@@ -52,7 +52,7 @@ class ResultChanged(IgniterError):
 
 @dataclass
 class ResultChecker:
-    """A `PassObserver` that runs the module around every pass. `sizes` are the requested sizes of symbols."""
+    """A `PassObserver` with runs of the module around every pass. `sizes` are the requested sizes of symbols."""
 
     ctx: Context
     seed: int = 0
@@ -126,7 +126,7 @@ class ModuleRunner:
     _shapes: dict[str, list[tuple[int, ...]]] = field(default_factory=dict[str, list[tuple[int, ...]]])
 
     def run(self, module: ModuleOp) -> dict[str, list[Array | None]]:
-        """Returns the results of everything that runs, by name; `None` for a result affected by random nodes."""
+        """Returns the results of everything, by name; `None` for a result affected by random nodes."""
         results: dict[str, list[Array | None]] = {}
         regions = {r.label: r for r in module.walk() if isinstance(r, GroupOp)}
         kernels = {k.sym_name.data: k for k in module.ops if isinstance(k, (KernelOp, FuncOp))}
@@ -172,7 +172,7 @@ class ModuleRunner:
         return inputs_in_graph(module, region.label, self._feed)
 
     def is_waiting(self, key: str) -> bool:
-        """True for a kernel that was too big to run and may run later."""
+        """True for a kernel too big for the last run, which may run later."""
         return key in self._not_run
 
     def noise_of(self, name: str, index: int) -> Noise:
@@ -196,7 +196,7 @@ class ModuleRunner:
         return [None if index in random else value for index, value in enumerate(found)]
 
     def _find_inputs(self, data: bytes, graph: GraphOp) -> dict[str, Any]:
-        """Finds inputs at sizes at which the graph runs, and derives the sizes of its symbols."""
+        """Finds sizes at which the graph runs, and inputs; derives the sizes of its symbols."""
         from igniter.runtime.artifact import model_facts
         from igniter.runtime.verification.original import Original
         from igniter.runtime.verify import typical_inputs
@@ -256,8 +256,8 @@ def _inputs_of(kernel: KernelOp | FuncOp) -> Sequence[SSAValue]:
 
 
 def run_kernel_op(kernel: KernelOp | FuncOp, given: Sequence[Array], sizes: Mapping[str, int]) -> list[Array] | None:
-    """Runs a kernel on its inputs, in the interpreter of its level; returns `None` for one too big for it that cannot
-    be compiled yet."""
+    """Runs a kernel on its inputs, in the interpreter of its level; returns `None` for one too big for it and not yet
+    ready for compilation."""
     import numpy as np
 
     inputs = [np.asarray(a, order="C") for a in given]

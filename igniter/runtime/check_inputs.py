@@ -1,7 +1,7 @@
 """Random inputs for graphs, regions and kernels from their IR types, for checking passes against each other.
 
-Symbols get small, distinct sizes, so that a mix-up of two dims is detected. Integers that index a constant (the table
-of a `Gather`) are in bounds; other integers are 0 or 1, which every mask, type id and index accepts.
+Symbols get small, distinct sizes, to detect a mix-up of two dims. Integers that index a constant (the table of a
+`Gather`) are in bounds; other integers are 0 or 1, accepted by every mask, type id and index.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def sizes_of(types: Sequence[Attribute], shapes: Sequence[tuple[int, ...]]) -> d
 
 
 def shape_of(tensor: Attribute, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Returns the shape of a tensor at these sizes; () for a value that is not a tensor."""
+    """Returns the shape of a tensor at these sizes; () for other values."""
     return tuple(d.evaluate(sizes) for d in _dims(tensor))
 
 
@@ -124,7 +124,7 @@ def _random(each: TypedInput, sizes: Mapping[str, int], rng: np.random.Generator
     if dtype.kind == "b":
         return np.asarray(rng.random(shape) < 0.8)
     if dtype.kind in "iu":
-        # With only two values, mostly ones: a mask that hides most of its row tests little.
+        # With only two values, mostly ones: a mask with most of its row hidden tests little.
         drawn = rng.random(shape) < 0.8 if each.bound <= 2 else rng.integers(0, each.bound, shape)
         return np.asarray(drawn).astype(dtype)
     if dtype.kind == "O":
@@ -135,7 +135,7 @@ def _random(each: TypedInput, sizes: Mapping[str, int], rng: np.random.Generator
 
 
 def inputs_of(names: Sequence[str], values: Sequence[SSAValue]) -> list[TypedInput]:
-    """Returns the inputs for a graph's or a region's arguments, integers bounded by the axes that they index."""
+    """Returns the inputs for a graph's or a region's arguments, integers bounded by the indexed axes."""
     return [TypedInput(name, value.type, index_bound(value)) for name, value in zip(names, values, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Helper processes that compile kernels of a model: each kernel is an independent unit, and the compiler is Python.
+"""Helper processes for compiling kernels of a model: each kernel is an independent unit, and the compiler is Python.
 
     with CompileHelpers(c, kernels) as helpers:
         for kernel in kernels:
@@ -33,7 +33,7 @@ MOST = 8
 """The limit of processes of one compilation, unless `IGNITER_JOBS` is larger."""
 
 WORTHWHILE = 6
-"""The number of kernels that justifies a helper: its start takes as long as compiling three."""
+"""The least number of kernels for a helper: its start takes as long as compiling three."""
 
 
 def jobs() -> int:
@@ -49,7 +49,7 @@ def jobs() -> int:
 
 
 class CompileHelpers:
-    """Processes that compile kernels, given as texts, beside this one; they end with the `with` block."""
+    """Processes for compiling kernels, given as texts, beside this one; they end with the `with` block."""
 
     def __init__(self, c: Compilation, kernels: Sequence[str]):
         self._begun = (c.options, None if c.cache is None else (c.cache.folder, c.cache.limit), c.ctx.remarks.enabled)
@@ -83,7 +83,7 @@ class CompileHelpers:
         return bool(self._count)
 
     def wait_for(self, kernel: str) -> None:
-        """Takes a kernel from the helpers, or waits for the helper that has begun it."""
+        """Takes a kernel from the helpers, or waits for its helper."""
         with self._lock:
             if kernel in self._left:
                 self._left.remove(kernel)

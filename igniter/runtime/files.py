@@ -1,4 +1,4 @@
-"""Files that are complete or absent."""
+"""Files, complete or absent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 def write_whole(path: str | Path, data: str | bytes) -> None:
     """Writes a file under a temporary name beside it, and renames it.
 
-    An existing file is replaced, never written into: a process that has mapped it keeps the old content. Other kinds of
+    An existing file is replaced, never written into: a process with a map of it keeps the old content. Other kinds of
     files (a pipe, `/dev/null`) are written to.
     """
     target = Path(path)

@@ -1,4 +1,4 @@
-"""Folders that change in one step: staged beside their place, put there if good, kept aside otherwise.
+"""Folders with changes in one step: staged beside their place, put there if good, kept aside otherwise.
 
 A user's files in the old folder are carried over. The report's `files` identify the files written by Igniter.
 """
@@ -18,7 +18,7 @@ from igniter.activity import leaving
 from igniter.errors import IgniterError
 
 FAILED = ".failed"
-"""The suffix of the folder for a compiled model that was found wrong."""
+"""The suffix of the folder for a wrong compiled model."""
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2

@@ -1,7 +1,7 @@
 """The shared library of a compiled model: built from an `ort.library` and its kernels, and read without loading.
 
-Every kernel is an object of its own, so that the cache provides it for any model; the cache also provides the whole
-library if all of it is known.
+Every kernel is an object of its own, reusable from the cache for any model; the cache also provides the whole library
+if all of it is known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Library:
 
     @property
     def file_name(self) -> str:
-        """`libigniter_HASH.so`, named like the domain so that different libraries never share a name."""
+        """`libigniter_HASH.so`, named like the domain: different libraries never share a name."""
         return f"lib{self.domain.replace('.', '_')}.so"
 
     def write(self, path: str | Path) -> Path:
@@ -51,7 +51,7 @@ class Library:
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions that affect the code."""
+    """Returns the versions of the packages behind the code."""
     import llvmlite
     import llvmlite.binding as llvm
 
@@ -82,7 +82,7 @@ class LibraryPart:
 
     ops: LibraryOp
     kernels: Mapping[Target, Sequence[str]]
-    """The texts that define the funcs of the ops, once for each target."""
+    """The texts with the funcs of the ops, once for each target."""
     provider: str = ""
     """The execution provider of the ops; "" is the provider of CPUs."""
     suffixes: Sequence[str] = ("",)
@@ -104,7 +104,7 @@ class LibraryPart:
         return next(iter(self.kernels))
 
     def least(self) -> Target:
-        """Returns the target for code that runs before the machine is known."""
+        """Returns the target for code with an unknown machine."""
         from igniter.targets import backend_for
 
         return backend_for(self.first.name).least(self.first)
@@ -128,13 +128,13 @@ def build_library(
     cache: Cache | None = None,
     sanitize: bool = False,
 ) -> Library:
-    """Builds a shared library from parts: ops for CPUs, ops that launch GPU kernels, or both, with the same names; then
-    ONNX Runtime uses those of its execution provider. Each part has an `ort.library` of its ops; the other content of
-    the first one's library (`ort.values`) is shared.
+    """Builds a shared library from parts: ops for CPUs, ops with launches of GPU kernels, or both, with the same names;
+    then ONNX Runtime uses those of its execution provider. Each part has an `ort.library` of its ops; the other content
+    of the first one's library (`ort.values`) is shared.
 
     Of several CPU variants the library selects the best one for the machine at load time. With `sanitize`, the kernels
     are sanitized ones. `info` (JSON values: options, pipeline, target's name) is stored in the library together with
-    the versions. Raises `IgniterError` with the error of LLVM or the linker, or if there is no linker.
+    the versions. Raises `IgniterError` with the error of LLVM or the linker, or if no linker is found.
     """
     from igniter.backends.ort.cpu_choice import Variant
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
@@ -143,7 +143,7 @@ def build_library(
     from igniter.targets import backend_for
 
     targets = [target for part in parts for target in part.kernels]
-    # Code that runs before the check of the CPU must run on any CPU.
+    # Code before the check of the CPU must run on any CPU.
     least = parts[-1].least()
     hosts = {t.triple for part in parts if not part.provider for t in part.kernels}
     if len(hosts | {part.least().triple for part in parts}) > 1:
@@ -179,7 +179,7 @@ def build_library(
 
 
 def _ops_of_cpus(parts: Sequence[LibraryPart]) -> list[OpOp | ValuesOp]:
-    """Returns the ops for the CPU execution provider, including those that make carriers."""
+    """Returns the ops for the CPU execution provider, including the ops for carriers."""
     ops = [op for part in parts if not part.provider for op in part.ops.ops]
     return [op.clone() for op in (*ops, *parts[0].ops.values)]
 

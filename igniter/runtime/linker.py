@@ -24,10 +24,10 @@ from igniter.errors import IgniterError
 from igniter.runtime.elf import read_elf
 
 PROCESS_SYMBOLS = frozenset(("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf"))
-"""The functions that LLVM calls by itself and that every process with ORT has."""
+"""The functions called by LLVM itself and present in every process with ORT."""
 
 LOADER_SYMBOLS = frozenset(("dlopen", "dlsym", "dlerror"))
-"""The functions that find a GPU's driver, called only by libraries of GPU kernels."""
+"""The functions for finding a GPU's driver, called only by libraries of GPU kernels."""
 
 TIMEOUT = 120
 
@@ -38,7 +38,7 @@ class LinkError(IgniterError):
 
 @dataclass(frozen=True)
 class Linker:
-    """A command that links shared libraries; `driver` is true for a compiler driver, false for a plain linker."""
+    """A command for linking shared libraries; `driver` is true for a compiler driver, false for a plain linker."""
 
     command: tuple[str, ...]
     driver: bool = False
@@ -144,9 +144,10 @@ def link_shared(
     linker: Linker | None = None,
     besides: frozenset[str] = frozenset(),
 ) -> bytes:
-    """Links `objects` to a shared library that exports exactly `exports` and calls `PROCESS_SYMBOLS` and `besides`.
+    """Links `objects` to a shared library with exactly the exports `exports` and calls of `PROCESS_SYMBOLS` and
+    `besides`.
 
-    `LinkError` has the linker's message, and names symbols that no process would provide.
+    `LinkError` has the linker's message, and names symbols not provided by any process.
     """
     linker = linker or find_linker(triple)
     arch = architecture(triple)

@@ -1,8 +1,8 @@
 """The last step of a compile: stock ONNX Runtime loads the folder, or no folder is written.
 
-The compiler knows in advance the nodes that ONNX Runtime can run (`igniter.analysis.fusion.ort_kernels`). An
-installation may have fewer kernels, or refuse a node for its attributes: then the model is compiled again, with kernels
-for the nodes of that op (`again`). A node that cannot be compiled is an error with its name.
+The compiler knows ONNX Runtime's kernels in advance (`igniter.analysis.fusion.ort_kernels`). An installation may have
+fewer, or refuse a node for its attributes: then the model is compiled again, with kernels for the nodes of this op
+(`again`). A node without any kernel is an error with its name.
 
 A library for another machine, or for a missing execution provider, is not loaded; the report says so.
 """
@@ -41,8 +41,8 @@ class NotLoaded(IgniterError):
 
 
 def require_loads(artifact: Artifact, c: Compilation) -> None:
-    """Loads a compiled model that was not loaded yet, and records the outcome in its report, or the reason for not
-    trying; raises `NotLoaded` if ONNX Runtime refuses it."""
+    """Loads a compiled model before its first use, and records the outcome in its report, or the reason for not trying;
+    raises `NotLoaded` if ONNX Runtime refuses it."""
     if not artifact.loads:
         try:
             artifact.session(intra_op_num_threads=1, log_severity_level=4)
@@ -69,8 +69,8 @@ def not_loaded(error: SessionError, c: Compilation) -> NotLoaded:
 
 
 def again(c: Compilation, original: Module, error: NotLoaded) -> Compilation:
-    """Returns the compilation to try next: with kernels for the op that ONNX Runtime lacks, or, if its error names
-    none, for all ops left to it by choice. Raises `error` if no further op can be compiled."""
+    """Returns the compilation to try next: with kernels for ONNX Runtime's missing op, or, if its error names none, for
+    all ops left to it by choice. Raises `error` if no further op can be compiled."""
     from igniter.api import is_fused
 
     choices = {node.op for node in nodes_left(c) if node.is_choice}

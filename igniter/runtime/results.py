@@ -1,7 +1,7 @@
 """Finished results of compilations in the cache: an unchanged model is not compiled again, but copied.
 
 The key of a result covers all its inputs: the bytes of the model and of its external data, the options, the target's
-features, Igniter's files and the versions of the packages that it computes with. The entry has the compiled folder's
+features, Igniter's files and the versions of the packages behind its results. The entry has the compiled folder's
 files, the report, and, under a key of its own, the outcome of the verification. The code here imports nothing heavy:
 finding a result is much faster than starting a compilation.
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from igniter.runtime.artifact import Artifact
 
 SHARE = 2
-"""The limit of a result, as a divisor of the cache's size, so that it does not evict everything else."""
+"""The limit of a result, as a divisor of the cache's size: a larger one would evict everything else."""
 PACKAGES = ("archspec", "llvmlite", "numpy", "onnx", "onnxruntime", "xdsl")
 OPTIONAL = ("triton",)
 """The packages needed only for some targets."""

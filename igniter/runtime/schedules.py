@@ -1,4 +1,4 @@
-"""Scheduling a kernel from Python: primitives that are checked one by one.
+"""Scheduling a kernel from Python: primitives, checked one by one.
 
     s = igniter.Schedule("gemm.mlir")
     s.split("matmul", "j", 48)                     # ('j by 48', 'j')
@@ -13,7 +13,7 @@
 The name of a loop is its axis, or its axis and its blocks: `"j"`, `"j by 48"`. Each primitive returns its result, or
 raises `IgniterError` with the reason and leaves the schedule unchanged. `inline`, `pack`, `cache` and `split_reduction`
 rewrite the nests themselves, with the passes of these names; `variant` adds schedules for some sizes; the others change
-the schedule of one nest (`igniter/dialects/loop/schedule.py`). Errors that only a pass can detect (a dependence between
+the schedule of one nest (`igniter/dialects/loop/schedule.py`). Errors detected only by a pass (a dependence between
 iterations, an `unroll` without a constant) are raised by `apply`, and so by `run`, `time` and `asm`.
 """
 
@@ -47,10 +47,10 @@ T = TypeVar("T")
 
 
 class Schedule:
-    """A structured kernel with schedules that are changed step by step.
+    """A structured kernel with schedules, changed step by step.
 
-    `kernel` is one, or a file with it (`.onnx`, `.mlir`), where its name is `name`. Its nests begin with the schedules
-    that they have, or with plain loops in the order of their axes; with `author`, with those of the default author for
+    `kernel` is one, or a file with it (`.onnx`, `.mlir`), where its name is `name`. Its nests begin with their own
+    schedules, or with plain loops in the order of their axes; with `author`, with those of the default author for
     `target`.
     """
 
@@ -117,7 +117,7 @@ class Schedule:
         return _called(outer), _called(inner)
 
     def reorder(self, label: str, *loops: str) -> list[str]:
-        """Puts the named loops in this order, at the places that they have together; returns all loops of the nest."""
+        """Puts the named loops in this order, at their places together; returns all loops of the nest."""
         steps = list(self._schedule(label).data)
         places = sorted(self._find(label, loop)[1] for loop in loops)
         if len(set(places)) < len(loops):
@@ -145,8 +145,8 @@ class Schedule:
         return self._say(label, loop, lambda x: replace(x, into_result=True))
 
     def compute_at(self, label: str, other: str, loop: str) -> str:
-        """Computes a nest at a loop of another nest, which it reads or which reads it: their loops down to this one are
-        fused. This nest's loops are split into the other's blocks if necessary. Returns the group's label."""
+        """Computes a nest at a loop of another nest, its reader or producer: their loops down to this one are fused.
+        This nest's loops are split into the other's blocks if necessary. Returns the group's label."""
         wanted = self._schedule(other).loops
         at = [_called(x) for x in wanted].index(loop) if loop in self.loops(other) else self._find(other, loop)[1]
 
@@ -212,7 +212,7 @@ class Schedule:
     # -- nests -------------------------------------------------------------------------------------------------------
 
     def inline(self, label: str) -> list[str]:
-        """Inlines a nest into the nests that read it; returns their labels."""
+        """Inlines a nest into its readers; returns their labels."""
         nest = self.nest(label)
         users = {use.operation.parent_op() for result in nest.outputs for use in result.uses}
         readers = [n.label for n in self.kernel.nests if n in users]
@@ -228,8 +228,8 @@ class Schedule:
         return self._or_undo(change)
 
     def pack(self, label: str) -> str:
-        """Packs the right factor of a contraction into the panels of micro-kernels, by a nest of its own; returns that
-        nest's label."""
+        """Packs the right factor of a contraction into the panels of micro-kernels, by a nest of its own; returns its
+        label."""
 
         def change() -> str:
             from igniter.targets import backend_for

@@ -52,7 +52,7 @@ class VerifyOptions:
     seed: int = 0
     budget: float = BUDGET_SECONDS
     stop_at_first: bool = False
-    """True to stop at the first case that differs, which decides the outcome."""
+    """True to stop at the first differing case; it decides the outcome."""
 
     @property
     def feeds(self) -> list[Mapping[str, Any]]:
@@ -150,7 +150,7 @@ class _Verifier:
     _sized: list[tuple[CaseResult, CaseResult, Ready]] = field(
         default_factory=list["tuple[CaseResult, CaseResult, Ready]"]
     )
-    """The cases in which rounding may change a size: their final and first judgements, and their inputs."""
+    """The cases with a possible change of size by rounding: their final and first judgements, and their inputs."""
 
     def run(self) -> Verification:
         if self.original.random_values is None:
@@ -183,7 +183,7 @@ class _Verifier:
         return Verification(tuple(cases), tuple(self.refused), inexact=self._inexact, at_rest=at_rest)
 
     def _judged_cases(self, proposal: Proposal, ready: Ready) -> Iterator[CaseResult]:
-        """Yields the case, and one more at its sizes for outputs that have not moved yet."""
+        """Yields the case, and one more at its sizes for outputs without a change so far."""
         case = self._settled(self._judge(proposal, ready), ready)
         yield case
         self._inputs.note(ready, case)

@@ -17,7 +17,7 @@ from igniter.activity import BOARD_BYTES, Activity, note_on, read_board
 ASKED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGPIPE", "SIGTERM", "SIGXCPU")
 """The signals sent on purpose: the process ends by them as without a watcher."""
 FORWARDED = ("SIGHUP", "SIGTERM")
-"""The signals sent to a single process, which is the watcher for all others; a terminal sends the rest to both."""
+"""The signals sent to a single process, seen from outside the watcher; a terminal sends the rest to both."""
 
 MEANINGS = {
     "SIGABRT": "it gave up",
@@ -70,7 +70,7 @@ def _wait(child: int) -> int:
 
 
 def _report(number: int, board: mmap, *, as_json: bool) -> int:
-    """Reports the signal that ended the child, removes its temporary folders, and returns the exit status."""
+    """Reports the signal behind the child's end, removes its temporary folders, and returns the exit status."""
     activity, temporary = read_board(board)
     for folder in temporary:
         shutil.rmtree(folder, ignore_errors=True)

@@ -39,7 +39,7 @@ class AssemblyLoop:
 
     @property
     def spills(self) -> int:
-        """The instructions that spill or reload a register."""
+        """The instructions for spills and reloads of registers."""
         return sum(_is_spill(line) for line in self.lines)
 
 
@@ -51,7 +51,7 @@ class Listing:
 
     @property
     def spills(self) -> int:
-        """The instructions that spill or reload a register, also outside of loops."""
+        """The instructions for spills and reloads of registers, also outside of loops."""
         return sum(_is_spill(line) for line in self.text.splitlines())
 
     @property

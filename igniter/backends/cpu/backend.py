@@ -1,7 +1,7 @@
 """The backend for CPUs: scheduled kernels become LLVM IR, and this becomes machine code for x86-64 and aarch64.
 
-This file implements the interface to the compiler (`igniter.targets`) by the files beside it, which are imported at
-first use: a target's name can be read without LLVM.
+This file implements the interface to the compiler (`igniter.targets`) by the files beside it, imported at first use: a
+target's name can be read without LLVM.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _own(target: AnyTarget) -> Target:
 
 
 def _versions() -> tuple[str, ...]:
-    """Returns the versions that affect the machine code."""
+    """Returns the versions of LLVM and Igniter, inputs of the machine code."""
     import llvmlite
     import llvmlite.binding as llvm
 

@@ -8,7 +8,7 @@ from igniter.errors import IgniterError
 
 
 class EmitError(IgniterError):
-    """Raised for a `loop.func` that the CPU backend cannot emit; names the func and the op."""
+    """Raised for a `loop.func` without a translation on the CPU backend; names the func and the op."""
 
     def __init__(self, func: str, op: Operation, reason: str):
         super().__init__(f"cannot emit '{func}' for the CPU: {op.name}: {reason}\n  in: {_one_line(op)}")

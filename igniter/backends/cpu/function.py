@@ -41,7 +41,7 @@ class Pointer:
 
     value: Value
     depth: int
-    """The scope that defines the address."""
+    """The scope of the address."""
     constant_size: int | None = None
 
 
@@ -93,7 +93,7 @@ class Function(Builder):
         return Value(PTR, name)
 
     def unused_place(self) -> Value:
-        """Returns a mapped place on the stack, of a vector's size, that is never accessed."""
+        """Returns a mapped place on the stack, of a vector's size, never accessed."""
         if self.unused is None:
             self.unused = self.alloca("[256 x i8]", 64, "unused")
         return self.unused
@@ -197,15 +197,15 @@ class Function(Builder):
         return all((c * prod(stride(a) for a in monomial)) % n == 0 for monomial, c in e.terms)
 
     def expr(self, e: Expr, here: Mapping[str, Value] = NOTHING) -> Value:
-        """Returns the value of a prepared expression. `here` binds names that exist at this point only."""
+        """Returns the value of a prepared expression. `here` binds names for this point only."""
         return self._expr(e, here)[0]
 
     def level_of(self, e: Expr) -> int:
-        """Returns the outermost scope that can compute a prepared expression."""
+        """Returns the outermost scope with all names of a prepared expression."""
         return self._depth_of(e, NOTHING)
 
     def _depth_of(self, e: Expr, here: Mapping[str, Value]) -> int:
-        """Returns the depth of the outermost scope that can compute `e`; one past the innermost if it uses a name of
+        """Returns the depth of the outermost scope with all names of `e`; one past the innermost if it uses a name of
         `here`."""
         depth = 0
         for name in sorted(e.symbols):  # the order of a set of strings differs between processes

@@ -47,7 +47,7 @@ class CompiledFunc:
         self._violation = self._engine.get_global_value_address(VIOLATION) if VIOLATION in ir else 0
 
     def __call__(self, *buffers: np.ndarray, threads: int = 1, **symbols: int) -> None:
-        """Runs on C-contiguous arrays, in place. `threads` > 1 runs the tasks on that many threads.
+        """Runs on C-contiguous arrays, in place. `threads` > 1 runs the tasks on several threads.
 
         Raises `IgniterError` if a sanitized kernel had an access out of bounds.
         """

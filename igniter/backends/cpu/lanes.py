@@ -1,4 +1,4 @@
-"""Expressions of lanes: names that vary by lane, their increments, and values as vectors."""
+"""Expressions of lanes: names with a value for each lane, their increments, and values as vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANYTHING = (Expr.of(-(1 << 62)), Expr.of(1 << 62))
 
 
 def names_of(vectors: Mapping[str, Value], lane: str | None) -> set[str]:
-    """Returns the names that differ from lane to lane."""
+    """Returns the names with a value for each lane."""
     return set(vectors) if lane is None else {*vectors, lane}
 
 
@@ -65,7 +65,7 @@ def growth(e: Expr, lane: str) -> tuple[int | None, int | None]:
 
 
 def scalar_guard(f: Function, guards: Sequence[Expr], here: Mapping[str, Value]) -> Condition:
-    """Returns the condition that every guard, prepared, is >= 0."""
+    """Returns a condition: every guard, prepared, is >= 0."""
     condition: Condition = True
     for guard in guards:
         if is_nonneg(guard, f.ranges):

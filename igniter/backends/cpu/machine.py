@@ -25,8 +25,8 @@ SYSFS = Path("/sys/devices/system/cpu")
 
 
 def machine_for(target: Target | str, given: Iterable[Given] = ()) -> MachineModel:
-    """Returns the model of a target, with `given` figures in place of its own; raises `MachineError` for a figure that
-    it cannot have."""
+    """Returns the model of a target, with `given` figures in place of its own; raises `MachineError` for a figure
+    without meaning there."""
     found = target_of(target) if isinstance(target, str) else target
     own = pretended_figures(_machine(found)) if found.name == "native" else _machine(found)
     others = tuple(given)
@@ -84,13 +84,13 @@ def _machine(target: Target) -> MachineModel:
 
 
 def _is_here(target: Target) -> bool:
-    """True for the machine that runs, False for a target that replaces it."""
+    """True for the running machine, False for a target in its place."""
     return target.name == "native" and target == host_target()
 
 
 def microarchitecture_of(target: Target) -> Microarchitecture:
-    """Returns archspec's entry for a target's CPU, or for a similar one; for unknown CPUs, that of the psABI level or
-    the architecture."""
+    """Returns archspec's entry for a target's CPU, or for a similar one; for unknown CPUs, the entry of the psABI level
+    or the architecture."""
     from archspec.cpu import host
 
     known, cpu = _microarchitectures(), target.cpu
@@ -113,7 +113,7 @@ def _microarchitectures() -> Mapping[str, Microarchitecture]:
 
 @lru_cache(maxsize=1)
 def _clang_names() -> dict[str, str]:
-    """Returns archspec's names by clang's names of the microarchitectures, which are LLVM's."""
+    """Returns archspec's names by clang's names of the microarchitectures (LLVM's names)."""
     found: dict[str, str] = {}
     for name, micro in _microarchitectures().items():
         compilers = cast("Mapping[str, list[dict[str, str]]]", micro.compilers)
@@ -123,7 +123,7 @@ def _clang_names() -> dict[str, str]:
 
 
 def _core_of(micro: Microarchitecture) -> Core | None:
-    """Returns the row of the nearest microarchitecture that has one."""
+    """Returns the row of the nearest microarchitecture in the table."""
     line = (micro, *micro.ancestors)
     return next((CORES[m.name] for m in line if m.name in CORES), None)
 
@@ -162,7 +162,7 @@ def _text(path: Path) -> str:
 
 
 def _count(listed: str) -> int:
-    """Counts the CPUs in a list like `0-3,8`; 1 for an empty list, as in a container that hides them."""
+    """Counts the CPUs in a list like `0-3,8`; 1 for an empty list, as in a container with hidden CPUs."""
     total = 0
     for part in listed.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)

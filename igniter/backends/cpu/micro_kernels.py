@@ -7,10 +7,10 @@
         missing=lambda target: None if target.has_fma else "it takes fused multiply-adds",
     )
 
-The code is a class of bodies (`tile_bodies.py`), with Igniter's loops, or a function that gives the text of LLVM
-functions: `@name`, hidden, with the parameters of all micro-kernels (`tile_calls.SIGNATURE`), for up to `size.rows`
-rows and exactly `size.panels` panels, and its callees. The code is not verified against the semantics; a test that
-compares the two is a line (`docs/my-own-micro-kernel.md`).
+The code is a class of bodies (`tile_bodies.py`), with Igniter's loops, or a function for the text of LLVM functions:
+`@name`, hidden, with the parameters of all micro-kernels (`tile_calls.SIGNATURE`), for up to `size.rows` rows and
+exactly `size.panels` panels, and its callees. The code is not verified against the semantics; a test of it is one line
+(`docs/my-own-micro-kernel.md`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from igniter.dialects.loop.instructions import MicroKernel, micro_kernel, source
 from igniter.errors import IgniterError
 
 Text = Callable[[str, TileSize, Target], str]
-"""A function that returns LLVM functions as text; one of them has the given name."""
+"""The text of LLVM functions, one of them with the given name."""
 
 
 def missing_nowhere(target: Target) -> str | None:

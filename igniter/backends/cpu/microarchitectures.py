@@ -3,12 +3,14 @@
 llvmlite gives access to LLVM's features of a CPU, but not to its scheduling models. So their figures are copied here,
 from the sources named beside each row:
 
-Fog      A. Fog, "Instruction tables" and "The microarchitecture of Intel, AMD and VIA CPUs", agner.org/optimize uops
-A. Abel and J. Reineke, uops.info: measured ports and latencies Intel    "Intel 64 and IA-32 Architectures Optimization
-Reference Manual", the tables of caches and of ports AMD      "Software Optimization Guide for the AMD Zen
-Microarchitecture" (one a generation) Arm      "Software Optimization Guide" of the core, and its Technical Reference
-Manual for caches Fujitsu  "A64FX Microarchitecture Manual" Johnson  D. Johnson, "Apple M1 Firestorm",
-dougallj.github.io/applecpu LLVM     llvm/lib/Target/X86/X86Sched*.td, AArch64/AArch64Sched*.td
+Fog      A. Fog, "Instruction tables" and "The microarchitecture of Intel, AMD and VIA CPUs", agner.org/optimize
+uops     A. Abel and J. Reineke, uops.info: measured ports and latencies
+Intel    "Intel 64 and IA-32 Architectures Optimization Reference Manual", the tables of caches and of ports
+AMD      "Software Optimization Guide for the AMD Zen Microarchitecture" (one a generation)
+Arm      "Software Optimization Guide" of the core, and its Technical Reference Manual for caches
+Fujitsu  "A64FX Microarchitecture Manual"
+Johnson  D. Johnson, "Apple M1 Firestorm", dougallj.github.io/applecpu
+LLVM     llvm/lib/Target/X86/X86Sched*.td, AArch64/AArch64Sched*.td
 
 The psABI levels have the row whose scheduling model LLVM gives them (X86.td: SandyBridgeModel for x86-64 and -v2,
 HaswellModel for -v3, SkylakeServerModel for -v4).

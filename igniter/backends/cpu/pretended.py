@@ -1,4 +1,4 @@
-"""A stand-in for this machine, so that a test suite shows the influence of the machine that runs it.
+"""A stand-in for this machine, so that a test suite shows the influence of the machine it runs on.
 
 `IGNITER_NATIVE` in the environment selects the machine of the target `native`:
 
@@ -7,9 +7,9 @@
 
 With a file, authors of schedules see its figures and kernels keep the instructions of this machine, so everything still
 runs: LLVM splits vectors wider than its registers. Products of bytes and tiles cannot be replaced by other
-instructions, so they stay as on this machine. The file has the format of `--machine`; its `name` is the target whose
-figures complete it. Its figures are used unchanged: nothing is derived from them, as nothing is derived from the caches
-reported by Linux.
+instructions, so they stay as on this machine. The file has the format of `--machine`; its figures complete the model of
+the target called `name` in it. They are used unchanged: nothing is derived from them, as nothing is derived from the
+caches reported by Linux.
 
 With a target's name, `native` is that target, and code for it runs only on CPUs with its instructions.
 """
@@ -24,11 +24,11 @@ from igniter.environment import pretended_machine
 from igniter.targets import read_machine
 
 KEPT = ("fma", "byte_products", "byte_tiles", "half_tiles")
-"""The figures of instructions that this machine may lack and cannot replace by others."""
+"""The figures of instructions without a replacement on machines that lack them."""
 
 
 def pretended_target() -> str:
-    """Returns the name of the target that replaces `native`; "" if it is this machine's."""
+    """Returns the name of the target in place of `native`; "" if it is this machine's."""
     asked = pretended_machine()
     return "" if asked.endswith(".json") else asked
 

@@ -1,8 +1,8 @@
-"""Loops that measure a core: multiply-adds in registers, bytes read, the clock, functions, hand-overs.
+"""Loops to measure a core: multiply-adds in registers, bytes read, the clock, functions, hand-overs.
 
 The code is generated, so that nothing but the instructions is measured: independent multiply-adds in enough registers
-to hide their latency, or one chain of them that shows it; repeated loads of a buffer; a chain of exclusive ors, one
-cycle a link on every CPU; and two threads that answer each other through a line of the cache.
+to hide their latency, or one chain of them to show it; repeated loads of a buffer; a chain of exclusive ors, one cycle
+a link on every CPU; and two threads in dialogue through a line of the cache.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _parameters(what: _Instruction) -> list[str]:
 
 
 def _sum(values: Sequence[str], kind: str, add: str) -> Iterator[str]:
-    """Yields lines that compute the sum of `values` in `%sum`."""
+    """Yields lines for the sum of `values` in `%sum`."""
     total = values[0]
     if len(values) == 1:
         nothing = f"splat ({kind.partition(' x ')[2][:-1]} {'-0.0' if add == 'fadd' else '0'})"
@@ -120,7 +120,7 @@ def _sum(values: Sequence[str], kind: str, add: str) -> Iterator[str]:
 
 
 def reader(size: int | None = None) -> CompiledFunc:
-    """Returns a function that loads every byte of a buffer of `size` bytes (a multiple of 512), `repeats` times (a
+    """Returns a function to load every byte of a buffer of `size` bytes (a multiple of 512), `repeats` times (a
     symbol). Without `size`, the symbol `size` gives the bytes."""
     vector = target_of("native").vector_bytes
     kind = f"<{vector // 8} x i64>"
@@ -307,7 +307,7 @@ def _applied(b: Builder, op: str, value: Value) -> Value:
 # -- hand-overs -------------------------------------------------------------------------------------------------------
 
 LOOKS = 1 << 18
-"""The unsuccessful looks after which a side gives up: the other thread is not running."""
+"""The number of unsuccessful looks before a side gives up: the other thread is not running."""
 
 
 def answers() -> CompiledFunc:

@@ -1,8 +1,8 @@
-"""Buffers in space `register`: one stack slot for each accessed place, which LLVM then always promotes.
+"""Buffers in space `register`: one stack slot for each accessed place. LLVM always promotes these slots.
 
-Every access has constant subscripts, so a buffer splits into slots, each a scalar or one vector, and each slot is an
-alloca that is only loaded and stored whole: SROA always promotes it. Two partially overlapping slots would need the
-memory in between, so they are an error.
+Every access has constant subscripts, so a buffer splits into slots, each a scalar or one vector. A slot is an alloca
+with only whole loads and stores: SROA always promotes it. Two partially overlapping slots would need the memory in
+between, so they are an error.
 """
 
 from __future__ import annotations

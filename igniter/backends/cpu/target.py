@@ -1,10 +1,11 @@
 """The CPUs that Igniter compiles for, by name, and the instructions of each.
 
-native                       the machine that compiles, with exactly its features x86-64, x86-64-v2, -v3, -v4  the psABI
-levels znver4, icelake-server, ...  any 64-bit x86 or Arm CPU that LLVM knows, by LLVM's name aarch64
-Armv8.0 with NEON NAME+FEATURE+...             any of these with features added: aarch64+dotprod+i8mm,
-x86-64-v4+avx512bf16 NAME,NAME,...                several, for a library that chooses when it is loaded:
-x86-64-v2,x86-64-v3,x86-64-v4
+native                       the machine that compiles, with exactly its features
+x86-64, x86-64-v2, -v3, -v4  the psABI levels
+znver4, icelake-server, ...  any 64-bit x86 or Arm CPU that LLVM knows, by LLVM's name
+aarch64                      Armv8.0 with NEON
+NAME+FEATURE+...             any of these with features added: aarch64+dotprod+i8mm, x86-64-v4+avx512bf16
+NAME,NAME,...                several, for a library that chooses when it is loaded: x86-64-v2,x86-64-v3,x86-64-v4
 """
 
 from __future__ import annotations
@@ -179,13 +180,12 @@ def known_cpus() -> frozenset[str]:
 
 
 def known_features(name: str) -> frozenset[str]:
-    """Returns the features that can be added to a CPU."""
+    """Returns the possible additional features of a CPU."""
     return _X86_FEATURES if name in _X86_CPUS else _ARM_FEATURES
 
 
 def target_names(start: str = "") -> list[str]:
-    """Returns the names of targets with the prefix `start`: CPUs, and after a `+` the features that can be added to
-    one."""
+    """Returns the names of targets with the prefix `start`: CPUs, and after a `+` their possible features."""
     cpu, plus, _ = start.rpartition("+")
     if not plus:
         named = ["native", *X86_LEVELS, "aarch64", *sorted(known_cpus() - {*X86_LEVELS, "generic"})]
@@ -285,7 +285,7 @@ def _native() -> Target:
 
 @lru_cache(maxsize=1)
 def host_target() -> Target:
-    """Returns the machine that runs, with exactly its features."""
+    """Returns the running machine, with exactly its features."""
     import llvmlite.binding as llvm
 
     cpu: str = llvm.get_host_cpu_name()

@@ -3,17 +3,17 @@
     void @p0(ptr buffers, ptr symbols, ptr scratch, ptr parallel_for, ptr context)
 
 requests many runs of one task from the pool (`Team.runs`). The first to start, on any thread, leads: it runs the
-program kernel by kernel. The others help until the program has ended; a run that starts later finds it ended. Kernels
-distribute their tasks through `@igniter.team.for` instead of the pool's own function: the leader publishes a job, takes
-tasks from it like the helpers, and continues when all are done. So a step costs an atomic operation a task; entering
-the pool costs microseconds, and much more if its threads sleep in between.
+program kernel by kernel. The others help until the program has ended; a late run finds it ended. Kernels distribute
+their tasks through `@igniter.team.for` instead of the pool's own function: the leader publishes a job, takes tasks from
+it like the helpers, and continues when all are done. So a step costs an atomic operation a task; entering the pool
+costs microseconds, and much more if its threads sleep in between.
 
-No thread waits for one that has not started: if the pool is busy with another run, or has one thread, the leader does
-all the work, and no order of starting deadlocks. A job is its generation (the upper half of `ticket`) and its next task
-(the lower half), so that one atomic addition both takes a task and identifies its job. Jobs alternate between two
-places: a place that a late helper may still read is not written before its generation has passed, and a helper that
-finds another generation than that of its task has taken none. A helper pauses between looks, and leaves after
-`Team.looks` looks without work.
+No thread waits for another one to start: if the pool is busy with another run, or has one thread, the leader does all
+the work, and no order of starting deadlocks. A job is its generation (the upper half of `ticket`) and its next task
+(the lower half), so one atomic addition both takes a task and identifies its job. Jobs alternate between two places: a
+place within reach of a late helper is not written before its generation has passed, and a helper that finds another
+generation than its task's has taken none. A helper pauses between looks, and leaves after `Team.looks` looks without
+work.
 """
 
 from __future__ import annotations

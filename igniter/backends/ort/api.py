@@ -1,4 +1,4 @@
-"""The parts of ONNX Runtime's C ABI that the library uses, and the shorthand for calls of it in LLVM IR text.
+"""The parts of ONNX Runtime's C ABI used by the library, and the shorthand for calls of it in LLVM IR text.
 
 `OrtApi` is a table of function pointers that only grows at its end, so an index holds for every version of ORT with the
 function. Every function called by CPU kernels is in API version 17 (ORT 1.17); `MayInplace` is read from version 18 on;
@@ -71,7 +71,7 @@ _CALL = re.compile(
 def expand_calls(text: str) -> str:
     """Expands three shorthands for calls through the table at `%api`, and returns LLVM IR.
 
-    * `%s = api F(args)`: the call; without a result, of a function that returns nothing
+    * `%s = api F(args)`: the call; without a result, of a function of type void
     * `try F(args) else label`: stores the OrtStatus in `%status` and branches to the label when it is an error
     * `drop F(args) else label`: releases the OrtStatus and branches to the label when it is an error
     """

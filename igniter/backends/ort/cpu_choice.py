@@ -19,7 +19,7 @@ LEVELS = {1: "x86-64", 2: "x86-64-v2", 3: "x86-64-v3", 4: "x86-64-v4"}
 
 @dataclass(frozen=True)
 class Variant:
-    """The kernels of a library for one CPU: `level` is the least psABI level that can run them, 0 on other machines."""
+    """The kernels of a library for one CPU: `level` is the least psABI level required, 0 on other machines."""
 
     name: str
     level: int
@@ -109,10 +109,10 @@ def emit_level() -> str:
 
 
 def emit_choice(variants: Sequence[Variant], kernels: Sequence[str], strings: StringPool) -> str:
-    """Returns `ptr @igniter_choose_cpu()`, which gives null, or the reason why no variant can run; and the entry points
-    of the kernels.
+    """Returns `ptr @igniter_choose_cpu()`, with the result null, or the reason why no variant can run; and the entry
+    points of the kernels.
 
-    The best variant is the one of the highest level that the CPU reaches, the first of equals.
+    The best variant is the one of the highest level within the CPU's, the first of equals.
     """
     declared = "".join(
         f'declare hidden void @"{kernel}{variant.suffix}"(ptr, ptr, ptr, ptr, ptr)\n'

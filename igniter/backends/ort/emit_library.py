@@ -1,9 +1,9 @@
 """`ort.library` as one LLVM module: descriptors, callbacks and `RegisterCustomOps`, around kernels defined elsewhere.
 
-The domain's name carries a hash of the library's IR, of its `info` and of the kernels' code, so that two libraries load
-into one session, and a model finds only the library that it was compiled with. Models that differ only in their weights
-have equal libraries, with one domain. ORT creates no session from options that have a domain twice; therefore a library
-marks the options that it is registered in (a session entry named like the domain), and adds nothing if the mark exists.
+The domain's name carries a hash of the library's IR, of its `info` and of the kernels' code. So two libraries load into
+one session, and a model finds only its own library. Models with different weights but otherwise equal have equal
+libraries, with one domain. ORT creates no session from options with a domain twice; therefore a library marks the
+options at its registration (a session entry named like the domain), and adds nothing if the mark exists.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _CALLBACKS = {
     19: "igniter_first_version",
     20: "igniter_last_version",
 }
-"""The functions of an `OrtCustomOp` that every op has, by place."""
+"""The functions of every op's `OrtCustomOp`, by place."""
 _GPU_CALLBACKS = {
     **_CALLBACKS,
     2: "igniter_gpu_provider",
@@ -70,7 +70,7 @@ _GPU_CALLBACKS = {
     11: "igniter_gpu_input_memory",
     16: "igniter_gpu_create",
 }
-"""The functions of an op that launches GPU kernels."""
+"""The functions of an op with launches of GPU kernels."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ def _emit_callbacks(name: str, version: int, pointers: Mapping[int, str]) -> str
 
 
 def _emit_values(op: ValuesOp, name: str, version: int, strings: StringPool) -> str:
-    """Returns the op that makes a carrier: it has only ports, and the second one has the message in place of a name."""
+    """Returns the op for making a carrier: it has only ports, and the second one has the message in place of a name."""
     slots = {f"v{k}": k for k in range(op.count)}
     return "\n".join(
         (
@@ -291,7 +291,7 @@ def _dim_code(dim: Expr, slots: Mapping[str, int]) -> str:
 
 
 def _emit_inplace(op: OpOp, name: str) -> str:
-    """Returns `size_t GetMayInplace(int** inputs, int** outputs)`; "" for an op that reuses nothing."""
+    """Returns `size_t GetMayInplace(int** inputs, int** outputs)`; "" for an op without reuse."""
     pairs = [(p.reuses, i) for i, p in enumerate(op.outputs) if p.reuses is not None]
     if not pairs:
         return ""

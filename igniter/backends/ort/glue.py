@@ -1,6 +1,6 @@
-"""The part of the library that is the same for every op, as LLVM IR with the shorthands of `expand_calls`.
+"""The part of the library common to all ops, as LLVM IR with the shorthands of `expand_calls`.
 
-It contains the types, the callbacks that describe an op, and the life of a kernel; `compute` has the call itself.
+It contains the types, the callbacks for the description of an op, and the life of a kernel; `compute` has the call.
 
 An op is an `OrtCustomOp` followed by a pointer to its `%Desc`. ORT keeps a kernel object for each node, here a
 `%State`, written when the node is created and only read afterwards: the op, the API table, and a byte for every input.
@@ -14,7 +14,7 @@ STACK_SCRATCH = 4096
 """The limit in bytes of scratch memory on the stack; larger blocks come from ORT's allocator."""
 
 COMPOUND = -(1 << 63)
-"""The code of a dim that is neither an integer nor one symbol."""
+"""The code of a dim other than an integer or one symbol."""
 
 TYPES = """
 ; A formal input or output: its name, its dims as text, the text of every dim, every dim as a number (below), element

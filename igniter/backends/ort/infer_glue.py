@@ -1,4 +1,4 @@
-"""The part of shape inference that is the same for every op, as LLVM IR with the shorthands of `expand_calls`.
+"""The part of shape inference common to all ops, as LLVM IR with the shorthands of `expand_calls`.
 
 A symbol is a value, negative if unknown, and the model's name for it, null if it has none.
 """

@@ -5,16 +5,16 @@
     igniter_launch        called by the func, once for each launch
     igniter_gpu_destroy   unloads them
 
-`libcuda.so.1` is loaded with the first kernel object, so that the library itself also loads on machines without it. A
-kernel object has its own modules. They belong to the current context if this is on the device of ORT's allocator,
-otherwise to the device's primary context, which is then retained. A failure of the driver becomes a status with the
-names of the op, the kernel and the function.
+`libcuda.so.1` is loaded with the first kernel object, so the library itself also loads on machines without it. A kernel
+object has its own modules. They belong to the current context if this is on the device of ORT's allocator, otherwise to
+the device's primary context, which is then retained. A failure of the driver becomes a status with the names of the op,
+the kernel and the function.
 
-The arena is freed while the kernels that use it are still queued. This is safe only because the arena belongs to the
-stream of the run: `KernelContext_GetScratchBuffer` records the stream with the memory, and ONNX Runtime does not give
-it to another stream before the two are synchronised. Memory of plain `AllocatorAlloc` has no stream, and would be
-reused by another run at once. A run without a stream (a provider with host memory) has nothing queued, and takes plain
-memory: `GetScratchBuffer` reads the stream without a check.
+The arena is freed while its kernels are still queued. This is safe only because the arena belongs to the stream of the
+run: `KernelContext_GetScratchBuffer` records the stream with the memory, and ONNX Runtime does not give it to another
+stream before the two are synchronised. Memory of plain `AllocatorAlloc` has no stream, and would be reused by another
+run at once. A run without a stream (a provider with host memory) has nothing queued, and takes plain memory:
+`GetScratchBuffer` reads the stream without a check.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def emit_launches(code: GpuCode, strings: StringPool) -> str:
 
 
 def emit_launched(name: str, kernels: Sequence[str], code: GpuCode) -> str:
-    """Returns the global `@launched.NAME`: the number of kernels that an op launches, and their numbers."""
+    """Returns the global `@launched.NAME`: the number of an op's kernels, and their numbers."""
     numbers = {kernel: k for k, kernel in enumerate(code.kernels)}
     listed = ", ".join(f"i64 {numbers[k]}" for k in kernels)
     count = len(kernels)

@@ -1,4 +1,4 @@
-"""The backend for NVIDIA GPUs: launches of Triton kernels, down to PTX, and the code that launches them.
+"""The backend for NVIDIA GPUs: launches of Triton kernels, down to PTX, and the host code around them.
 
 A func becomes two kinds of text: its kernels as Python, and LLVM IR for the host. The host code computes grids and
 parameters and launches the kernels in sequence (`igniter.backends.launches`); the CPU backend compiles it.
@@ -85,7 +85,7 @@ class TritonBackend(Backend):
     # -- emission -----------------------------------------------------------------------------------------------------
 
     def emit_func(self, func: FuncOp, target: AnyTarget, sanitize: bool = False) -> str:
-        """Emits the kernels that a func launches, and the func as host code: see `igniter.backends.triton.texts`."""
+        """Emits the kernels of a func, and the func as host code: see `igniter.backends.triton.texts`."""
         from igniter.backends.triton.texts import emit_func
 
         if sanitize:

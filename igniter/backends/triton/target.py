@@ -13,7 +13,7 @@ from igniter.errors import IgniterError
 NAME = "cuda"
 
 ARCHITECTURES = (80, 86, 89, 90, 100, 120)
-"""The compute capabilities that Triton compiles for here, times ten."""
+"""The compute capabilities supported here, times ten."""
 
 PORTABLE = ARCHITECTURES[0]
 
@@ -29,7 +29,7 @@ class CudaTarget:
     """A GPU of NVIDIA, or several kinds of them in one library."""
 
     archs: tuple[int, ...]
-    """The compute capabilities of the library's code, times ten, in order; a GPU runs the latest one that it supports.
+    """The compute capabilities of the library's code, times ten, in order; a GPU runs the latest one within its own.
     Schedules are chosen for the first."""
     products: str = ""
     """The method for products of f32, on request: see `igniter.dialects.loop.schedule.PRODUCTS`."""

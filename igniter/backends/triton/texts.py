@@ -1,4 +1,4 @@
-"""A func of launches as text: its kernels, and the code on the host that launches them.
+"""A func of launches as text: its kernels, and the host code to launch them.
 
     # kernel k0123456789abcdef r0.0 warps 4 stages 1 (*fp32, *fp32, i64)
     @triton.jit
@@ -59,8 +59,7 @@ def _compiled(source: str, signature: tuple[str, ...], warps: int, stages: int, 
 
 
 def emit_func(func: FuncOp) -> str:
-    """Returns the text of a func and of the kernels in its module that it launches; `IgniterError` names an op without
-    host code."""
+    """Returns the text of a func and of its kernels in its module; `IgniterError` names an op without host code."""
     module = func.parent_op()
     beside = [] if module is None else [op for op in module.regions[0].block.ops if isinstance(op, tt.FuncOp)]
     kernels = {op.sym_name.data: op for op in beside}
@@ -136,9 +135,9 @@ def host_module(text: str, archs: Sequence[int]) -> str:
 
 
 def _described(kernel: KernelText, archs: Sequence[int]) -> str:
-    """Returns the globals of a kernel: every object that launches it defines them, and linking keeps one of each.
+    """Returns the globals of a kernel: every object with a launch of it defines them, and linking keeps one of each.
 
-    The code for the latest GPU comes first, because a GPU gets the first that it supports.
+    The code for the latest GPU comes first, because a GPU gets the first one within its capability.
     """
     symbol = kernel_symbol(kernel.name)
     label = kernel.label.encode()

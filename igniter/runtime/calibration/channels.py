@@ -31,7 +31,7 @@ class ChannelCounter:
     places: int = 0
     samples: int = 0
     broken: bool = False
-    """True if the channels differed between samples, or contained a value that is not finite."""
+    """True if the channels differed between samples, or contained a non-finite value."""
 
     def add(self, value: Array) -> None:
         """Counts the values of a sample."""

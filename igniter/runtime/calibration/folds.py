@@ -1,7 +1,7 @@
 """The choice of fits by cross-validation: with or without scales of channels, and ranges with or without a margin.
 
 Ranges and scales fitted to the samples may not fit other inputs: values outside a range are clipped, and a channel has
-fewer elements than a tensor to estimate its range from. The error over the samples cannot show that, because the fit
+fewer elements than a tensor to estimate its range from. The error over the samples cannot show this, because the fit
 used them. So each of the four ways is fitted twice to one half of the samples, and measured on the other half
 (cross-validation with two folds). The way with the least error there is chosen; the plain one stays unless another is
 better by much.

@@ -34,7 +34,7 @@ from igniter.transforms.edit.scale_channels import scale_channels
 
 Ranges = dict[str, tuple[float, float]]
 BEST = "best"
-"""The choice, for each value, of the method with the least error of the nodes that read it."""
+"""The choice, for each value, of the method with the least error of its readers."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Asked:
     correct: bool = True
     """True if biases compensate the mean error of each channel."""
     equalize: bool = True
-    """True if channels of values are scaled, so that they use the codes evenly."""
+    """True if channels of values are scaled, for an even use of the codes."""
     held: Any = None
     """Samples excluded from all fits; they must satisfy `max_error` too."""
 
@@ -68,7 +68,7 @@ class Quantization:
     floats: frozenset[str]
     errors: dict[str, float]
     strange: int
-    """The number of values that were not finite; ranges ignore them."""
+    """The number of non-finite values; ranges ignore them."""
     tried: tuple[tuple[int, float], ...] = ()
     """The numbers of nodes tried in float, each with the largest error of an output."""
     method: Method | Literal["best"] = "min-max"
@@ -81,7 +81,7 @@ class Quantization:
     held: dict[str, float] | None = None
     """The errors over the held-out samples, if any."""
     outside: tuple[tuple[str, str], ...] = ()
-    """The nodes of quantised op types that could not be quantised, with the reasons."""
+    """The unsuitable nodes of quantised op types, with the reasons."""
 
     @property
     def ranges(self) -> Ranges:

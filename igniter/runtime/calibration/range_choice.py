@@ -18,9 +18,9 @@ from igniter.runtime.calibration.histogram import Histogram, Method
 
 Ranges = dict[str, tuple[float, float]]
 LEAST_GAIN = 0.95
-"""The ratio of errors above which a single sample shows no difference."""
+"""The ratio of errors below which a difference on a single sample counts."""
 CUTTING_GAIN = 0.9
-"""The square of the error, relative to that of the full range, below which a range is cut."""
+"""The square of the error, relative to the full range's, below which a range is cut."""
 TINY = 1e-12
 
 
@@ -31,9 +31,9 @@ def range_by_value(
     ranges: Mapping[Method, Ranges],
     layers: Mapping[Method, Sequence[LayerError]],
 ) -> Ranges:
-    """Returns for each value the range with the least error of the nodes that read it; for a value without such nodes,
-    the range with the least error over its own distribution. The full range, `min-max`, stays unless another is better
-    by much, because future values are likelier outside a cut range."""
+    """Returns for each value the range with the least error of its readers; for a value without readers among the
+    nodes, the range with the least error over its own distribution. The full range, `min-max`, stays unless another is
+    better by much, because future values are likelier outside a cut range."""
     errors: dict[str, dict[Method, float]] = {}
     for method, found in layers.items():
         for node, layer in zip(nodes, found, strict=True):

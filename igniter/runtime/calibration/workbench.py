@@ -23,12 +23,12 @@ CALM = {"session.intra_op.allow_spinning": "0"}
 """The setting against spinning threads: runs are short, and spinning would slow the work between them."""
 
 FATAL = 4
-"""The severity from which ONNX Runtime logs, for expected failures."""
+"""The least severity of ONNX Runtime's log, for expected failures."""
 
 
 @dataclass(frozen=True)
 class Workbench:
-    """The options of what to quantise, the given float model, and the folder for files."""
+    """The nodes to quantise and their style, the given float model, and the folder for files."""
 
     reference: Any
     folder: Path
@@ -42,7 +42,7 @@ class Workbench:
         return candidates(module, self.ops, self.only, self.leave)
 
     def values(self, module: ModuleOp) -> list[str]:
-        """Returns the values that need ranges: factors, and results of convolutions."""
+        """Returns the values in need of ranges: factors, and results of convolutions."""
         graph = main_graph(module)
         found: dict[str, None] = {}
         for candidate in self.candidates(module):

@@ -3,8 +3,8 @@
     for finding in examine():
         print(finding.status, finding.name, finding.says, finding.do)
 
-Each check is a function that yields findings. An exception in a check is a finding too: nothing here fails. Code that
-may crash the process (ONNX Runtime, compiled code) runs in processes of its own (`trial.py`).
+Each check is a function that yields findings. An exception in a check is a finding too: nothing here fails. Code with a
+risk of crashes (ONNX Runtime, compiled code) runs in processes of its own (`trial.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 from igniter.distribution import DISTRIBUTION
 
 Status = Literal["ok", "optional", "warning", "problem"]
-"""`optional` is a missing part that is not required; a `problem` causes a failure."""
+"""`optional` is a missing part without need; a `problem` causes a failure."""
 
 STATUSES: tuple[Status, ...] = ("ok", "optional", "warning", "problem")
 

@@ -1,4 +1,4 @@
-"""The requirements of libraries: the linker, the cache, and the ONNX Runtime that loads them."""
+"""The requirements of libraries: the linker, the cache, and ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROBE = f"define i32 @igniter_probe() {{\n  ret i32 {ANSWER}\n}}\n"
 """A library for testing the linker."""
 
 ROOM = 1 << 30
-"""The free disk space that a compile may need, in bytes: the weights of a model, and its library."""
+"""The free disk space for a compile, in bytes: the weights of a model, and its library."""
 
 
 def linker() -> Iterator[Finding]:
@@ -114,7 +114,7 @@ def _unwritable(folder: Path) -> str:
 
 
 def providers() -> Iterator[Finding]:
-    """Checks the ONNX Runtime that loads the libraries, and its execution providers."""
+    """Checks the installed ONNX Runtime, and its execution providers."""
     from igniter.backends.ort.api import API_VERSION, API_VERSION_INPLACE, OLDEST_ORT
 
     oldest = f"{OLDEST_ORT[API_VERSION]} (for GPUs, and where buffers are reused, {OLDEST_ORT[API_VERSION_INPLACE]})"

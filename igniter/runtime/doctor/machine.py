@@ -45,7 +45,8 @@ def _instructions(model: Any) -> list[str]:
 
 
 def _archspec() -> Iterator[Finding]:
-    """Checks archspec's name of the microarchitecture, from which the machine model gets the figures of the manuals."""
+    """Checks archspec's name of the microarchitecture: the machine model needs it to find the figures of the
+    manuals."""
     try:
         import archspec.cpu
 

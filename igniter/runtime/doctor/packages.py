@@ -1,7 +1,7 @@
 """The packages required by Igniter: their installed versions, compared with its requirements.
 
 The requirements come from the metadata of the installed package, originally in `pyproject.toml`: ranges of the
-dependencies, of the extras, and the versions pinned by the extra `dev`, with which the tests run.
+dependencies, of the extras, and the versions pinned for the tests by the extra `dev`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DISTRIBUTIONS = {
         "onnxruntime-training",
     )
 }
-"""Packages that contain the same module under different names."""
+"""Packages with the same module under different names."""
 
 
 def versions() -> Iterator[Finding]:
@@ -93,7 +93,7 @@ def extras() -> Iterator[Finding]:
 
 
 def _another_igniter() -> Iterator[Finding]:
-    """Checks for the package named like Igniter's module: it is another author's and contains a module of that name."""
+    """Checks for the package named like Igniter's module: another author's, with a module of this name."""
     found = installed(MODULE)
     if found is not None:
         says = f"the package `{MODULE}` {found.version} is installed: another author's, with a module of the same name"
@@ -175,7 +175,7 @@ def _package(name: str, allowed: _Range, *, needed: bool, purpose: str = "") -> 
 
 
 def _tested(allowed: _Range) -> str:
-    """Returns the one version that the tests run with, "" if it is not pinned."""
+    """Returns the version pinned for the tests, "" if there is no pin."""
     pins = [s.version for s in allowed.tested or () if s.operator == "=="]
     return pins[0] if pins else ""
 

@@ -45,7 +45,7 @@ FOLDS: dict[str, np.ufunc] = {
 
 
 def fold_of(combiner: Combiner, element: Attribute) -> np.ufunc:
-    """Returns the function that combines two elements of a type."""
+    """Returns the function for combining two elements of a type."""
     return FOLDS[combining_op(combiner, element).name]
 
 
@@ -310,7 +310,7 @@ def _subi(a: Values, b: Values) -> Values:
 
 
 def _pow(a: Values, b: Values) -> Values:
-    # For a scalar exponent of 0.5 numpy takes a square root, which differs from the power for -0 and -inf.
+    # For a scalar exponent of 0.5 numpy takes a square root: it differs from the power for -0 and -inf.
     base, exponent = np.broadcast_arrays(np.atleast_1d(a), b)
     return np.power(base, exponent.copy()).reshape(np.broadcast_shapes(np.shape(a), np.shape(b)))
 

@@ -1,8 +1,8 @@
 """Runs a `loop.func` on numpy arrays, statement by statement: the semantics of the scheduled level.
 
-Slow and strict. Every access is checked against every dim; unwritten memory holds NaN (integers: a pattern), so that
-dependent results are visible; buffers planned into the arena share its bytes; and it is an error if two iterations of a
-`threads` loop access the same element and one of them writes (in the arena: two tasks).
+Slow and strict. Every access is checked against every dim; unwritten memory holds NaN (integers: a pattern), to expose
+dependent results; buffers planned into the arena share its bytes; and it is an error if two iterations of a `threads`
+loop access the same element and one of them writes (in the arena: two tasks).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The first rewrite that makes a case fail, by bisection (`igniter.rewrites`)."""
+"""The first rewrite responsible for a failure, found by bisection (`igniter.rewrites`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_REWRITES = 1 << 24
 
 @dataclass(frozen=True)
 class FirstRewrite:
-    """The rewrite that causes the failure: the first `number` rewrites fail, one fewer do not."""
+    """The rewrite behind the failure: the first `number` rewrites fail, one fewer do not."""
 
     number: int
     """The number of the rewrite; 0 if the case fails without any."""

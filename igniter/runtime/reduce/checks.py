@@ -21,7 +21,7 @@ from igniter.runtime.reduce.outcome import COMMAND, INVALID, PASSED, TIMEOUT, Ou
 
 @dataclass
 class Worker:
-    """The server that runs requests (`worker.py`), started at the first use; a context manager."""
+    """The server for requests (`worker.py`), started at the first use; a context manager."""
 
     _process: subprocess.Popen[str] | None = None
     _folder: tempfile.TemporaryDirectory[str] | None = None

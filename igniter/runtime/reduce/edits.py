@@ -1,4 +1,4 @@
-"""Edits: small changes that shrink IR, each tied to an op, so that any subset can be made on a copy."""
+"""Edits: small reductions of IR, each tied to an op, so that any subset can be made on a copy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from igniter.runtime.reduce.cleanup import clean
 
 
 class CannotEdit(IgniterError):
-    """Raised for an edit that leaves nothing to check, such as the removal of the last output."""
+    """Raised for an edit without anything left to check, such as the removal of the last output."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Reduction:
-    """A kind of edits: yields all that a module offers, in the order of the attempts."""
+    """A kind of edits: yields all edits for a module, in the order of the attempts."""
 
     name: str
     find: Callable[[ModuleOp], Iterable[Edit]]

@@ -44,7 +44,7 @@ class Frame(ABC):
 
     @staticmethod
     def of(block: Block) -> Frame | None:
-        """Returns the frame of a block; `None` for the body of a nest or an If, which has none."""
+        """Returns the frame of a block; `None` for the body of a nest or an If."""
         owner = block.parent_op()
         if isinstance(owner, GraphOp):
             return GraphFrame(owner)

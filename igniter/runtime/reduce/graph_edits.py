@@ -20,12 +20,12 @@ from igniter.transforms.fusion.inline_regions import inline_group
 
 
 def is_node(op: Operation) -> bool:
-    """True for a node that computes something, or a group of such nodes."""
+    """True for a node with a computation, or a group of such nodes."""
     return isinstance(op, GroupOp) or (isinstance(op, OnnxOp) and op.op_type != "Constant")
 
 
 def parts(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that drop a graph, function or kernel."""
+    """Yields edits to drop a graph, function or kernel."""
     tops = [op for op in module.ops if isinstance(op, (GraphOp, FunctionOp, KernelOp, FuncOp))]
     if len(tops) > 1:
         for op in tops:
@@ -38,7 +38,7 @@ def _erase(op: Operation) -> None:
 
 
 def nodes(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that remove an op from a graph, a region or a kernel: its results become inputs, its operands
+    """Yields edits to remove an op from a graph, a region or a kernel: its results become inputs, its operands
     outputs."""
     for op in module.walk():
         inside = op.parent is not None and Frame.of(op.parent) is not None
@@ -47,7 +47,7 @@ def nodes(module: ModuleOp) -> Iterator[Edit]:
 
 
 def regions(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that inline a region or a program."""
+    """Yields edits to inline a region or a program."""
     for op in module.walk():
         if isinstance(op, GroupOp):
             yield Edit(op, "take apart", _inline)
@@ -59,7 +59,7 @@ def _inline(op: Operation) -> None:
 
 
 def bypasses(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that replace a node by an operand, also inside subgraphs."""
+    """Yields edits to replace a node by an operand, also inside subgraphs."""
     for op in module.walk():
         if not is_node(op) or len(op.results) != 1:
             continue
@@ -84,7 +84,7 @@ def _bypass(op: Operation, place: int) -> None:
 
 
 def outputs(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that drop an output of a graph, region or kernel; one output must stay."""
+    """Yields edits to drop an output of a graph, region or kernel; one output must stay."""
     for op in module.walk():
         if isinstance(op, (GraphOp, GroupOp, KernelOp)):
             frame = Frame.of(op.regions[0].block)
@@ -104,7 +104,7 @@ def _drop_output(end: Operation, place: int) -> None:
 
 
 def inputs(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that drop an unused input."""
+    """Yields edits to drop an unused input."""
     for op in module.walk():
         if isinstance(op, (GraphOp, GroupOp, KernelOp)):
             args = op.regions[0].block.args
@@ -121,7 +121,7 @@ def _drop_input(op: Operation, place: int) -> None:
 
 
 def attributes(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that drop an optional attribute of a node, which then has its default."""
+    """Yields edits to drop an optional attribute of a node; the node then has the default."""
     for op in module.walk():
         if isinstance(op, OnnxOp) and op.op_type != "Constant":
             for name in op.attributes:
@@ -133,7 +133,7 @@ def _drop_attribute(op: Operation, name: str) -> None:
 
 
 def weights(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that make all elements of a constant one."""
+    """Yields edits to make all elements of a constant one."""
     for op in module.walk():
         if weight_elements(op):
             yield Edit(op, "all elements one", _fill)

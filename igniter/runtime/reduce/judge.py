@@ -1,4 +1,4 @@
-"""The outcome of a candidate, computed in a process that it may crash."""
+"""The outcome of a candidate, computed in a process of its own because of crashes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from igniter.passes import PassObserver
 
 Say = Callable[[Mapping[str, object]], None]
-"""A function that reports the running pass, and the last rewrite, in case the process ends abruptly."""
+"""A function for reports of the running pass, and the last rewrite, in case the process ends abruptly."""
 
 
 def judge(request: Request, say: Say) -> Outcome:

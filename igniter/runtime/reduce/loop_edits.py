@@ -14,7 +14,7 @@ from igniter.transforms.scheduled.loop_rewrites import move_ops, substitute_axes
 
 
 def statements(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that drop a statement without results: a loop, a store, a call."""
+    """Yields edits to drop a statement without results: a loop, a store, a call."""
     for func in module.ops:
         if isinstance(func, FuncOp):
             for op in func.walk():
@@ -30,7 +30,7 @@ def _drop(op: Operation) -> None:
 
 
 def loads(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that replace a load by the value stored before in the same block."""
+    """Yields edits to replace a load by the value stored before in the same block."""
     for op in module.walk():
         if isinstance(op, LoadOp) and _stored(op) is not None:
             yield Edit(op, "take what was stored", _forward)
@@ -57,7 +57,7 @@ def _forward(op: Operation) -> None:
 
 
 def iterations(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that replace a loop by its first iteration."""
+    """Yields edits to replace a loop by its first iteration."""
     for op in module.walk():
         if isinstance(op, ForOp):
             yield Edit(op, "its first iteration alone", _first_iteration)
@@ -76,7 +76,7 @@ def _first_iteration(op: Operation) -> None:
 
 
 def plain(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that run a parallel loop on one thread."""
+    """Yields edits to run a parallel loop on one thread."""
     for op in module.walk():
         if isinstance(op, ForOp) and op.grain_attr is not None:
             yield Edit(op, "run it on one thread", _unthread)
@@ -87,7 +87,7 @@ def _unthread(op: Operation) -> None:
 
 
 def ends(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that end a longer loop after two iterations or one."""
+    """Yields edits to end a longer loop after two iterations or one."""
     for op in module.walk():
         if isinstance(op, ForOp):
             extent = (op.end - op.first).constant
@@ -97,7 +97,7 @@ def ends(module: ModuleOp) -> Iterator[Edit]:
 
 
 class _Ends:
-    """An edit that ends a loop after `count` iterations."""
+    """An edit to end a loop after `count` iterations."""
 
     def __init__(self, count: int):
         self._count = count

@@ -18,7 +18,7 @@ from igniter.runtime.reduce.edits import CannotEdit, Edit, Reduction
 
 
 def bodies(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that replace a scalar or vector op by an operand of its type."""
+    """Yields edits to replace a scalar or vector op by an operand of its type."""
     for op in module.walk():
         if op.name.partition(".")[0] in ("arith", "math") and len(op.results) == 1:
             for place, value in enumerate(op.operands):
@@ -33,7 +33,7 @@ def _forward(op: Operation, place: int) -> None:
 
 
 def reads(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that replace a read or load by the constant 1."""
+    """Yields edits to replace a read or load by the constant 1."""
     for op in module.walk():
         if isinstance(op, (ReadOp, LoadOp)):
             yield Edit(op, "read 1", _read_one)
@@ -59,7 +59,7 @@ def _one(kind: Attribute) -> arith.ConstantOp:
 
 
 def schedules(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that drop the schedule of a nest."""
+    """Yields edits to drop the schedule of a nest."""
     for op in module.walk():
         if isinstance(op, ComputeOp) and op.schedule is not None:
             yield Edit(op, "drop the schedule", _unschedule)
@@ -70,7 +70,7 @@ def _unschedule(op: Operation) -> None:
 
 
 def words(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that drop a directive of a schedule, or a hint of a loop."""
+    """Yields edits to drop a directive of a schedule, or a hint of a loop."""
     for op in module.walk():
         if isinstance(op, ComputeOp) and op.schedule is not None:
             for place, step in enumerate(op.schedule.data):

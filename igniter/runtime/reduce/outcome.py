@@ -18,7 +18,7 @@ FAILURES = (WRONG, CRASH, REFUSAL, TIMEOUT)
 """The failures with a name."""
 
 PREFIX = 60
-"""The length of the prefix of a message, without names and numbers, that identifies a refusal."""
+"""The length of the key prefix of a refusal's message, without names and numbers."""
 
 _NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|[@%][\w.$-]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -31,7 +31,7 @@ class Outcome:
     """passed | wrong | refusal | crash | timeout | invalid (no valid IR or model), or command."""
     message: str = ""
     where: str = ""
-    """The pass that failed, or that was running when the process ended."""
+    """The failed pass, or the running pass at the end of the process."""
     place: int = -1
     """The index of this pass in the pipeline."""
     changed: bool = False
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def masked(message: str) -> str:
-    """Returns a message without its names and numbers, which differ between candidates."""
+    """Returns a message without its names and numbers; they differ between candidates."""
     return _NAMES.sub("_", " ".join(message.split()))
 
 
@@ -75,7 +75,7 @@ class Request:
     check_results: bool = False
     """True if the IR runs before and after every pass."""
     validate: bool = False
-    """True if a model that ONNX Runtime does not load counts as invalid."""
+    """True if a model refused by ONNX Runtime counts as invalid."""
     seed: int = 0
     target: str = ""
     strict: bool = False

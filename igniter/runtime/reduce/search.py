@@ -2,7 +2,7 @@
 
 It is the method of delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002):
 of each kind of edits all are tried at once, then halves, quarters, and single ones. A successful candidate is kept at
-once, so that the best case so far is available whenever the search ends.
+once: the best case so far is available whenever the search ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REDUCTIONS: tuple[Reduction, ...] = (
 
 @dataclass(frozen=True)
 class Step:
-    """One kind of edit that reduced the case."""
+    """One successful kind of edit."""
 
     what: str
     size: str

@@ -31,7 +31,7 @@ Change = Callable[[Expr], Expr]
 
 
 def symbols(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that replace a symbol by a number."""
+    """Yields edits to replace a symbol by a number."""
     found: dict[str, None] = {}
     for value in values_of(module):
         for dim in _dims(value.type):
@@ -55,7 +55,7 @@ def _fix(module: Operation, name: str, size: int) -> None:
 
 
 def extents(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits that replace a size over 1 by a smaller one: as a dim, as the end of an axis, in shapes, in
+    """Yields edits to replace a size over 1 by a smaller one: as a dim, as the end of an axis, in shapes, in
     weights."""
     sizes = {d.constant for value in values_of(module) for d in _dims(value.type) if d.constant is not None}
     for size in sorted(sizes, reverse=True):

@@ -1,8 +1,8 @@
-"""A server that runs every request in a process of its own: `python -m igniter.runtime.reduce.worker`.
+"""A server for requests, each in a process of its own: `python -m igniter.runtime.reduce.worker`.
 
-It does the slow imports once and forks for each request, so that a candidate costs milliseconds, and a crash or a
-timeout is an answer. Requests and answers are JSON, one a line, on standard input and output. The server itself runs no
-code of a candidate and starts no thread, so forking is safe.
+It does the slow imports once and forks for each request, so a candidate costs milliseconds, and a crash or a timeout is
+an answer. Requests and answers are JSON, one a line, on standard input and output. The server itself runs no code of a
+candidate and starts no thread, so forking is safe.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    """Imports the modules that a candidate may need, once for all. Nothing here starts a thread."""
+    """Imports the modules for candidates, once for all. Nothing here starts a thread."""
     import onnxruntime  # pyright: ignore[reportUnusedImport] # noqa: F401
 
     import igniter
@@ -54,7 +54,7 @@ def _import_all() -> None:
         for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{top.name}."):
             if found.name != __name__:
                 _import_if_installed(found.name)
-    # The tables that are built at their first use.
+    # The tables with construction at first use.
     from igniter.dialects.onnx.base import op_classes
     from igniter.registry import external
 

@@ -48,8 +48,8 @@ def gather(
     machine: MachineModel | None = None,
     step: Callable[[str], None] = lambda _: None,
 ) -> ReportData:
-    """The data of a report on a compiled model, with the `profile` that was made of it at `sizes`. `machine` has
-    measured figures; without it they are those that the model was compiled for."""
+    """Collects the data of a report on a compiled model, with its `profile` at `sizes`. `machine` has measured figures;
+    the default is the machine of the compilation."""
     from igniter.api import load
 
     step("planning")
@@ -82,7 +82,7 @@ def gather(
 
 
 def _options(artifact: Artifact) -> Any:
-    """The options that an artifact was compiled with; of several targets the first, as whose kernels it is shown."""
+    """Returns the options of an artifact's compilation; of several targets the first, whose kernels are shown."""
     from igniter.compilation import CompileOptions
 
     said: dict[str, Any] = artifact.report["options"]

@@ -74,7 +74,7 @@ def type_text(kind: Attribute) -> str:
 
 
 def module_path(op: OnnxOp) -> tuple[str, ...]:
-    """Returns the modules that a node is in, outermost first; empty if unknown."""
+    """Returns the modules around a node, outermost first; empty if unknown."""
     said = op.properties.get("metadata")
     scopes = said.data.get(SCOPES) if isinstance(said, DictionaryAttr) else None
     if scopes is not None:
@@ -102,8 +102,8 @@ def _steps(scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _modules(module: ModuleOp) -> dict[str, tuple[str, ...]]:
-    """Returns the modules of nodes, by their names and by the names of their results: a pass that replaces nodes keeps
-    the names of results."""
+    """Returns the modules of nodes, by their names and by the names of their results: a replacement of nodes keeps the
+    names of results."""
     found: dict[str, tuple[str, ...]] = {}
     for op in module.walk():
         if isinstance(op, OnnxOp) and (path := module_path(op)):
@@ -151,7 +151,7 @@ class _Builder:
         self.sizes = dict(sizes)
         self.tensors = TensorTable()
         self.sources: dict[SSAValue, tuple[str, str]] = {}
-        """The node that computes a value, and the value's name."""
+        """The node behind a value, and the value's name."""
 
     def graph_op(self, graph: GraphOp) -> None:
         for name, arg in zip(graph.input_names, graph.body.args, strict=True):
@@ -250,7 +250,7 @@ class _Builder:
         return amount.evaluate(self.sizes) if amount.symbols <= self.sizes.keys() else None
 
     def _bytes(self, op: OnnxOp) -> int | None:
-        """Returns the bytes that a node reads from outside its kernel, and writes for readers outside it; `None` if a
+        """Returns the bytes read by a node from outside its kernel, and written for readers outside it; `None` if a
         size is unknown. A view moves nothing."""
         results = [r for r in op.results if not isinstance(r.type, NoneType)]
         first = self.tensors.of(results[0].type) if results else None

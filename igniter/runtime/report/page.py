@@ -1,6 +1,6 @@
 """A report as one page: it makes no requests, and no text of a model becomes markup or script.
 
-Text passes through `html.escape` here and through `textContent` in the page's script, which gets its data as JSON
+Text passes through `html.escape` here and through `textContent` in the page's script; the script gets its data as JSON
 without any `<`. The page's policy (`Content-Security-Policy`) forbids it to load anything. Cytoscape.js draws the graph
 and dagre lays it out; both are in `assets/` with their licences, and in the page.
 """
@@ -86,7 +86,7 @@ def _text(value: object) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
-    """Returns a table of cells that are already markup; columns that begin with a dot are numbers."""
+    """Returns a table of cells with markup; columns with a leading dot are numbers."""
     titles = "".join(f'<th class="{"number" if h.startswith(".") else ""}">{h.lstrip(".")}</th>' for h in head)
     lines = "".join(
         "<tr>"

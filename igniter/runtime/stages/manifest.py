@@ -3,9 +3,9 @@
     {"version": 1, "kind": "pipeline", "inputs": ["x"], "outputs": ["y"],
      "stages": [{"name": "stage0", "model": "stage0.onnx", "inputs": ["x"], "outputs": ["h"], ...}, ...]}
 
-A value has one name everywhere, that of the whole model. Stages run in order; each reads inputs of the whole model and
-results of earlier stages. In a folder of `kind` `tensor` the models are ranks, which run side by side and synchronise
-at the collectives named in them (`igniter.collective.AllReduce`).
+A value has one name everywhere, its name in the whole model. Stages run in order; each reads inputs of the whole model
+and results of earlier stages. In a folder of `kind` `tensor` the models are ranks; they run side by side and
+synchronise at the collectives named in them (`igniter.collective.AllReduce`).
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ class Manifest:
     outputs: tuple[str, ...]
     stages: tuple[Stage, ...]
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    """The sizes for which the costs were counted."""
+    """The sizes behind the costs."""
     folder: Path = Path()
     segments: tuple[Segment, ...] = ()
     """The segments of ranks, in order."""
 
     def places(self) -> list[list[str]]:
-        """The models of each stage, or of each rank: those that must be in one place."""
+        """The models of each stage, or of each rank: each list must be in one place."""
         if self.kind == "pipeline":
             return [[s.model] for s in self.stages]
         return [[s.models[rank] for s in self.segments] for rank in range(len(self.stages))]
 
     def flows(self) -> list[dict[str, Any]]:
-        """Returns each value between stages: its name, the stage that computes it, and those that read it."""
+        """Returns each value between stages: its name, its stage, and the stages that read it."""
         made = {name: s.name for s in self.stages for name in s.outputs}
         readers: dict[str, list[str]] = {}
         for stage in self.stages:
@@ -143,7 +143,7 @@ def _require_order(manifest: Manifest) -> None:
 
 
 def last_reader(stages: Sequence[Stage], outputs: Sequence[str]) -> dict[str, int]:
-    """Returns for every value the position of the last stage that reads it; an output counts as read after the last
+    """Returns for every value the position of its last reader among the stages; an output counts as read after the last
     stage."""
     found: dict[str, int] = {}
     for i, stage in enumerate(stages):

@@ -33,7 +33,7 @@ def write_stages(
     sizes: Mapping[str, int] | None = None,
     check: Callable[[Manifest], EditCheck] | None = None,
 ) -> tuple[Manifest, EditCheck | None]:
-    """Writes the models and the manifest of a folder, which appears when all is written, unless `check` finds a
+    """Writes the models and the manifest of a folder. The folder appears when all is written, unless `check` finds a
     difference. An existing folder is replaced if it holds stages, and refused otherwise."""
     target = require_folder(folder)
     scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
@@ -118,13 +118,13 @@ def check_part(
 
 def reference_of(source: str | Path | bytes) -> Original:
     """Returns the whole model as the reference of its parts, without graph optimisations if possible. A fusion of nodes
-    in only one of two models rounds and saturates at other places (an 8-bit product separated by a border from the node
-    that rounds its result). Parts run in ONNX Runtime unchanged, and have its integers."""
+    in only one of two models rounds and saturates at other places (an 8-bit product separated by a border from the
+    rounding of its result). Parts run in ONNX Runtime unchanged, and have its integers."""
     model = source if isinstance(source, bytes) else str(source)
     plain = Original(model, options={"graph_optimization_level": unoptimised()}, exact=False)
     try:
         _ = plain.session
-    except SessionError:  # it has no kernel for a node that its optimisations remove
+    except SessionError:  # it has no kernel for a node removed by its optimisations
         return Original(model, exact=False)
     return plain
 

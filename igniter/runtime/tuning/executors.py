@@ -1,7 +1,7 @@
 """The measurement of candidates: each in a process of its own, here or on the machines of a Ray cluster.
 
 A process that crashes, hangs or exhausts its memory costs one candidate. Processes are forked from a server that has
-imported the compiler once and compiled nothing, so that a process starts in milliseconds.
+imported the compiler once and compiled nothing, so a process starts in milliseconds.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from igniter.dialects.sym.expr import Atom, Call, Expr, Sym, call, floordiv
 WIDEST = 64
 """The limit of a cell, in characters."""
 LONG_NAME = 8
-"""The length from which a symbol is replaced by a letter in a long expression."""
+"""The length limit of a symbol in a long expression; longer ones become letters."""
 MORE = "…"
 """The mark of a cut cell."""
 
@@ -44,7 +44,7 @@ def _quotient(e: Expr) -> tuple[Expr, Expr, int] | None:
 
 class Amounts:
     """The amounts of one table. In an expression too long for a cell, letters replace divisions and long names, and
-    `legend` explains them; `taken` are names unavailable as letters. An expression that is still too long is cut."""
+    `legend` explains them; `taken` are names unavailable as letters. If it is still too long, it is cut."""
 
     def __init__(self, taken: Iterable[str] = (), most: int = WIDEST):
         self.most = most
@@ -85,7 +85,7 @@ class Amounts:
         return Expr.of(self._letters[atom])
 
     def _terms(self, e: Expr) -> str:
-        """Returns the terms that fit, from the first."""
+        """Returns the first terms, up to the limit."""
         if len(str(e)) <= self.most:
             return str(e)
         self.cut = True

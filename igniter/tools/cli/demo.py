@@ -65,5 +65,5 @@ def run(output: str, layers: int, sequence: int, threads: int, rounds: int, json
             + ", ".join(f"{k} {v}" for k, v in sizes.items())
             + f"; the same system twice: {100 * timing.noise:.1f}% apart"
         )
-        # Not through the console, which would wrap this line; other programs read it.
+        # Not through the console with its wrapping; other programs read this line.
         print(speedup_line(NAME, before, after))

@@ -86,8 +86,8 @@ def run(asked: EditRequest, json: bool) -> bool:
 
 
 def save_checked(module: Module, output: str, keep: bool, verify: bool, seed: int) -> EditCheck:
-    """Writes an edited module after its check; one that fails the check is not written. A big model is checked from the
-    written file, to avoid a second write."""
+    """Writes an edited module after a successful check. A big model is checked from the written file, to avoid a second
+    write."""
     from igniter.frontend.saving import weight_bytes
     from igniter.runtime.verification.edited import MOST_BYTES, check_edits
 
@@ -101,7 +101,7 @@ def save_checked(module: Module, output: str, keep: bool, verify: bool, seed: in
 
 
 def edits_of(asked: EditRequest) -> list[Edit]:
-    """Returns the passes, in the order in which they run."""
+    """Returns the passes, in execution order."""
     from igniter.transforms.edit import edits as e
 
     made: list[Edit] = []

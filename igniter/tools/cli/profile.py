@@ -238,7 +238,7 @@ def _print(
     amounts, out = Amounts(profile.symbols), console()
     table = _table(asked, profile, rows, times, timed, amounts, out)
     if not out.is_terminal:
-        # A file has room for lines that a terminal would fold.
+        # A file has room for lines too long for a terminal.
         wide = out.options.update(width=WIDEST)
         out.width = min(WIDEST, max(out.width, out.measure(table, options=wide).maximum))
     out.print(table)

@@ -54,7 +54,7 @@ def default_output(path: str, at_pass: bool) -> str:
 
 
 def again(where: str, found: Reduced, options: ReduceOptions) -> str:
-    """Returns the command that reproduces the failure of the reduced case."""
+    """Returns the command to reproduce the failure of the reduced case."""
     if options.command:
         quoted = shlex.quote(where)
         return options.command.replace("{}", quoted) if "{}" in options.command else f"{options.command} {quoted}"

@@ -1,4 +1,4 @@
-"""`igniter split`: a model as the stages of a pipeline, or as ranks that share its products."""
+"""`igniter split`: a model as the stages of a pipeline, or as ranks with shared products."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ def feeds_of(
     seed: int,
     reference: str = "",
 ) -> list[Mapping[str, Any]]:
-    """Returns the given inputs, or `items` sets of generated values at sizes at which the stages run: the requested
-    sizes, those of the split, and 4 for others, or the result of a search if the stages do not run at 4."""
+    """Returns the given inputs, or `items` sets of generated values at sizes valid for the stages: the requested sizes,
+    those of the split, and 4 for others, or the result of a search if the stages do not run at 4."""
     require_one(shape, inputs)
     if inputs:
         from igniter.runtime.verification.given import read_inputs
@@ -108,7 +108,7 @@ def _joined(one: GraphFacts, other: GraphFacts) -> GraphFacts:
 
 
 def _reading(manifest: Manifest) -> Iterator[Path]:
-    """Yields the models that read inputs of the whole."""
+    """Yields the models with inputs of the whole."""
     if manifest.kind == "tensor":
         yield from (manifest.folder / s.models[0] for s in manifest.segments if set(s.inputs) & set(manifest.inputs))
         return

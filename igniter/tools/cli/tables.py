@@ -1,8 +1,8 @@
 """Rows of long tables.
 
-Rich visits each cell some ten times, which takes 2 ms a row: seconds for a model of 2,000 nodes. A table looks the same
-with one row whose cells contain the lines of all rows, and is drawn in a tenth of the time. Long cells are folded
-before that, by rich if necessary.
+Rich visits each cell some ten times, in 2 ms a row: seconds for a model of 2,000 nodes. A table looks the same with one
+row whose cells contain the lines of all rows, and is drawn in a tenth of the time. Long cells are folded before, by
+rich if necessary.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FEW = 40
-"""The number of rows that rich draws without a delay."""
+"""The number of rows for rich without a delay."""
 
 NARROWEST = 8
 """The least width of a cut column; narrower tables are left to rich."""
@@ -43,7 +43,7 @@ def add_rows(table: Table, rows: Sequence[Sequence[str]], total: Sequence[str], 
 
 
 def _widths(table: Table, rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
-    """Returns the widths of the columns, the widest ones cut so that all fit; `None` if they become too narrow."""
+    """Returns the widths of the columns, the widest ones cut to fit; `None` if they become too narrow."""
     from rich.cells import cell_len
 
     columns = zip(table.columns, zip(*rows, strict=True), strict=True)

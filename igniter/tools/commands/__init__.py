@@ -1,4 +1,4 @@
-"""The options of the toolbox's commands, by group; `igniter.tools.main` has those that compile, verify and time.
+"""The options of the toolbox's commands, by group; `igniter.tools.main` has those for compiling, verifying and timing.
 
 Each module has an `add_to(app)`. The work of a command is in the module of its name in `igniter.tools.cli`.
 """

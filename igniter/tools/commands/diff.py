@@ -26,7 +26,7 @@ def diff(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two models; the exit status is 0 if they are equal, 1 if they differ, 2 if that cannot be decided."""
+    """Compare two models; the exit status is 0 if they are equal, 1 if they differ, 2 if the comparison fails."""
     from igniter.tools.cli.diff import run
     from igniter.tools.cli.output import InputRequest
 
@@ -37,7 +37,7 @@ def diff(
                 raise IgniterError("--shape, --inputs, --rtol, --atol, --seed and --budget are for --run: give it too")
             differs = run(a, b, compare, asked, json)
     except typer.Exit as error:
-        # As in diff: 1 is for models that differ.
+        # As in diff: 1 is for different models.
         raise typer.Exit(2 if error.exit_code else 0) from None
     raise typer.Exit(1 if differs else 0)
 

@@ -1,4 +1,4 @@
-"""The commands `edit`, which changes a model, and `extract`, which takes a part of one."""
+"""The commands `edit`, for changes of a model, and `extract`, for a part of one."""
 
 from __future__ import annotations
 

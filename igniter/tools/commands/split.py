@@ -1,4 +1,4 @@
-"""The commands `split`, which cuts a model into several, and `run-stages` and `serve`, which run them."""
+"""The commands `split`, to cut a model into several, and `run-stages` and `serve`, to run them."""
 
 from __future__ import annotations
 

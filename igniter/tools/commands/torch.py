@@ -35,7 +35,7 @@ def compare_with_eager(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compile a PyTorch module, compare it with eager, and list what stays eager and why."""
+    """Compile a PyTorch module, compare it with eager, and list the parts left to eager, with the reasons."""
     from igniter.tools.cli.torch import TorchRequest, run
 
     with reported(debug, json):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 REQUEST = "_IGNITER_COMPLETE"
-"""The environment variable that requests completions of a program's command line."""
+"""The environment variable for requests of completions of a program's command line."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def split_option(word: str) -> tuple[str, str]:
 
 def answer_for(top: Any, before: Sequence[str], last: str) -> Answer:
     """Returns completions of `last` after the words `before`, for a command made by typer."""
-    # The private module has the class that completes a command, for any click that this typer uses.
+    # The private module has the completion class for any click below this typer.
     from typer._completion_classes import BashComplete
 
     command, own = _command_of(top, list(before))
@@ -74,7 +74,7 @@ def answer_for(top: Any, before: Sequence[str], last: str) -> Answer:
 
 
 def _command_of(command: Any, words: list[str]) -> tuple[Any, list[str]]:
-    """Returns the command that the words lead to, and the words of its own; None for an unknown command."""
+    """Returns the command for the words, and the words of its own; None for an unknown command."""
     while hasattr(command, "commands"):
         at = next((i for i, word in enumerate(words) if not word.startswith("-")), None)
         if at is None:

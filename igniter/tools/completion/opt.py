@@ -27,7 +27,7 @@ def answer(parser: argparse.ArgumentParser, before: Sequence[str], last: str) ->
 
 
 def _options_of(name: str, prefix: str, value: str) -> Answer:
-    """Returns the options of a pass that is written as a flag."""
+    """Returns the options of a pass written as a flag."""
     given, space, option = value.strip("{}").rpartition(" ")
     found = [each for each in pass_options(name) if each.startswith(option)]
     return offered(((f"{prefix}{given}{space}{each}", "") for each in found), "open")

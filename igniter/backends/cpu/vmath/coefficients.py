@@ -1,5 +1,4 @@
-"""Coefficients of the polynomials, constant first, from `benchmark/vmath_fit.py`, which names the function of each
-fit."""
+"""Coefficients of the polynomials, constant first; `benchmark/vmath_fit.py` made them and names the functions."""
 
 from __future__ import annotations
 
