@@ -1,7 +1,7 @@
 """Authors by name: the deciders of fusion (`fusion/author.py`) or of schedules (`structured/schedule_author.py`).
 
-An author is a frozen dataclass that derives from the base of its kind. Its fields are its options, each with a type and
-a default, like those of a pass: `NAME`, or `NAME{option=value ...}`. `AuthorKind.make` makes one from such a text.
+An author is a frozen dataclass derived from the base of its kind. Its fields are its options, each with a type and a
+default, like those of a pass: `NAME`, or `NAME{option=value ...}`. `AuthorKind.make` makes one from such a text.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class AuthorKind(Generic[A]):
     ) -> A:
         """Returns the author of `text`, `NAME` or `NAME{option=value ...}`; raises `IgniterError` for an invalid text.
 
-        `asked` are options that were given to the pass: the author has to have them, and the text must not repeat them.
-        `figures` of the target set the fields of these names that nothing else sets.
+        `asked` are options given to the pass: the author has to have them, and the text must not repeat them. `figures`
+        of the target set the otherwise unset fields of these names.
         """
         spec = self._parse(text)
         author_type = self._type(spec.name)

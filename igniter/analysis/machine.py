@@ -2,11 +2,11 @@
 
 Passes find it in the context (`machine_of`); the default is `TYPICAL`. The model of a target is made in
 `igniter.backends.cpu.machine`, and `override` replaces its figures by given or measured ones. Equal models and equal
-options give equal code; the source of a figure does not matter for that.
+options give equal code; the source of a figure does not matter.
 
 Some figures are assumptions of authors rather than properties of the machine (`l2_budget`, `sum_chains`,
 `products_a_cycle`, `task_cycles`, `launch_elements`). They are the same for every target, because the code of every
-target was tuned with them, and follow the property behind them only once that is given or measured (`DERIVED`).
+target was tuned with them, and follow the property behind them only once it is given or measured (`DERIVED`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Source = Literal["archspec", "llvm", "manuals", "sysfs", "typical", "derived", "measured", "given"]
 """The source of a figure: archspec's database, LLVM's tables of CPUs, the vendors' optimisation manuals, Linux's data
-about this machine, a value that fits most machines, another figure that was given, a measurement, or the user."""
+about this machine, a value for most machines, another given figure, a measurement, or the user."""
 
 Given = tuple[str, Any, Source]
 """A figure that replaces the target's own: its name, its value and its source."""
@@ -44,7 +44,7 @@ OP_CYCLES = (
 
 
 class MachineError(IgniterError):
-    """An unknown figure, or a value that the target's machine cannot have."""
+    """An unknown figure, or an impossible value for the target's machine."""
 
 
 def fact(default: Any, unit: str, about: str) -> Any:
@@ -119,23 +119,23 @@ class MachineModel:
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source], compare=False, repr=False)
     """The sources of figures, by their names; those of missing figures are typical."""
 
-    # -- what authors read ----------------------------------------------------------------------------------------
+    # -- for authors ----------------------------------------------------------------------------------------------
 
     @property
     def tile_bytes(self) -> int:
-        """The bytes that a tile of columns may keep between the nests of a group."""
+        """The bytes for a tile of columns between the nests of a group."""
         return self.l2_budget
 
     @property
     def group_bytes(self) -> int:
         """The bytes of packed panels in one block, multiplied by all rows before the next block: a quarter of the
-        second-level cache, which also holds the rows and the sums."""
+        second-level cache, beside the rows and the sums."""
         return self.l2_budget // 4
 
     @property
     def filed_as(self) -> str:
         """The name under which measurements of the machine are filed. For this machine it is the CPU and a digest of
-        its features, which distinguish it from other machines in a shared file."""
+        its features, to distinguish it from other machines in a shared file."""
         return self.name if self.name != "native" else f"{self.cpu}-{self.features}"
 
     @property
@@ -188,7 +188,7 @@ INSTRUCTIONS = ("vector_bytes", "registers", "fma", "half_loads", "byte_products
 """Figures of the target's instruction set: a user may give less of it; more would not be valid code for the target."""
 
 LEAST = {"l3_bytes": 0, "launch_us": 0, "step_cycles": 0, "stretch_lines": 2}
-"""The least value of figures that can be 0, or cannot be 1 (a stretch of one line is none)."""
+"""The least value of figures where it is 0 or 2 (a stretch of one line is none)."""
 
 TYPICAL = MachineModel()
 """The default machine of passes."""
@@ -200,18 +200,18 @@ DERIVED: dict[str, Derivation] = {
     "l2_budget": (("l2_bytes",), lambda m: m.l2_bytes),
     # 4 for every target: with less latency (Zen, Neoverse) fewer would do.
     "sum_chains": (("add_latency",), lambda m: max(1, round(m.add_latency))),
-    # 16 for every target, which is true of AVX2 and half of two 512-bit ports: grains of tasks would be others.
+    # 16 for every target, right for AVX2 and half of two 512-bit ports: grains of tasks would be others.
     "products_a_cycle": (("fma_ports", "vector_bytes"), lambda m: max(1, int(m.fma_ports * m.vector_bytes / 4))),
     # 64 KiB of f32, about a microsecond of reads from a second-level cache.
     "launch_elements": (("launch_us",), lambda m: max(1, round((1 << 14) * m.launch_us))),
     # A hand-over may take 3% of a task.
     "task_cycles": (("handover_cycles",), lambda m: 32 * m.handover_cycles),
 }
-"""The assumptions of authors, by the properties that they follow from once one of these is given or measured."""
+"""The assumptions of authors, with the properties behind them; they follow these once one is given or measured."""
 
 
 def figures() -> list[dataclasses.Field[Any]]:
-    """Returns the fields of a model that are figures, in order."""
+    """Returns the figures among the fields of a model, in order."""
     return [f for f in dataclasses.fields(MachineModel) if "unit" in f.metadata]
 
 
@@ -232,7 +232,7 @@ def _op_cycles(pairs: tuple[tuple[str, int], ...]) -> dict[str, int]:
 def given_of(data: Mapping[str, Any]) -> tuple[Given, ...]:
     """Parses the figures of a file or a caller: values by name, each alone or as `{"value": .., "source": ..}`.
 
-    Raises `MachineError` for an unknown name, and for a value that no machine has.
+    Raises `MachineError` for an unknown name, and for an impossible value.
     """
     found: list[Given] = []
     names = [f.name for f in figures()]
@@ -259,8 +259,8 @@ def given_of(data: Mapping[str, Any]) -> tuple[Given, ...]:
 def override(base: MachineModel, given: Iterable[Given]) -> MachineModel:
     """Returns `base` with other figures, and with the figures derived from them.
 
-    A figure that was neither given by hand nor measured, and equals that of `base`, is a copy of it: it decides
-    nothing, and figures derived from others stay derived. Raises `MachineError` if the machine cannot be the target's.
+    A figure equal to that of `base`, and neither given by hand nor measured, is a copy of it: it decides nothing, and
+    figures derived from others stay derived. Raises `MachineError` if the machine cannot be the target's.
     """
     asked = {n: (v, s) for n, v, s in given if s in ("given", "measured") or v != getattr(base, n)}
     changed: dict[str, Any] = {}
@@ -299,7 +299,7 @@ def _shown(value: object) -> str:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """Returns `value` as the figure's type; raises `MachineError` for another type, or a value that no machine has."""
+    """Returns `value` as the figure's type; raises `MachineError` for another type, or an impossible value."""
     default = getattr(TYPICAL, name)
     if name == "op_cycles":
         return _checked_ops(value)
@@ -346,7 +346,7 @@ def _checked_ops(value: Any) -> tuple[tuple[str, int], ...]:
 
 
 def pass_figures(machines: Sequence[MachineModel]) -> dict[str, object]:
-    """Returns the figures that passes need of their machines, by the names of their options (`igniter.passes`).
+    """Returns the machine figures for passes, by the names of their options (`igniter.passes`).
 
     Of several machines, the first gives vectors and tiles. Products of bytes are on if any machine has them.
     """

@@ -2,18 +2,18 @@
 
 Sizes are given by a user (`igniter compile --sizes batch=1,seq=128`). They are in the context, by the names of the
 model's symbols. `lower-onnx-to-loop` writes those of a region's symbols on its kernel, whose symbols are renamed
-afterwards, and later passes ask the kernel (`typical_of`). They decide between choices that are all correct: code is
-correct for every size.
+afterwards, and later passes ask the kernel (`typical_of`). They decide between equally correct choices: code is correct
+for every size.
 
 There are two defaults for symbols without a size, and both err on the cheaper side:
 
-* `WORK` is for the work of a loop. Too large, it makes tasks that are not worth their hand-over, and makes panels seem
+* `WORK` is for the work of a loop. Too large, it makes tasks too small for their hand-over, and makes panels seem
   deeper than they are; too small, it makes a few tasks fewer. So it is low.
 * `MEMORY` is for the bytes of tensors: the traffic saved by fusion, and the larger of two buffers. Only the ratios to
-  the known dims count there, which are hundreds in most models.
+  the known dims count there, and these are hundreds in most models.
 
-Neither is enough for the samples of a signal that a network divides into frames of hundreds of them: there would be no
-frame, and all work on frames would cost nothing. So a symbol is raised until the dims of all tensors are at least
+Neither is enough for the samples of a signal, if a network divides it into frames of hundreds of them: there would be
+no frame, and all work on frames would cost nothing. So a symbol is raised until the dims of all tensors are at least
 `LEAST` (`sizes_of`).
 """
 
@@ -42,15 +42,15 @@ MEMORY = 128
 """The assumed value of a symbol without a size, in estimates of bytes."""
 
 LEAST = 4
-"""The least value to which a dim that would be empty is raised."""
+"""The least value of a raised dim."""
 
 LARGEST = 1 << 20
-"""The largest size that a symbol is raised to."""
+"""The largest size of a raised symbol."""
 
 
 @dataclass(frozen=True)
 class TypicalSizes:
-    """The sizes that were given for symbols, by name."""
+    """The given sizes of symbols, by name."""
 
     given: tuple[tuple[str, int], ...] = ()
 
@@ -81,7 +81,7 @@ def sizes_of(ctx: Context, module: ModuleOp) -> dict[str, int]:
     default would leave tensors of the model empty."""
     given: Mapping[str, int] = getattr(ctx, "sizes", {})
     found = dict(given)
-    # A dim of one symbol determines that symbol; a dim of several would raise all of them.
+    # A dim of one symbol determines it; a dim of several would raise all of them.
     for dim in sorted(module_dims(module), key=lambda e: (len(e.symbols), str(e))):
         if dim.symbol is None:
             found.update(_raised(dim, found, given))
@@ -118,7 +118,7 @@ def give_sizes(kernel: KernelOp | FuncOp, sizes: Mapping[str, int]) -> None:
 
 
 def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Returns the sizes; raises `IgniterError` for a size that is not positive."""
+    """Returns the sizes; raises `IgniterError` for a size below 1."""
     for name, size in sizes.items():
         if size < 1:
             raise IgniterError(f"the typical size of '{name}' is {size}: a size is positive")
@@ -144,7 +144,8 @@ def module_symbols(module: ModuleOp) -> set[str]:
 
 
 def module_dims(module: ModuleOp) -> set[Expr]:
-    """Returns the symbolic dims of a module's tensors, without those in its kernels, which contain axes as well."""
+    """Returns the symbolic dims of a module's tensors, without those in its kernels, where dims contain axes as
+    well."""
     kinds: set[Attribute] = set()
     for root in module.ops:
         if isinstance(root, (KernelOp, FuncOp)):

@@ -43,7 +43,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class FusionAuthor(ArgSpecConvertible):
-    """The base of authors. It refuses nothing: every node that can be compiled is fused.
+    """The base of authors. It refuses nothing: every compilable node is fused.
 
     An author is a frozen dataclass with a `name`; its fields are its options. It keeps no state, and reads only its
     arguments.
@@ -55,11 +55,11 @@ class FusionAuthor(ArgSpecConvertible):
 
     def refuse_together(self, nodes: Sequence[FusionNode], refused: Sequence[Reason | None]) -> Mapping[int, Reason]:
         """Returns the nodes left because others are, by their number in `nodes`, all nodes of a graph. `refused` has
-        the reasons of the nodes that cannot be fused or that `refuse_node` refused."""
+        the reasons of the nodes refused by legality or by `refuse_node`."""
         return {}
 
     def classify(self, node: FusionNode) -> str:
-        """Returns a class for `FusionGraph.classes` and `Group.classes`; "" for nodes that are not counted."""
+        """Returns a class for `FusionGraph.classes` and `Group.classes`; "" for uncounted nodes."""
         return ""
 
     def order(self, graph: FusionGraph) -> Iterable[Pair]:
@@ -84,8 +84,8 @@ class FusionAuthor(ArgSpecConvertible):
         return None
 
     def within_loop(self) -> FusionAuthor:
-        """Returns the author for the body of a loop that a program holds. A node in no region there leaves the whole
-        loop to ONNX Runtime; the loop's nodes have passed `refuse_node` before."""
+        """Returns the author for the body of a program's loop. A node in no region there leaves the whole loop to ONNX
+        Runtime; the loop's nodes have passed `refuse_node` before."""
         return self
 
 

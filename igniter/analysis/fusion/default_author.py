@@ -1,11 +1,10 @@
 """`default`: Igniter's own fusion author. All its decisions are here.
 
-Every node that can be fused is fused, with these exceptions. A node is left to ONNX Runtime if ORT's kernel is at least
-as fast in every fusion: transposed convolutions, transforms, products and convolutions of bytes where no target
-multiplies bytes. A region holds one contraction with weights and its epilogue, or several of computed tensors that read
-each other, as in attention; convolutions that pass over a large image row by row share one (`row_chains.py`). Views
-cost ORT nothing, so they stay outside where they begin or end a region. A node that is alone in the end becomes a
-kernel only where that beats ORT's.
+Every fusible node is fused, with these exceptions. A node is left to ONNX Runtime if ORT's kernel is at least as fast
+in every fusion: transposed convolutions, transforms, products and convolutions of bytes where no target multiplies
+bytes. A region holds one contraction with weights and its epilogue, or several chained ones of computed tensors, as in
+attention; chains of convolutions over a large image share one (`row_chains.py`). Views cost ORT nothing, so they stay
+outside where they begin or end a region. A single node becomes a kernel only if its kernel beats ORT's.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from igniter.analysis.fusion.region_policy import Group
 
 SIBLING_DISTANCE = 64
-"""Two regions that only share an input merge when at most this many nodes lie between them in the graph: merging
-distant regions keeps their other inputs and outputs in memory for longer."""
+"""Two regions with only a common input merge if at most this many nodes lie between them in the graph: merging distant
+regions keeps their other inputs and outputs in memory for longer."""
 
 WINNING_KINDS = frozenset(("reduction", "normalization"))
 WINNING_OPS = frozenset(
@@ -82,14 +81,14 @@ class DefaultAuthor(FusionAuthor):
     name = "default"
 
     contractions: Contractions = "all"
-    """The MatMuls and similar ops that are fused: none, those up to `small_flops`, or all."""
+    """The fused MatMuls and similar ops: none, those up to `small_flops`, or all."""
     small_flops: int = 65_536
     singletons: Singletons = "winning"
-    """The single nodes that become a region: none, those whose kernels beat ORT's, or all."""
+    """The single nodes with a region: none, those whose kernels beat ORT's, or all."""
     byte_products: bool = True
     """True if a target of the library multiplies bytes (`Target.byte_products`)."""
     views: Views = "fused"
-    """The views that are in regions: those between other nodes of one, or all, as copies."""
+    """The views in regions: those between other nodes of one, or all, as copies."""
 
     def refuse_node(self, node: FusionNode) -> Reason | None:
         """Refuses a node if ORT's kernel is at least as fast in every fusion."""
@@ -118,7 +117,7 @@ class DefaultAuthor(FusionAuthor):
         return node.kind == "contraction" and node.flops <= self.small_flops
 
     def refuse_together(self, nodes: Sequence[FusionNode], refused: Sequence[Reason | None]) -> Mapping[int, Reason]:
-        """Refuses nodes that ORT fuses into one integer op with a node left to it."""
+        """Refuses nodes fused by ORT into one integer op with a node left to it."""
         return beside_integer_ops([node.op for node in nodes], refused)
 
     def classify(self, node: FusionNode) -> str:
@@ -129,12 +128,12 @@ class DefaultAuthor(FusionAuthor):
         return "weights" if any(is_constant(v) for v in node.op.operands[:2]) else "products"
 
     def order(self, graph: FusionGraph) -> Iterable[Pair]:
-        """Returns the candidates: first data movement joins the contraction that it feeds, and dequantisation its
-        reader, before their producers can take them."""
+        """Returns the candidates: first data movement joins the contraction behind it, and dequantisation its reader,
+        before their producers can take them."""
         return [*_moves(graph), *_dequantized(graph), *graph.candidates]
 
     def refuse_merge(self, a: Group, b: Group) -> Refusal | None:
-        """Refuses to merge contractions that are better apart, and distant groups that only share an input."""
+        """Refuses to merge contractions better apart, and distant groups with only a common input."""
         connected = a.feeds(b) or b.feeds(a)
         if a.classes and b.classes and not (connected and are_chained(a, b)):
             if "weights" in a.classes or "weights" in b.classes:
@@ -159,7 +158,7 @@ class DefaultAuthor(FusionAuthor):
         return Reason("view", "a view of a tensor that the region gets or gives anyway costs ORT nothing")
 
     def refuse_region(self, nodes: Sequence[FusionNode]) -> Reason | None:
-        """Refuses a kernel of views alone, which would only copy, and a single node unless it beats ORT's kernel."""
+        """Refuses a kernel of views alone (a mere copy) and a single node unless it beats ORT's kernel."""
         working = [node for node in nodes if node.name not in VIEWS or self.views == "all"]
         if not working:
             return Reason("view", "views move no data, so a kernel of nothing else gains nothing")
@@ -177,13 +176,13 @@ class DefaultAuthor(FusionAuthor):
         return Reason("cost", f"{node.name} alone is left to ONNX Runtime (singletons={self.singletons})")
 
     def within_loop(self) -> DefaultAuthor:
-        """Returns an author that makes every node a region: any other node would leave the whole loop to ORT."""
+        """Returns an author with a region for every node: any other node would leave the whole loop to ORT."""
         return replace(self, singletons="all")
 
 
 def _moves(graph: FusionGraph) -> Iterator[Pair]:
-    """Yields the edges into contractions of computed tensors, through nodes that move elements, and into any
-    contraction through nodes that widen them, nearest first."""
+    """Yields the edges into contractions of computed tensors, through data movement, and into any contraction through
+    widening, nearest first."""
     nodes = graph.nodes
     sources: dict[int, list[int]] = {}
     for source, target in graph.edges:
@@ -201,7 +200,7 @@ def _moves(graph: FusionGraph) -> Iterator[Pair]:
 
 
 def _dequantized(graph: FusionGraph) -> Iterator[Pair]:
-    """Yields the edges to readers from DequantizeLinear nodes without other readers, so that regions pass integers."""
+    """Yields the edges to readers from DequantizeLinear nodes without other readers, so regions pass integers."""
     for source, target in graph.edges:
         op = graph.nodes[source]
         if op_name(op) == "DequantizeLinear" and all(u.operation is graph.nodes[target] for u in op.results[0].uses):
@@ -209,7 +208,7 @@ def _dequantized(graph: FusionGraph) -> Iterator[Pair]:
 
 
 def _folds_into_matmul(node: FusionNode) -> bool:
-    """True if a Transpose swaps the last two dims for MatMuls alone, which take their operands either way."""
+    """True if a Transpose swaps the last two dims for MatMuls alone; these take their operands either way."""
     op = node.op
     if node.name != "Transpose":
         return False

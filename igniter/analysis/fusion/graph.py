@@ -1,7 +1,7 @@
 """The nodes of one graph as integers, with their facts for region growing and fusion authors.
 
-Constants are no nodes: a region clones the small ones and takes the others as operands. An operand that a region
-derives from its symbols (`operand_kind` says `values`) makes no edge to a node that can be fused.
+Constants are no nodes: a region clones the small ones and takes the others as operands. An operand derived from a
+region's symbols (`operand_kind` says `values`) makes no edge to a fusible node.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class FusionGraph:
     reasons: tuple[Reason | None, ...]
     """The reason why a node can be in no region."""
     edges: tuple[tuple[int, int], ...]
-    """Edges from the node that computes a tensor to one that needs it at run time."""
+    """Edges from the producer of a tensor to its users at run time."""
     dropped: tuple[tuple[int, int], ...]
-    """Edges from a node to one that would need its result, were that one in no region."""
+    """Edges from a node to users of its result that need it only outside of regions."""
     siblings: tuple[tuple[int, int], ...]
-    """Neighbours among the nodes that read the same tensor."""
+    """Neighbours among the readers of one tensor."""
     classes: tuple[str, ...]
     """The author's class of each node (`FusionAuthor.classify`); "" for nodes in no region."""
     cost: CostModel = field(default_factory=CostModel)
@@ -91,14 +91,14 @@ class FusionGraph:
 
     @property
     def eligible(self) -> list[bool]:
-        """True for nodes that can be in a region."""
+        """True for fusible nodes."""
         return [reason is None for reason in self.reasons]
 
     @cached_property
     def candidates(self) -> tuple[Pair, ...]:
         """The pairs whose regions may become one: the edges, by target and the nearest source first, then the siblings.
 
-        They include pairs with a node that can be in no region; these are never tried.
+        They include pairs with an infusible node; these are never tried.
         """
         return (*sorted(self.edges, key=lambda edge: (edge[1], -edge[0])), *self.siblings)
 
@@ -115,7 +115,7 @@ class FusionGraph:
         return isinstance(op, OnnxOp) and not self.can_leave(op)
 
     def bytes_between(self, source: int, target: int) -> int:
-        """Returns the typical bytes that `source` computes and `target` reads."""
+        """Returns the typical bytes from `source` to `target`."""
         return sum(self.cost.bytes(v) for v in set(self.nodes[target].operands) if v.owner is self.nodes[source])
 
 
@@ -149,10 +149,10 @@ class Judges:
     cost: CostModel
     legal: Legality = all_legal
     can_leave: Callable[[OnnxOp], bool] = has_kernel
-    """True if ONNX Runtime has a kernel for a node that is left to it."""
+    """True if ONNX Runtime has a kernel for a node."""
 
     def reason(self, node: FusionNode) -> Reason | None:
-        """Returns the reason why a node that has a lowering is in no region."""
+        """Returns the reason why a node with a lowering is in no region."""
         return self.legal(node.op) or self.choice(node, author_reason(self.author, node))
 
     def choice(self, node: FusionNode, reason: Reason | None) -> Reason | None:
@@ -161,7 +161,7 @@ class Judges:
 
 
 def build_graph(block: Block, judges: Judges, siblings: bool, inputs: Sequence[SSAValue] | None = None) -> FusionGraph:
-    """Returns the graph of a block's nodes, which can see `inputs`: by default the block's own."""
+    """Returns the graph of a block's nodes. They can see `inputs`: by default the block's own."""
     author, cost = judges.author, judges.cost
     nodes = tuple(op for op in block.ops if is_node(op))
     number = {op: index for index, op in enumerate(nodes)}
@@ -209,8 +209,8 @@ def author_reason(author: FusionAuthor, node: FusionNode) -> Reason | None:
 
 
 def _reasons(nodes: Sequence[FusionNode], judges: Judges, outer_symbols: frozenset[str]) -> tuple[Reason | None, ...]:
-    """Returns the reason why each node is in no region: first a missing lowering or missing code on the backend, which
-    no author can change, then the author's refusals."""
+    """Returns the reason why each node is in no region: first a missing lowering or missing code on the backend, beyond
+    authors' control, then the author's refusals."""
     author = judges.author
     known = [node_reason(node.op, outer_symbols) or judges.reason(node) for node in nodes]
     with asking(author, "refuse_together"):

@@ -18,7 +18,7 @@ space."""
 
 
 class OrderedList:
-    """The items 0..n-1 in an order that changes: `label[i] < label[j]` if i comes before j.
+    """The items 0..n-1 in a changing order: `label[i] < label[j]` if i comes before j.
 
     Labels change when items move, so they have to be read again after each move.
     """
@@ -73,7 +73,7 @@ class OrderedList:
         self.insert_after(item, self._previous[anchor])
 
     def take_place(self, item: int, other: int) -> None:
-        """Puts a removed item in the place of `other`, which leaves the list."""
+        """Puts a removed item in the place of `other`, and removes that."""
         before, after = self._previous[other], self._next[other]
         self.label[item] = self.label[other]
         self._next[before] = item
@@ -109,7 +109,7 @@ class OrderedList:
 
 
 def topological_order(count: int, edges: Iterable[tuple[int, int]], priority: Sequence[int] | None = None) -> list[int]:
-    """Returns the nodes 0..count-1 so that every edge points forward; among ready nodes the least `priority` comes
+    """Returns the nodes 0..count-1 with every edge pointing forward; among ready nodes the least `priority` comes
     first.
 
     Without `priority` a node's number is its priority. Raises `ValueError` if the edges form a cycle.

@@ -1,14 +1,14 @@
 """The layout of the tensors between regions: a decision for a whole graph.
 
 A convolution multiplies the channels of an image at every place of its window with the channels of its weight. If the
-channels of a place are contiguous (*channels last*), that is a contraction for micro-kernels, and a row of the window
-is one stretch of memory. So every tensor that holds an image of some convolution is stored that way, with the padding
-that its reading convolutions need (zeros, or zero points where images are bytes). The network changes its layout only
-at its edges: elementwise and channelwise ops take images in this layout.
+channels of a place are contiguous (*channels last*), it is a contraction for micro-kernels, and a row of the window is
+one stretch of memory. So every tensor with an image of some convolution has this layout, with the padding of its
+reading convolutions (zeros, or zero points where images are bytes). The network changes its layout only at its edges:
+elementwise and channelwise ops take images in this layout.
 
-Images are found as components: tensors connected through convolutions, and through ops that work in any layout. A
-Transpose or a Reshape ends a component, and so does a node left to ONNX Runtime. Components without a convolution keep
-the layout of the model.
+Images are found as components: tensors connected through convolutions, and through ops of any layout. A Transpose or a
+Reshape ends a component, and so does a node left to ONNX Runtime. Components without a convolution keep the layout of
+the model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "com.microsoft.FusedConv"))
-"""Ops that need the channels of images last."""
+"""Ops on images with channels last."""
 
 IN_ANY_LAYOUT = frozenset(
     (
@@ -57,7 +57,7 @@ IN_ANY_LAYOUT = frozenset(
         "Upsample",
     )
 )
-"""Ops, besides elementwise ones and reductions, that work on each channel, or name the axes that they work along."""
+"""Ops, besides elementwise ones and reductions, on each channel separately, or along named axes."""
 
 Pads = tuple[tuple[Expr, Expr], ...]
 """The padding before and behind each spatial axis of an image."""
@@ -106,8 +106,8 @@ class _Components:
 
 
 def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
-    """Returns the tensors between the regions of a block that are stored with their channels last, and their layouts;
-    the others keep the order of their dims."""
+    """Returns the tensors between the regions of a block stored with channels last, and their layouts; the others keep
+    the order of their dims."""
     regions = [op for op in block.ops if isinstance(op, RegionOp)]
     joined = _Components()
     wanted: list[SSAValue] = []
@@ -140,7 +140,7 @@ def beside_convolutions(ops: Iterable[Operation]) -> set[Operation]:
 
 
 def _join_images(ops: Iterable[Operation], joined: _Components) -> list[SSAValue]:
-    """Joins values that must have one layout, and returns an image of each convolution."""
+    """Joins values of a common layout, and returns an image of each convolution."""
     wanted: list[SSAValue] = []
     for op in ops:
         values = list(_images_in(op))
@@ -152,8 +152,7 @@ def _join_images(ops: Iterable[Operation], joined: _Components) -> list[SSAValue
 
 
 def _images_in(op: Operation) -> Iterator[SSAValue]:
-    """Yields the operands and results of a node that must have one layout; none if its semantics depend on the
-    layout."""
+    """Yields the operands and results of a node with a common layout; none if its semantics depend on the layout."""
     name = op_name(op)
     if name in CONVOLUTIONS:
         yield from (v for v in (op.operands[0], *op.operands[3:4], op.results[0]) if _is_image(v))
@@ -178,14 +177,14 @@ def _is_constant(value: SSAValue) -> bool:
 
 
 def _layout_of(value: SSAValue, regions: Iterable[RegionOp]) -> ImageLayout:
-    """Returns the layout with the widest padding, at each end, that the convolutions reading `value` at their regions'
-    inputs need, among those with the same fill as the first."""
+    """Returns the layout with the widest padding, at each end, of the convolutions reading `value` at their regions'
+    inputs, among those with the same fill as the first."""
     found = [(ZERO, ZERO)] * (len(dims_of(value.type)) - 2)
     kept: int | None = None
     for op in _convolutions_of(value, regions):
         wanted, fill = rim_of(op), fill_of(op)
-        # Padding that depends on a size is added in the region of the reader: from such an image its readers could not
-        # derive its size.
+        # Size-dependent padding is added in the region of the reader: from such an image its readers could not derive
+        # its size.
         if not all(p.constant is not None for pair in wanted for p in pair) or not ImageLayout(wanted).is_padded:
             continue
         kept = fill if kept is None else kept
@@ -201,7 +200,7 @@ def _only_quantized(value: SSAValue, regions: Iterable[RegionOp]) -> bool:
 
 
 def _uses_in(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[Use]:
-    """Yields the uses of `value` in the regions that have it as an input."""
+    """Yields the uses of `value` in the regions with it as an input."""
     for region in regions:
         for argument, operand in zip(region.block.args, region.inputs, strict=True):
             if operand is value:
@@ -209,7 +208,7 @@ def _uses_in(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[Use]:
 
 
 def _convolutions_of(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[OnnxOp]:
-    """Yields the convolutions that read `value` as an input of their regions."""
+    """Yields the convolutions on `value` as an input of their regions."""
     for use in _uses_in(value, regions):
         if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
             yield cast("OnnxOp", use.operation)
@@ -227,8 +226,8 @@ def pads_of(op: OnnxOp) -> Pads:
 
 
 def rim_of(op: OnnxOp) -> Pads:
-    """Returns the stored padding that a convolution needs: its own padding, and for a convolution in tiles enough for
-    the last tiles."""
+    """Returns the stored padding for a convolution: its own padding, and for a convolution in tiles enough for the last
+    tiles."""
     from igniter.dialects.onnx.ops.convolution import slides_of
     from igniter.dialects.onnx.ops.winograd import tiling_of
 
@@ -239,8 +238,7 @@ def rim_of(op: OnnxOp) -> Pads:
 
 
 def fill_of(op: OnnxOp) -> int | None:
-    """Returns the value of a convolution's padding: 0, or the zero point of an image of bytes; `None` if that is
-    computed."""
+    """Returns the value of a convolution's padding: 0, or the zero point of an image of bytes; `None` if computed."""
     from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO, zero_point
 
     if op_name(op) != "ConvInteger":

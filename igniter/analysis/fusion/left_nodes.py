@@ -1,4 +1,4 @@
-"""The nodes that ONNX Runtime runs in a compiled model, each with the reason why no kernel does."""
+"""The fallback nodes of a compiled model, each with the reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import Remarks
 
 CHOICES = frozenset(("cost", "view", "shape"))
-"""Reasons to leave a node that could be compiled: ONNX Runtime runs it as fast, or at no cost."""
+"""Reasons to leave a compilable node: ONNX Runtime runs it as fast, or at no cost."""
 FAILED = "failed"
 """The kind of the reason where a region was formed and its kernel could not be compiled."""
 
@@ -34,7 +34,7 @@ class LeftNode:
 
     @property
     def is_choice(self) -> bool:
-        """True if it was left because that is better, and not because it could not be compiled."""
+        """True if it was left for profit, and could be compiled."""
         return self.kind in CHOICES
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Legality of fusion: the ONNX nodes that a fusion region can hold, and the form of each operand of a node in a region.
+"""Legality of fusion: the possible ONNX nodes of a fusion region, and the form of each operand of a node in a region.
 
-A refusal is a `Reason`, never a bare `False`: its kind, a message, and the nodes that it is about.
+A refusal is a `Reason`, never a bare `False`: its kind, a message, and its nodes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 CONSTANT_BYTES = 4096
-"""The largest constant that is examined as a candidate for a kernel."""
+"""The largest constant considered for a kernel."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def operand_kind(op: Operation, index: int) -> OperandKind:
 
 
 def tensor_operands(op: Operation) -> Iterator[SSAValue]:
-    """Yields the tensors that a region or a program needs for an op: its operands, and for a loop also the body's reads
-    of the graphs around it."""
+    """Yields the tensors of an op in a region or a program: its operands, and for a loop also the body's reads of the
+    graphs around it."""
     for index, operand in enumerate(op.operands):
         if operand_kind(op, index) == "tensor":
             yield operand
@@ -95,7 +95,7 @@ def tensor_operands(op: Operation) -> Iterator[SSAValue]:
 
 
 def _body_operands(loop: Operation, op: Operation) -> Iterator[SSAValue]:
-    """Yields the tensors that one op of the body of a loop needs."""
+    """Yields the tensors of one op in a loop's body."""
     if op.has_trait(IsTerminator):
         # The condition to continue is read only if it is computed.
         goes_on = [
@@ -120,7 +120,7 @@ def known_values(op: Operation, index: int) -> Dims | None:
 
 
 def is_inline_constant(value: SSAValue) -> bool:
-    """True if the value is a constant that a kernel can hold."""
+    """True if the value is a constant for a kernel."""
     from igniter.dialects.onnx.base import constant_value, constant_weight
     from igniter.dialects.onnx.lowering.constants import is_inline
 
@@ -145,7 +145,7 @@ def is_kernel_type(element: Attribute) -> bool:
 def node_reason(op: Operation, outer_symbols: frozenset[str]) -> Reason | None:
     """Returns the reason why a node cannot be in any region; `None` if it can.
 
-    `outer_symbols` are the symbols that every region can bind, from the graph's inputs.
+    `outer_symbols` are bound in every region, from the graph's inputs.
     """
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.bound import is_carrier
@@ -190,7 +190,7 @@ def is_shape_arithmetic(op: Operation) -> bool:
 
 
 def tensors_of(op: Operation) -> Iterator[SSAValue]:
-    """Yields the operands that a region must provide as tensors, and the results that exist."""
+    """Yields the tensor operands of a node in a region, and the existing results."""
     for index, operand in enumerate(op.operands):
         if operand_kind(op, index) == "tensor":
             yield operand
@@ -248,7 +248,7 @@ def symbols_of(dims: Iterable[Expr]) -> frozenset[str]:
 
 
 def node_symbols(op: Operation) -> frozenset[str]:
-    """Returns the symbols that a kernel needs for a node: those of its tensors and of the values recorded on it."""
+    """Returns the symbols of a node in a kernel: those of its tensors and of the values recorded on it."""
     found: set[str] = set()
     for value in tensors_of(op):
         found |= type_symbols(value.type)

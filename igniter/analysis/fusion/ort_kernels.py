@@ -1,10 +1,10 @@
-"""The nodes for which ONNX Runtime has a kernel: a compiled model with such a fallback still loads.
+"""The nodes with a kernel in ONNX Runtime: a compiled model with such a fallback still loads.
 
-The knowledge is `ort_kernels.txt`, made from the kernels that ONNX Runtime registers for CPUs
-(`tests/conformance/ort_kernels.py`): those in both the oldest and the newest supported version, so that a fallback has
-a kernel in every version between. It is a file, not a query of the installed ONNX Runtime: the same model gives the
-same regions everywhere, and no pass imports onnxruntime. If an installation still has fewer kernels (a reduced build),
-the compiled model is formed again with the node inside (`igniter.runtime.loading`).
+The knowledge is `ort_kernels.txt`, made from ONNX Runtime's registered kernels for CPUs
+(`tests/conformance/ort_kernels.py`): those in both the oldest and the newest supported version, so a fallback has a
+kernel in every version between. It is a file, not a query of the installed ONNX Runtime: the same model gives the same
+regions everywhere, and no pass imports onnxruntime. If an installation still has fewer kernels (a reduced build), the
+compiled model is formed again with the node inside (`igniter.runtime.loading`).
 
     com.microsoft:BiasGelu 1: in0 in1 out0=float
     :Cast 6,9,13: in0=bfloat16,...; out0=bfloat16,...         domain:op, versions of its schema, types by place
@@ -30,11 +30,11 @@ AS_FLOAT_ON_CPUS = frozenset(("tensor(float16)",))
 AS_FLOAT_ON_GPUS = AS_FLOAT_ON_CPUS | {"tensor(bfloat16)"}
 
 Kernel = Mapping[str, frozenset[str]]
-"""The types that a kernel takes, by place: `in0`, `out0`, and `in0+` for a variadic input from there on."""
+"""The types of a kernel, by place: `in0`, `out0`, and `in0+` for a variadic input from there on."""
 
 
 def has_kernel(op: OnnxOp, provider: str = "") -> bool:
-    """True if ONNX Runtime has a kernel for the node's op, opset and types; `provider` is that of the other nodes, ""
+    """True if ONNX Runtime has a kernel for the node's op, opset and types; `provider` is the other nodes' provider, ""
     for CPUs."""
     kernels = _kernels().get((op.domain, op.op_type, _since(op)), ())
     types = dict(_types(op))
@@ -75,7 +75,7 @@ def _takes(kernel: Kernel, types: Mapping[str, str]) -> bool:
 
 
 def _variadic(kernel: Kernel, place: str) -> frozenset[str] | None:
-    """Returns the types of the variadic input or output that a place is part of."""
+    """Returns the types of the variadic input or output at a place."""
     side = place.rstrip("0123456789")
     index = int(place.removeprefix(side))
     return next((found for k in range(index, -1, -1) if (found := kernel.get(f"{side}{k}+")) is not None), None)

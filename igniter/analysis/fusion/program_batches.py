@@ -1,10 +1,10 @@
-"""The steps of a program that run image by image: a loop over the batch, instead of all elements at once.
+"""The image-by-image steps of a program: a loop over the batch, instead of all elements at once.
 
 A batch of images exceeds the caches: the result of a step is in memory when the next one reads it. One image may fit.
-So steps that treat batch elements independently (`RegionOp.batched`) run in a loop over the batch, and their
-intermediates are those of one image. Their weights are then read for each image, so this is profitable where images are
-large and weights are small: the first half of a network. Of all runs of such steps, the one with the largest saving is
-taken (the bytes that stay in caches, less the weights), then the same is done before and behind it.
+So steps with independent batch elements (`RegionOp.batched`) run in a loop over the batch, and their intermediates are
+those of one image. Their weights are then read for each image, so this is profitable where images are large and weights
+are small: the first half of a network. Of all runs of such steps, the one with the largest saving is taken (the bytes
+kept in caches, less the weights), then the same is done before and behind it.
 
 Small images, whose batch fits the caches, are left alone: a call for each would gain nothing.
 """
@@ -39,7 +39,7 @@ class Batch:
 
 
 def batches_of(program: ProgramOp, machine: MachineModel, sizes: Mapping[str, int]) -> list[Batch]:
-    """Returns the runs of steps of a program that are worth a loop over the batch, in order."""
+    """Returns the runs of steps of a program worth a loop over the batch, in order."""
     found: list[Batch] = []
     for ops, symbol in _runs(program):
         counts = _Counts(TypicalSizes(tuple({**sizes, symbol: 1}.items())))
@@ -48,13 +48,13 @@ def batches_of(program: ProgramOp, machine: MachineModel, sizes: Mapping[str, in
 
 
 def large_image(machine: MachineModel) -> int:
-    """Returns the bytes that a step must read and write of an image for a loop over images: half of a second-level
-    cache, and with many cores an eighth of all of theirs, since one image then has to be work for all of them."""
+    """Returns the least bytes of an image in a step for a loop over images: half of a second-level cache, and with many
+    cores an eighth of all of theirs, since one image then has to be work for all of them."""
     return machine.l2_bytes * max(4, machine.cores) // 8
 
 
 def _runs(program: ProgramOp) -> list[tuple[tuple[Operation, ...], str]]:
-    """Returns the longest runs of ops that are batched along one symbol; they begin and end with a region."""
+    """Returns the longest runs of ops batched along one symbol; they begin and end with a region."""
     runs: list[tuple[list[Operation], str]] = []
     for op in program.block.ops:
         if op.has_trait(IsTerminator) or isinstance(op, DimsOp) or (not op.operands and not is_step(op)):
@@ -97,7 +97,7 @@ def _follows(op: Operation, symbol: str) -> bool:
     return has_batch(source, symbol) and has_batch(result, symbol)
 
 
-# -- what it is worth -------------------------------------------------------------------------------------------------
+# -- profit -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -112,25 +112,25 @@ class _Counts:
         return max(0, count) * element_bytes(element_of(value.type))
 
     def weights(self, op: Operation) -> int:
-        """Returns the bytes that a region reads beside its batch."""
+        """Returns the bytes read by a region beside its batch."""
         if not isinstance(op, RegionOp):
             return 0
         return sum(self.bytes(v) for k, v in enumerate(op.inputs) if k not in op.batched)
 
     def step(self, op: Operation) -> int:
-        """Returns the bytes that a region reads and writes of a batch."""
+        """Returns the bytes read and written by a region of a batch."""
         if not isinstance(op, RegionOp):
             return 0
         return sum(map(self.bytes, (*(op.inputs[k] for k in op.batched), *op.results)))
 
 
 def _worthwhile(ops: tuple[Operation, ...], counts: _Counts, least: int) -> list[tuple[Operation, ...]]:
-    """Returns the most profitable parts of a run that have a step of more than `least` bytes."""
+    """Returns the most profitable parts of a run with a step of more than `least` bytes."""
     if len(ops) < 2 or max(map(counts.step, ops)) <= least:
         return []
     place = {op: k for k, op in enumerate(ops)}
     weights = [0, *accumulate(counts.weights(op) for op in ops)]
-    # A tensor stays within a part that has its producer and all its readers.
+    # A tensor stays within a part with its producer and all its readers.
     spans: list[tuple[int, int, int]] = []
     for first, op in enumerate(ops):
         for value in op.results if isinstance(op, RegionOp) else ():

@@ -1,9 +1,9 @@
 """Grouping of a graph's regions, and the views between them, into programs: provably the fewest.
 
-Every node other than a view or a region with a kernel is a barrier. A node's *depth* is the largest number of times
-that a path to it leaves the nodes that a program can hold and comes back. Nodes of one depth can all be in one program:
-a path between two of them never leaves it. Nodes connected by a path across depths cannot. So one program for each
-depth is the minimum. `grow_regions` still checks every merge, and applies the limits.
+Every node other than a view or a region with a kernel is a barrier. A node's *depth* is the largest number of edges
+from program nodes to barriers on a path to it. Nodes of one depth can all be in one program: a path between two of them
+never leaves it. Nodes connected by a path across depths cannot. So one program for each depth is the minimum.
+`grow_regions` still checks every merge, and applies the limits.
 
 A view inside a program does not need the computation of its shape; one outside does. So whenever a view is moved
 outside, the graph gets more edges and is divided again.
@@ -35,11 +35,11 @@ class ProgramSelection:
 
     nodes: tuple[Operation, ...]
     groups: tuple[tuple[int, ...], ...]
-    """The nodes of each program, in the order of the graph; programs in the order in which they can run."""
+    """The nodes of each program, in the order of the graph; programs in an executable order."""
     order: tuple[int, ...]
-    """The resulting graph, in an order in which it can run: `-1 - k` for program k, a node's number otherwise."""
+    """The resulting graph, in an executable order: `-1 - k` for program k, a node's number otherwise."""
     bindings: tuple[tuple[SSAValue, ...], ...]
-    """For each program the tensors that it reads only to bind its symbols."""
+    """For each program the tensors read only to bind its symbols."""
     left: Mapping[Operation, Reason]
     """The reason why each other region or loop is in no program."""
 
@@ -76,7 +76,7 @@ def select_programs(block: Block, max_nodes: int, alone: bool = False, loops: bo
 
 
 def is_program_loop(op: Operation, block: Block) -> bool:
-    """True if an op of a graph is a loop that a program can hold."""
+    """True if an op of a graph is a loop for a program."""
     return is_loop(op) and _node_reason(op, _symbols_of_inputs(block)) is None
 
 
@@ -93,7 +93,7 @@ _VIEW = Reason("view", "a view of a tensor that a program gets or gives anyway c
 class _Graph:
     nodes: tuple[Operation, ...]
     views: tuple[bool, ...]
-    """True for nodes that are views and may be in a program."""
+    """True for views that may be in a program."""
     reasons: dict[Operation, Reason]
     """The reason why a node can be in no program."""
     edges: tuple[tuple[int, int], ...]
@@ -103,7 +103,7 @@ class _Graph:
         return [op not in self.reasons for op in self.nodes]
 
     def grow(self, max_nodes: int) -> list[tuple[int, ...]]:
-        """Groups all nodes that a program can hold, by depth."""
+        """Groups all eligible nodes by depth."""
         eligible = self.eligible
         depths = self._depths(eligible)
         level: dict[int, list[int]] = {}
@@ -133,7 +133,7 @@ class _Graph:
         bindings: Sequence[tuple[SSAValue, ...]],
         left: Mapping[Operation, Reason],
     ) -> ProgramSelection:
-        """Returns programs and single nodes in an order in which they can run, each as late as its last member."""
+        """Returns programs and single nodes in an executable order, each as late as its last member."""
         count = len(self.nodes)
         unit = {n: count + k for k, group in enumerate(programs) for n in group}
         edges = {(unit.get(a, a), unit.get(b, b)): None for a, b in self.edges}
@@ -188,9 +188,8 @@ def _body_reason(op: Operation, known: frozenset[str]) -> Reason | None:
 
 
 def _leaving_views(members: Sequence[Operation]) -> dict[Operation, Reason]:
-    """Moves views that are better outside the program of `members`, and returns them: their elements are those of a
-    tensor that the program gets, or returns in another shape. If the program needs such a view too, the one outside
-    is a copy."""
+    """Moves unprofitable views out of the program of `members`, and returns them: their elements are those of an input,
+    or of a result in another shape. If the program needs such a view too, the one outside is a copy."""
     inside = set(members)
     views = [op for op in members if not is_step(op)]
     root: dict[SSAValue, SSAValue] = {}

@@ -9,16 +9,16 @@ A cycle arises exactly when a path of at least two edges leads from one region t
 acyclic, every region is convex.
 
 The check is exact and local. A topological order of the regions is maintained, in the spirit of Pearce and Kelly (A
-dynamic topological sort algorithm for directed acyclic graphs, JEA 2006), so that a path between two regions can only
-pass through regions between them in that order. The search runs from both ends at once, always on the side with the
-lower cost so far, forward by the smallest and backward by the largest position, and ends when the two sides cross
-(Haeupler, Kavitha, Mathew, Sen, Tarjan: Incremental cycle detection, topological ordering, and strong component
-maintenance, TALG 2012). A merge moves only regions that the search visited. Membership is a union-find; of two regions
-the one with more edges keeps its identity, so that an edge is moved O(log n) times.
+dynamic topological sort algorithm for directed acyclic graphs, JEA 2006), so a path between two regions can only pass
+through regions between them in the order. The search runs from both ends at once, always on the side with the lower
+cost so far, forward by the smallest and backward by the largest position, and ends when the two sides cross (Haeupler,
+Kavitha, Mathew, Sen, Tarjan: Incremental cycle detection, topological ordering, and strong component maintenance, TALG
+2012). A merge moves only regions visited by the search. Membership is a union-find; of two regions the one with more
+edges keeps its identity, so an edge is moved O(log n) times.
 
 A refusal is recorded. One through a barrier is final: barriers never merge, so the path remains. One through other
-regions, or one that the policy calls revisable, is checked again when a region involved has changed, until nothing
-changes. So the reason of every pair left unmerged holds for the final regions.
+regions, or a revisable one of the policy, is checked again when a region involved has changed, until nothing changes.
+So the reason of every pair left unmerged holds for the final regions.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Policy(Protocol):
 
 
 class Anything:
-    """The policy that allows every merge."""
+    """The policy without refusals."""
 
     def refuse(self, a: int, b: int) -> Refusal | None:
         return None
@@ -136,8 +136,7 @@ class _Growing:
         self.quotient = quotient
         self.policy = policy
         self.final: dict[int, Refusal] = {}
-        """Refusals by pair of representatives. A representative that stays has only a larger region: the refusal
-        holds."""
+        """Refusals by pair of representatives. A kept representative has only a larger region: the refusal holds."""
         self.merges = 0
         self.rounds = 0
 
@@ -270,8 +269,8 @@ class _Quotient:
         """Returns the regions strictly between `a` and `b` on a path of at least two edges; `None` without a path.
 
         `a` is before `b` in the order. Without a path, the search keeps its visits for `merge(a, b)`: the visited
-        descendants of `a`, which must come after the merged region, in order, and the visited ancestors of `b`, which
-        must come before it, in reverse order.
+        descendants of `a`, to be placed after the merged region, in order, and the visited ancestors of `b`, to be
+        placed before it, in reverse order.
         """
         self.checks += 1
         mark = self.checks
@@ -339,7 +338,7 @@ class _Quotient:
                             passed = y
         self.visited += forward_cost + backward_cost
         # The merged region comes after the old place of every visited descendant, and after every ancestor that was
-        # found but not visited, because that one stays in place.
+        # found but not visited: it stays in place.
         last = self._after[-1] if self._after else a
         found = backward[0][1] if backward else passed
         self._anchor = max(last, found, passed, key=label.__getitem__)
@@ -372,7 +371,7 @@ class _Quotient:
         return len(self.successors[region]) + len(self.predecessors[region])
 
     def _reorder(self, a: int, b: int, kept: int) -> None:
-        """Places the merged region before the regions reached from `a` and after the regions that reach `b`."""
+        """Places the merged region before the descendants of `a` and after the ancestors of `b`."""
         order, anchor = self.order, self._anchor
         if anchor in (a, b):
             other = b if anchor == a else a
@@ -397,8 +396,8 @@ class _Landmarks:
     """Barriers, spread over the order, and reachability from and to them for each node, as bit sets.
 
     A landmark between two regions proves, in one operation, that they never merge. Most pairs with a long search before
-    their refusal have a landmark between them. Its absence proves nothing: merging makes paths that are missing in the
-    bit sets, which describe the original graph.
+    their refusal have a landmark between them. Its absence proves nothing: the bit sets describe the original graph,
+    without the paths of later merges.
     """
 
     def __init__(

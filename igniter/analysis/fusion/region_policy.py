@@ -1,7 +1,7 @@
-"""The groups of nodes that grow to regions, and the conditions for merging two of them: the policy of `grow_regions`.
+"""The growing groups of nodes, and the conditions for merging two of them: the policy of `grow_regions`.
 
 The limits and the rule on random draws are fixed; the profit of a merge is decided by the fusion author. Cycles are
-checked after that (`region_growing.py`), whatever the author answers.
+checked afterwards (`region_growing.py`), independently of the author.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from igniter.analysis.fusion.region_growing import Refusal
 from igniter.dialects.onnx.draws import draws
 
 OWN_KINDS = frozenset(("barrier", "cycle", "draws", "inputs", "nodes", "outputs"))
-"""The kinds of refusals that authors may not give."""
+"""The kinds of refusals forbidden to authors."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Group:
         return any(value in inputs for value in outputs)
 
     def bytes_to(self, other: Group) -> int:
-        """Returns the typical bytes of the tensors of this group that `other` reads."""
+        """Returns the typical bytes of this group's tensors in `other`."""
         return sum(self.graph.cost.bytes(value) for value in self.outputs if value in other.inputs)
 
     def absorb(self, other: Group) -> None:
@@ -152,8 +152,7 @@ class RegionPolicy:
         return refusal
 
     def _merged(self, a: Group, b: Group) -> tuple[int, int]:
-        """Returns the inputs and outputs that the merged region would have; an upper bound if that is within the
-        limits."""
+        """Returns the numbers of inputs and outputs of the merged region; an upper bound if within the limits."""
         limits = self.limits
         inputs = len(a.inputs) + len(b.inputs)
         outputs = len(a.outputs) + len(b.outputs)

@@ -1,11 +1,11 @@
-"""Signatures of fusion regions: equal regions compute the same, so that equal layers are lowered once.
+"""Signatures of fusion regions: regions with equal signatures compute the same, so equal layers are lowered once.
 
 Two regions with one signature have the same nodes in the same order, with equal attributes, types and edges; a kernel
-of one is a kernel of the other. Names do not count. The elements of weights, which are operands, do not count either,
-but the fact that they are weights does, and so do constants inside.
+of one is a kernel of the other. Names do not count. The elements of weights (operands) do not count either, but being a
+weight does, and so do constants inside.
 
-Regions that differ only in the names of their symbols have different signatures (`deduplicate-kernels`, which knows the
-kernels, merges those).
+Regions with a difference only in the names of symbols have different signatures; `deduplicate-kernels` merges their
+kernels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.onnx.base import constant_weight
 
-# Properties of a node that do not affect its results: see igniter.dialects.onnx.base.
+# Properties of a node without effect on its results: see igniter.dialects.onnx.base.
 _NAMES = frozenset(
     ("node_name", "doc_string", "metadata", "device_configurations", "output_names", "output_info", "attribute_info")
 )

@@ -1,4 +1,4 @@
-"""Chains of convolutions that are worth one kernel, which passes over an image row by row.
+"""Chains of convolutions worth one kernel, with a pass over an image row by row.
 
 An inverted residual expands an image by a pointwise convolution, applies a depthwise one, and projects it again. The
 intermediates are six times as large as its input and output. In one kernel they are a few rows

@@ -1,4 +1,4 @@
-"""From a graph to the groups of nodes that become regions: growth, then unprofitable nodes are given back."""
+"""Selection of the groups of nodes for regions: growth, then unprofitable nodes are given back."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from igniter.analysis.fusion.symbols import SymbolSources
 
 @dataclass(frozen=True)
 class Selection:
-    """The nodes of a graph that become regions."""
+    """The division of a graph's nodes into regions."""
 
     groups: tuple[tuple[int, ...], ...]
-    """The nodes of each region, in the order of the graph; regions in the order in which they can run."""
+    """The nodes of each region, in the order of the graph; regions in an executable order."""
     order: tuple[int, ...]
-    """The resulting graph, in an order in which it can run: `-1 - k` for group k, a node's number otherwise."""
+    """The resulting graph, in an executable order: `-1 - k` for group k, a node's number otherwise."""
     bindings: tuple[tuple[SSAValue, ...], ...]
-    """For each region the tensors that it reads only to bind its symbols."""
+    """For each region the tensors read only to bind its symbols."""
     left: dict[int, Reason]
     """The reason why each other node is in no region."""
     growth: Growth
@@ -46,7 +46,7 @@ class Selection:
         return replace(self, groups=self.groups[:count], order=tuple(order), bindings=self.bindings[:count], left=left)
 
     def reason_between(self, graph: FusionGraph, source: int, target: int) -> Reason:
-        """Returns the reason why two nodes that share an edge are not in one region."""
+        """Returns the reason why two nodes of an edge are not in one region."""
         for node in (source, target):
             own = graph.reasons[node]
             if own is not None:
@@ -61,7 +61,7 @@ class Selection:
         return self.left.get(source) or self.left.get(target) or Reason("cost", "their regions are not worth merging")
 
     def refused_merges(self, graph: FusionGraph) -> list[tuple[int, int, Reason]]:
-        """Returns a candidate for each two regions that the author kept apart, with its reason."""
+        """Returns a candidate for each two regions kept apart by the author, with its reason."""
         refused = {(a, b): r for a, b, r in self.growth.refusals if r.kind not in OWN_KINDS}
         region_of = self.growth.region_of
         found: dict[tuple[int, int], tuple[int, int, Reason]] = {}
@@ -78,14 +78,14 @@ def as_reason(graph: FusionGraph, refusal: Refusal) -> Reason:
 
 
 def select_regions(graph: FusionGraph, author: FusionAuthor, limits: Limits, sources: SymbolSources) -> Selection:
-    """Returns the groups of nodes that the author finds worth a region each."""
+    """Returns the groups of nodes worth a region, by the author."""
     count = len(graph.nodes)
     candidates = ordered_candidates(graph, author)
     eligible = graph.eligible
     growth = grow_regions(count, graph.edges, eligible, candidates, RegionPolicy(graph, limits, author), range(count))
     grown = [m for m in growth.members if eligible[m[0]]]
-    # A node that leaves a region needs the shape arithmetic that the region did not need. If that closes a cycle, such
-    # nodes stay in their regions: the grown regions are acyclic.
+    # A node needs shape arithmetic outside of its region, but not inside. If leaving closes a cycle, such nodes stay in
+    # their regions: the grown regions are acyclic.
     needy = frozenset(target for _, target in graph.dropped)
     for bound in (frozenset[int](), needy):
         left = {node: reason for node, reason in enumerate(graph.reasons) if reason is not None}
@@ -100,7 +100,7 @@ def select_regions(graph: FusionGraph, author: FusionAuthor, limits: Limits, sou
                 groups.append(group)
                 bindings.append(found)
         if bound is needy:
-            # Groups that cannot bind their symbols were dissolved all the same.
+            # Groups with unbound symbols were dissolved all the same.
             _dissolve_tangled(graph, groups, bindings, left)
         try:
             order = _order(graph, groups)
@@ -121,7 +121,7 @@ def select_regions(graph: FusionGraph, author: FusionAuthor, limits: Limits, sou
 def _worthwhile(
     graph: FusionGraph, author: FusionAuthor, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
 ) -> tuple[int, ...]:
-    """Returns the members that are worth a region together; records in `given` the reasons of the others."""
+    """Returns the members worth a region together; records in `given` the reasons of the others."""
     kept = members
     reason = _region_reason(graph, author, kept)
     if reason is None:
@@ -145,9 +145,9 @@ def _region_reason(graph: FusionGraph, author: FusionAuthor, members: tuple[int,
 def _without_rim(
     graph: FusionGraph, author: FusionAuthor, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
 ) -> tuple[int, ...]:
-    """Returns `members` without the nodes that the author gives back, last node first.
+    """Returns `members` without the nodes given back by the author, last node first.
 
-    Only a node that no other member reads can leave: a path that left the region through it and came back would have
+    Only a node without readers among the members can leave: a path out of the region through it and back would have
     been a cycle before.
     """
     inside = {graph.nodes[n]: n for n in members}
@@ -168,7 +168,7 @@ def _dissolve_tangled(
     graph: FusionGraph, groups: list[tuple[int, ...]], bindings: list[tuple[SSAValue, ...]], left: dict[int, Reason]
 ) -> None:
     """Dissolves groups, the smallest first and those without fallback last, until none depends on itself through a node
-    that left another."""
+    outside."""
     count = len(graph.nodes)
     while tangled := tangled_nodes(count + len(groups), _edges(graph, groups)):
         # The nodes alone are acyclic, so at least one of these is a group.
@@ -192,7 +192,7 @@ def _edges(graph: FusionGraph, groups: Sequence[tuple[int, ...]]) -> list[tuple[
 
 
 def _order(graph: FusionGraph, groups: Sequence[tuple[int, ...]]) -> list[int]:
-    """Returns groups and single nodes in an order in which they can run, each as late as its last member.
+    """Returns groups and single nodes in an executable order, each as late as its last member.
 
     Raises `ValueError` where they depend on each other in a cycle.
     """

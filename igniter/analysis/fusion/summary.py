@@ -48,7 +48,7 @@ class RegionSummary:
 
 @dataclass(frozen=True)
 class MissedFusion:
-    """A tensor that is written and read again because its two nodes are not in one region."""
+    """A tensor written and read again because its two nodes are not in one region."""
 
     value: str
     bytes: int
@@ -89,7 +89,7 @@ class FusionSummary:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The symbols that the figures depend on."""
+        """The symbols of the figures."""
         texts = [r.formula for r in self.regions] + [m.formula for m in self.missed]
         return frozenset[str]().union(*(Expr.parse(t).symbols for t in texts if t))
 
@@ -147,7 +147,7 @@ def summarize_regions(graph: FusionGraph, selection: Selection, names: Sequence[
 
 
 def _traffic(op: Operation, inside: set[Operation], cost: CostModel) -> int:
-    """Returns the traffic of `op`'s results that fusion avoids: its write, and the reads by members of its region."""
+    """Returns the avoided traffic of `op`'s results: its write, and the reads by members of its region."""
     if op_name(op) in VIEWS:
         return 0
     return sum(cost.bytes(result) * _transfers(result, inside) for result in op.results)
@@ -190,7 +190,7 @@ def _bytes_at(formula: str, sizes: Mapping[str, int], typical: int) -> int:
 
 
 def missed_fusions(graph: FusionGraph, selection: Selection) -> tuple[MissedFusion, ...]:
-    """Returns the largest tensors between a node that is or could be in a region and one outside of that region."""
+    """Returns the largest tensors between a fusible node and a node outside of its region."""
     region = {n: k for k, group in enumerate(selection.groups) for n in group}
     found: list[tuple[int, int, int]] = []
     for source, target in graph.edges:

@@ -1,4 +1,4 @@
-"""Binding of a region's symbols: from its operands, or from tensors that it reads only for that."""
+"""Binding of a region's symbols: from its operands, or from tensors read only for this."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from igniter.dialects.sym.expr import symbols_of
 
 
 class SymbolSources:
-    """The sources of symbols that a region's operands do not bind."""
+    """The sources of symbols beyond a region's operands."""
 
     def __init__(self, inputs: Iterable[SSAValue], block: Block | None = None):
         """Collects the sources. `inputs` are those of the graph and, for a subgraph, those of the graphs around it. The
-        carriers among the nodes of `block` come before every node that needs their values (`carrier_edges`)."""
+        carriers among the nodes of `block` come before every user of their values (`carrier_edges`)."""
         self._inputs: dict[str, SSAValue] = {}
         self._carriers = {} if block is None else _carriers(block.ops)
         for argument in inputs:
@@ -33,9 +33,9 @@ class SymbolSources:
                 self._inputs.setdefault(name, argument)
 
     def bindings(self, members: Sequence[Operation]) -> tuple[SSAValue, ...] | Reason:
-        """Returns the tensors that a region of `members` needs besides its operands, only to bind its symbols.
+        """Returns additional operands of a region of `members`, read only to bind its symbols.
 
-        They are graph inputs, or results on which a member already depends, so they cannot close a cycle.
+        They are graph inputs, or ancestors of a member, so they cannot close a cycle.
         """
         operands = region_operands(members)
         needed: set[str] = set()
@@ -51,7 +51,7 @@ class SymbolSources:
             if not sources:
                 above = _dims_above(members) if above is None else above
                 sources = [*above.get(name, ()), *([self._carriers[name]] if name in self._carriers else [])]
-            # A tensor with an unbound dim would be an operand that no call can be checked against.
+            # A call could not check an operand with an unbound dim.
             told = (v for v in sources if _symbols(v) <= _bound([*operands, *added, v]) | needed)
             source = next(told, None)
             if source is None:
@@ -87,7 +87,7 @@ def _carriers(ops: Iterable[Operation]) -> dict[str, SSAValue]:
 
 
 def region_operands(members: Sequence[Operation]) -> list[SSAValue]:
-    """Returns the tensors that come from outside, in order of first use."""
+    """Returns the tensors from outside, in order of first use."""
     inside = set(members)
     found: dict[SSAValue, None] = {}
     for op in members:
@@ -106,7 +106,7 @@ def is_inside(op: Operation, members: Set[Operation]) -> bool:
 
 
 def _dim_names(value: SSAValue) -> Iterable[str]:
-    """Returns the symbols that are dims of a tensor by themselves."""
+    """Returns the dims of a tensor with a plain symbol."""
     type_ = as_tensor(value.type)
     if type_ is None or not has_dims(type_) or not is_kernel_type(type_.element_type):
         return ()
@@ -124,7 +124,7 @@ def _symbols(value: SSAValue) -> frozenset[str]:
 
 
 def _dims_above(members: Iterable[Operation]) -> dict[str, list[SSAValue]]:
-    """Returns, for each symbol, the results with that dim on which a member depends."""
+    """Returns, for each symbol, the members' ancestors with such a dim."""
     own = set(members)
     seen: set[Operation] = set()
     found: dict[str, list[SSAValue]] = {}

@@ -1,2 +1,1 @@
-"""Analyses of a model for the toolbox: pure functions over its graphs, after `infer-shapes`, that return frozen
-data."""
+"""Analyses of a model for the toolbox: pure functions over its graphs, after `infer-shapes`, with frozen results."""

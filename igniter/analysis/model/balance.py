@@ -1,8 +1,8 @@
 """Cutting a line of nodes into stages: first the largest stage cost is minimised, then the bytes across the cuts.
 
-Each node comes after its sources in the order, and a stage is a stretch of that order, so that stages are convex and
-run in sequence. For one order the answer is exact: a dynamic program over positions and stages, O(nodes * stages) by a
-window whose least element is kept in a queue.
+Each node comes after its sources in the order, and a stage is a stretch of it. So stages are convex and run in
+sequence. For one order the answer is exact: a dynamic program over positions and stages, O(nodes * stages) by a window
+whose least element is kept in a queue.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def best_cuts(costs: Sequence[float], crossing: Sequence[float], stages: int, sl
 def _one_more(
     total: Sequence[float], crossing: Sequence[float], best: Sequence[float], limit: float, *, first: bool
 ) -> tuple[list[float], list[int]]:
-    """Returns the least bytes with one more stage that ends in front of each node, and the start of that stage."""
+    """Returns the least bytes with one more stage, ending in front of each node, and the start of the stage."""
     count = len(total) - 1
     found, came = [INFINITE] * (count + 1), [0] * (count + 1)
     window: deque[tuple[int, float]] = deque()

@@ -1,17 +1,17 @@
-"""Scales of channels that reduce the error of quantised tensors, derived from the ranges of the channels.
+"""Scales of channels, derived from their ranges, to reduce the error of quantised tensors.
 
 A tensor of activations has one scale for all of its channels, so channels of small numbers have few codes. With `x`
-divided by `s`, a number for each channel, and the weight that reads it multiplied by `s`, the product is the same and
-the codes are distributed evenly. The loss in the weight's codes is weighed against that:
+divided by `s`, a number for each channel, and the reading weight multiplied by `s`, the product is the same and the
+codes are distributed evenly. This is weighed against the loss in the weight's codes:
 
     activations   step^2 / 12 * sum_c s_c^2 * |w_c|^2          w_c: the weights that read channel c
     weights       sum_o step_o^2 / 12 * sum_c E[x_c^2] / s_c^2     step_o: of output channel o, of w * s
 
-The factors are `r^alpha` for the reaches `r` of the channels. `alpha`, and the ratio of the reach below 0 to that
-above, minimise the sum. (Nagel et al.: Data-Free Quantization Through Weight Equalization and Bias Correction, ICCV
-2019; Xiao et al.: SmoothQuant, ICML 2023, which has `alpha` given.)
+The factors are `r^alpha` for the reaches `r` of the channels. `alpha`, and the ratio of the reaches below and above 0,
+minimise the sum. (Nagel et al.: Data-Free Quantization Through Weight Equalization and Bias Correction, ICCV 2019; Xiao
+et al.: SmoothQuant, ICML 2023, with a given `alpha`.)
 
-A channel's extremes over few samples predict future ones badly. Two corrections account for that:
+A channel's extremes over few samples predict future ones badly. Two corrections are made:
 
 * A channel's reach is the greatest sample plus its distance to the greatest of the other samples: the end of a
   distribution as estimated from two order statistics (Robson and Whitlock, Biometrika 1964).
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 ALPHAS = tuple(k / 8 for k in range(9))
 FREE_GAIN, PAID_GAIN = 0.9, 0.7
-"""The largest ratio of the sum with scales to that without at which they are profitable: for scales without cost, and
-for scales that need computation."""
+"""The largest profitable ratio of the sum with scales to the sum without: for scales without cost, and for scales with
+a computation."""
 LEAST_REACH = 1 / 256
 """The least reach of a channel relative to the tensor's: a channel without samples above 0 may still get some."""
 CODES = 255.0
@@ -65,8 +65,8 @@ class Channels:
 
 @dataclass(frozen=True)
 class Reader:
-    """A weight that reads the channels: the largest magnitudes and the sums of squares for each output channel and
-    input channel, both `[groups, outputs of a group, channels of a group]`."""
+    """A weight reading the channels: the largest magnitudes and the sums of squares for each output channel and input
+    channel, both `[groups, outputs of a group, channels of a group]`."""
 
     sizes: Array
     squares: Array
@@ -76,13 +76,13 @@ class Reader:
     """True if the weight has one scale rather than one for each output channel."""
 
     def grouped(self, values: Array) -> Array:
-        """Reshapes numbers of the channels so that they broadcast with `sizes`."""
+        """Reshapes numbers of the channels to broadcast with `sizes`."""
         return values.reshape(self.sizes.shape[0], 1, -1)
 
 
 @dataclass(frozen=True)
 class Producer:
-    """A weight with one scale that makes the channels: the largest magnitude for each."""
+    """A weight with one scale producing the channels: the largest magnitude for each."""
 
     sizes: Array
     power: float
@@ -142,7 +142,7 @@ def _clipping(channels: Channels, part: int, below: Array, above: Array, scale: 
 
 
 def _ratios(below: Array, above: Array) -> list[float]:
-    """Returns the candidate ratios of the reach below 0 to that above."""
+    """Returns the candidate ratios of the reaches below and above 0."""
     import numpy as np
 
     if not below.max(initial=0.0) > 0:

@@ -36,7 +36,7 @@ KEEP_FACTORS = ("Relu", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePoo
 NORMALISATIONS = ("LayerNormalization", "BatchNormalization")
 """Ops whose second and third operand are a factor and a summand for each channel."""
 BOUNDS = ("Clip",)
-"""Ops that integer kernels fuse, and that do not keep factors."""
+"""Ops that integer kernels fuse, but without keeping factors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Site:
 
     @property
     def takes_over(self) -> tuple[OnnxOp, tuple[int, ...]] | None:
-        """The op that makes the value, and the constant operands to divide in its place."""
+        """The producer of the value, and its constant operands to divide instead."""
         op = self.value.owner
         if not isinstance(op, OnnxOp) or op.domain or not self._alone():
             return None
@@ -141,8 +141,8 @@ def _multiplies(node: Candidate, value: SSAValue) -> bool:
 
 
 def _source(value: SSAValue, readers: set[OnnxOp]) -> tuple[SSAValue, bool]:
-    """Returns the source of a value behind ops that integer kernels fuse or that keep factors; and True if `readers`
-    are the only readers of everything on the way and all of the ops keep factors."""
+    """Returns the source of a value behind ops of `KEEP_FACTORS` and `BOUNDS`; and True if `readers` are the only
+    readers of everything on the way and all of the ops keep factors."""
     only = all(use.operation in readers for use in value.uses)
     while not isinstance(value, BlockArgument):
         op = value.owner

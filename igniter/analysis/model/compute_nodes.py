@@ -1,4 +1,4 @@
-"""The nodes of a model by kind: nodes on data, nodes on shapes, and nodes that depend on no input at all."""
+"""The nodes of a model by kind: nodes on data, nodes on shapes, and constant nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NodeCount:
 
     @property
     def data(self) -> int:
-        """The nodes that depend on the data of inputs."""
+        """The nodes on the data of inputs."""
         return self.nodes - self.shape - self.constant
 
     def to_dict(self) -> dict[str, int]:

@@ -44,7 +44,7 @@ PACKED: dict[str, tuple[tuple[int, ...], str, int]] = {
 
 
 class Constant(NamedTuple):
-    """A value that no input of the model changes. `root` is the constant whose elements it has."""
+    """A value independent of the model's inputs. `root` is the constant whose elements it has."""
 
     root: object
     name: str

@@ -2,7 +2,7 @@
 
 A graph inside a node counts as often as it runs: the body of a Loop or a Scan by its trip count, a symbol if the model
 does not give it. Of the branches of an If, the one with more FLOPs counts, and the other is listed with 0 times. Nodes
-that depend on no input are computed when a runtime loads the model; their values become weights.
+without a dependence on inputs are computed when a runtime loads the model; their values become weights.
 """
 
 from __future__ import annotations
@@ -124,10 +124,10 @@ class _Counter:
         return tuple(found)
 
     def _name_symbols(self, inputs: tuple[Port, ...], nodes: list[NodeProfile]) -> None:
-        """Records the meaning of every symbol that an amount depends on."""
+        """Records the meaning of every symbol in an amount."""
         named: dict[str, str] = {}
         dims = [(d, f"dim {k} of input {p.name}") for p in inputs for k, d in enumerate(p.tensor.dims or ())]
-        # A dim equal to the symbol describes it better than a dim that contains it.
+        # A dim equal to the symbol describes it better than a dim with a longer expression.
         for dim, where in sorted(dims, key=lambda pair: pair[0].symbol is None):
             for name in sorted(dim.symbols):
                 named.setdefault(name, where)
@@ -255,7 +255,7 @@ class _Counter:
         return None if type(value.type) is NoneType else self.tensors.of(value.type)
 
     def _bytes(self, op: OnnxOp) -> tuple[Expr, Expr]:
-        """Returns the bytes that a node reads and writes itself, without its graphs."""
+        """Returns the bytes read and written by a node itself, without its graphs."""
         if op.regions:
             return ZERO, ZERO
         results = [f for r in op.results if (f := self._fact(r)) is not None]
@@ -288,7 +288,7 @@ class _Counter:
     def _choose(
         self, op: OnnxOp, label: str, names: list[str], branches: list[list[NodeProfile]]
     ) -> list[list[NodeProfile]]:
-        """Returns the branches of an If, with 0 times for the one that does not count."""
+        """Returns the branches of an If, with 0 times for the uncounted one."""
         condition = constant_value(op.operands[0])
         flops = [summed(n.total for n in nodes).flops for nodes in branches]
         if condition is not None and condition.size == 1:

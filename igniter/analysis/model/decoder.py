@@ -49,7 +49,7 @@ class Decoder:
     cache: tuple[Port, ...]
     """The inputs that are the cache."""
     capacity: int = 0
-    """The tokens that fit a buffer of fixed length; 0 for a cache that grows."""
+    """The tokens in a full buffer of fixed length; 0 for a growing cache."""
 
     def sizes(self, past: int, new: int) -> dict[str, int]:
         """Returns the sizes of a run with `past` tokens in the cache. Raises `IgniterError` if the model takes another

@@ -1,7 +1,7 @@
 """Devices by their data sheets: peaks of products by element type, the bandwidth of memory, and its size.
 
-Peaks are dense ones. A CPU's is cores x base clock x operations a cycle of its widest multiply-add, which sheets do not
-state; an entry's `source` gives the factors. No claim is made about the share of a peak that a program reaches.
+Peaks are dense ones. A CPU's is cores x base clock x operations a cycle of its widest multiply-add. Sheets do not state
+it; an entry's `source` gives the factors. Programs reach only a share of a peak.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, cast
 from igniter.errors import IgniterError
 
 ELEMENTS = ("double", "float", "float16", "bfloat16", "int8", "int4")
-"""The element types that peaks are given for, by ONNX's names."""
+"""The element types with a peak, by ONNX's names."""
 
 _INSTEAD = {
     "bfloat16": ("float16", "float"),
@@ -26,7 +26,7 @@ _INSTEAD = {
     "uint4": ("int4", "int8", "float16", "bfloat16", "float"),
     "uint8": ("int8", "float16", "bfloat16", "float"),
 }
-"""The types that replace a type in products where a device has no instruction for it."""
+"""The substitutes for a type in products where a device has no instruction for it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Device:
     peaks: Mapping[str, float]
     """Operations of products a second, by element type; `float` is always present."""
     bandwidth: float
-    """Bytes a second that memory moves."""
+    """The memory bandwidth in bytes a second."""
     vector: float = 0.0
     """Operations a second of elementwise arithmetic; 0: the peak of `float`."""
     memory: float = 0.0

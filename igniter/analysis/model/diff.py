@@ -40,12 +40,12 @@ class NodeChange:
     b: str
     details: tuple[str, ...] = ()
     where: str = ""
-    """The nested graph or function that contains it."""
+    """The nested graph or function around it."""
 
 
 @dataclass(frozen=True)
 class WeightChange:
-    """One weight, or constant, that differs. Figures are `None` where the shapes or types differ."""
+    """One changed weight or constant. Figures are `None` where the shapes or types differ."""
 
     a: str
     b: str
@@ -123,7 +123,7 @@ class _Differ:
         return pairs
 
     def outputs(self, a: GraphOp, b: GraphOp) -> None:
-        """Compares the names and types that the models declare for their outputs."""
+        """Compares the declared names and types of outputs."""
         self._named("output", _declared_outputs(a), _declared_outputs(b))
 
     def _named(self, what: str, a: Mapping[str, Attribute], b: Mapping[str, Attribute]) -> None:
@@ -232,7 +232,7 @@ class _Differ:
         self.weights[a, b] = WeightChange(*names, _weight_type(mine), _weight_type(theirs), *found, by)
 
     def unused(self, a: Block, b: Block) -> None:
-        """Compares the names of weights that nothing reads."""
+        """Compares the names of unused weights."""
         mine, theirs = _unused(a), _unused(b)
         self.heads += [f"weight '{n}', which nothing reads, is only in A" for n in sorted(mine - theirs)]
         self.heads += [f"weight '{n}', which nothing reads, is only in B" for n in sorted(theirs - mine)]

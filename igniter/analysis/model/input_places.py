@@ -99,7 +99,7 @@ def session_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def dim_text(module: ModuleOp) -> Callable[[Expr], str]:
-    """Returns a formatter of a model's dims for users: `x.0` for an unnamed dim, `?` for one that no input has."""
+    """Returns a formatter of a model's dims for users: `x.0` for an unnamed dim, `?` for one absent from all inputs."""
     places = {symbol: Expr.of(place) for symbol, place in place_names(module).items()}
 
     def text(dim: Expr) -> str:

@@ -4,9 +4,9 @@
 
 Four kinds of evidence, the surest first:
 
-1. *The same computation*: nodes with the same whole history, with the same constants as far as shape, type and
-   first bytes go; then without comparing the values of constants. Histories are numbered, equal ones alike, so
-   this is one walk.
+1. *The same computation*: nodes with the same whole history, with the same constants as far as shape, type and first
+   bytes go; then without comparing the values of constants. Histories are numbered, equal ones alike, so this is one
+   walk.
 2. *The same neighbours*: nodes of one op between matched ones, along operands backwards and along uses forwards.
 3. *The same name*, of the node or a result, and the same op.
 4. *The same place*: nodes of different ops that feed the same operand of matched nodes: one was replaced by the other.
@@ -78,7 +78,7 @@ class _Matcher:
         self._order = {op: k for block in (a, b) for k, op in enumerate(block.ops)}
 
     def match(self, a: OnnxOp, b: OnnxOp) -> None:
-        """Records that two nodes match."""
+        """Records a match of two nodes."""
         pairs = self.pairs
         pairs.to_b[a], pairs.to_a[b] = b, a
         pairs.values.update(zip(a.results, b.results, strict=False))
@@ -91,7 +91,7 @@ class _Matcher:
     # -- the same computation ----------------------------------------------------------------------------------------
 
     def by_history(self, exact: bool) -> None:
-        """Matches nodes that compute the same."""
+        """Matches nodes of equal computation."""
         numbers: dict[Hashable, int] = {}
         known: list[dict[SSAValue, int]] = [{}, {}]
         for k, (mine, theirs) in enumerate(self.pairs.values.items()):
@@ -148,7 +148,7 @@ class _Matcher:
     def _users(
         self, value: SSAValue, block: Block, taken: Mapping[OnnxOp, OnnxOp]
     ) -> dict[tuple[str, int], list[OnnxOp]]:
-        """Returns the unmatched nodes of a block that read a value, by op and operand, in order."""
+        """Returns the unmatched readers of a value in a block, by op and operand, in order."""
         found: dict[tuple[str, int], dict[OnnxOp, None]] = defaultdict(dict)
         for use in value.uses:
             op = use.operation
@@ -165,7 +165,7 @@ class _Matcher:
     # -- names and places --------------------------------------------------------------------------------------------
 
     def by_name(self) -> None:
-        """Matches nodes of one op that have the same name, or results of the same name."""
+        """Matches nodes of one op with the same name, or with results of the same name."""
         named: dict[tuple[str, str], OnnxOp] = {}
         for op in nodes_of(self.blocks[1]):
             for name in (op.node_name, *op.output_names):
@@ -178,7 +178,7 @@ class _Matcher:
                     self.match(op, other)
 
     def by_place(self) -> None:
-        """Matches nodes of different ops that are at the same place before a matched one."""
+        """Matches nodes of different ops at the same place before a matched one."""
         for a, b in list(self.pairs.to_b.items()):
             for va, vb in operand_pairs(a, b, self.pairs.values):
                 self._backward(va, vb, lambda one, other: True)

@@ -4,16 +4,15 @@
 
 The module has inferred shapes and inlined functions. The counted values, their lifetimes and their shared buffers are
 defined in `plan_values.py`, the order of the nodes in `plan_order.py`. Buffers are placed by
-`igniter/analysis/scheduled/placement.py`, which also places the buffers of compiled programs. Three totals measure the
-quality of a plan:
+`igniter/analysis/scheduled/placement.py`, like those of compiled programs. Three totals measure the quality of a plan:
 
 * `native`: every activation has a buffer of its own.
-* `total`: the plan. Buffers that are never needed together share memory.
+* `total`: the plan. Buffers without a common step share memory.
 * `lower_bound`: the most bytes needed in one step. No plan of this order and these buffers takes less.
 
 Sizes are in bytes, those of buffers in whole units of `align` bytes. They are expressions in the model's symbols, and
-so are the offsets, which are valid for all values of these: typical sizes decide the order of buffers in memory. With a
-size for every symbol all of them are numbers.
+so are the offsets, valid for all values of these: typical sizes decide the order of buffers in memory. With a size for
+every symbol all of them are numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ SEARCH = 100_000
 
 @dataclass(frozen=True)
 class Activation:
-    """One value: `bytes` of it are kept in the steps `first` to `last`, in the buffer of that number."""
+    """One value: `bytes` of it are kept in the steps `first` to `last`, in buffer number `buffer`."""
 
     name: str
     kind: str
@@ -56,7 +55,7 @@ class Activation:
     last: int
     buffer: int
     shares: str
-    """The rule by which it shares the buffer of another, and that value: "in place of x"; "" if it has its own."""
+    """The rule by which it shares a buffer, and the other value: "in place of x"; "" if it has its own."""
 
     def to_dict(self) -> dict[str, Any]:
         """Converts the value to JSON values; expressions without symbols are numbers."""
@@ -96,8 +95,8 @@ class Buffer:
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One node in the order of execution, and the bytes of all buffers in use at that step. `graph` is the node and the
-    graph that contain it (`if_1.then_branch`), "" for the main graph."""
+    """One node in the order of execution, and the bytes of all buffers then in use. `graph` is the node and the graph
+    around it (`if_1.then_branch`), "" for the main graph."""
 
     name: str
     op: str
@@ -127,7 +126,7 @@ class MemoryPlan:
     uncounted: tuple[tuple[str, str], ...]
     """Values whose bytes are not known, each with the reason."""
     folded: int
-    """Nodes that depend only on weights: they are computed when the model is loaded and are no steps."""
+    """Nodes on weights alone: they are computed when the model is loaded and are no steps."""
 
     @cached_property
     def native(self) -> Expr:
@@ -147,8 +146,7 @@ class MemoryPlan:
 
     @property
     def at_bound(self) -> bool:
-        """True if the plan takes no more than the lower bound: for all sizes if that can be shown, else at typical
-        sizes."""
+        """True if the plan takes no more than the lower bound: for all sizes if provable, else at typical sizes."""
         return self.total == self.lower_bound or self.value(self.total) == self.value(self.lower_bound)
 
     def value(self, e: Expr, sizes: Mapping[str, int] | None = None) -> int:
@@ -156,7 +154,7 @@ class MemoryPlan:
         return TypicalSizes(tuple((self.typical if sizes is None else sizes).items())).value(e, MEMORY)
 
     def overlaps(self, sizes: Mapping[str, int] | None = None) -> list[tuple[int, int]]:
-        """Returns the pairs of buffers that are in use in one step and overlap, at sizes; a valid plan has none."""
+        """Returns the pairs of buffers with a common step and overlapping places, at sizes; a valid plan has none."""
         places = [(self.value(b.offset, sizes), self.value(b.size, sizes)) for b in self.buffers]
         found: list[tuple[int, int]] = []
         for a, others in enumerate(_conflicts([(b.first, b.last) for b in self.buffers])):
@@ -210,11 +208,11 @@ def plan_memory(
     align: int = ALIGNMENT,
     arenas: Mapping[Operation, Expr] | None = None,
 ) -> MemoryPlan:
-    """Returns the plan of a module with inferred shapes and inlined functions. `arenas` are the bytes that each of the
-    compiled programs in it takes while it runs.
+    """Returns the plan of a module with inferred shapes and inlined functions. `arenas` are the bytes of each running
+    compiled program in it.
 
-    `sizes` are of symbols, in elements. Raises `IgniterError` for a size of a symbol that the model does not have, for
-    an unknown order, and for an `align` below 1.
+    `sizes` are of symbols, in elements. Raises `IgniterError` for a size of an unknown symbol, for an unknown order,
+    and for an `align` below 1.
     """
     if align < 1:
         raise IgniterError(f"buffers cannot be aligned to {align} bytes: 1 is no alignment, 64 a cache line")
@@ -285,7 +283,7 @@ def _live(spans: Sequence[Span], steps: int) -> list[Expr]:
 
 
 def _conflicts(spans: Sequence[tuple[int, int]]) -> list[set[int]]:
-    """Returns, for each span of steps, the spans that overlap it."""
+    """Returns, for each span of steps, the overlapping spans."""
     found: list[set[int]] = [set() for _ in spans]
     open_: set[int] = set()
     for k in sorted(range(len(spans)), key=lambda k: spans[k]):
@@ -298,7 +296,7 @@ def _conflicts(spans: Sequence[tuple[int, int]]) -> list[set[int]]:
 
 
 def largest(sizes: Iterable[Expr]) -> Expr:
-    """Returns the largest of sizes, as a maximum of the sizes that are not known to be smaller than another."""
+    """Returns the largest of sizes, as a maximum of all sizes not provably smaller than another."""
     kept: list[Expr] = []
     for size in dict.fromkeys(sizes):
         if not any(is_nonneg(other - size) for other in kept):

@@ -1,16 +1,16 @@
-"""The order in which ONNX Runtime runs the nodes of a graph.
+"""ONNX Runtime's execution order of a graph's nodes.
 
-Its sequential executor follows one of two orders, which the session's `execution_order` chooses:
+Its sequential executor follows one of two orders, by the session's `execution_order`:
 
 * `ort`, the default: a depth-first search against the edges. The search starts at the nodes without readers, the last
   of them first. Among the sources of a node, the last one in the model is visited first; a node runs after all of its
   sources.
 * `ort-priority`: of the ready nodes the first one in the model, but `Shape` and `Size` before all others.
 
-Both number the nodes in the model's order, without constants. `model` is the order of the model itself, which ONNX
-requires to be executable.
+Both number the nodes in the model's order, without constants. `model` is the order of the model itself; ONNX requires
+it to be executable.
 
-That is the behaviour of ONNX Runtime's `GraphViewer` (`core/graph/graph_viewer.cc`). Nothing of it is a promise, so
+The source is ONNX Runtime's `GraphViewer` (`core/graph/graph_viewer.cc`). Nothing of it is a promise, so
 `tests/analysis/model/test_plan_order.py` compares it with the profiles of real runs. ONNX Runtime's own optimisations
 replace the model's nodes, so the order is valid for a session without them.
 """
@@ -34,12 +34,12 @@ NOT_RUN = frozenset(("onnx.Constant", "onnx.NoValue"))
 
 
 def runs(op: Operation) -> bool:
-    """True if an op of a graph is a node that is run."""
+    """True if an op of a graph is executed as a node."""
     return op.name not in NOT_RUN and not isinstance(op, ReturnOp)
 
 
 def reads(op: Operation) -> list[SSAValue]:
-    """Returns the values that a node reads, in order: its operands, and outer values in its graphs."""
+    """Returns the values read by a node, in order: its operands, and outer values in its graphs."""
     found = list(op.operands)
     for region in op.regions:
         for inner in region.walk():
@@ -59,9 +59,9 @@ def _is_inside(value: SSAValue, op: Operation) -> bool:
 
 
 def run_order(block: Block, order: str = "ort") -> list[Operation]:
-    """Returns the nodes of one graph in the order in which they run, without those of nested graphs.
+    """Returns the nodes of one graph in execution order, without those of nested graphs.
 
-    Raises `IgniterError` for an order that is not one of `ORDERS`.
+    Raises `IgniterError` for an order outside `ORDERS`.
     """
     nodes = [op for op in block.ops if runs(op)]
     if order == "model":

@@ -4,14 +4,14 @@ Steps are numbered through the whole model. The graphs of a node (If, Loop, Scan
 branch after another, so two branches share memory like two parts of a model. An activation is kept
 
 * from the step that computes it to its last read, or to the end for an output of the model;
-* to the end of a Loop or Scan that reads it from outside, because each iteration reads it again;
+* to the end of a Loop or Scan with a read from outside, because each iteration reads it again;
 * through the whole loop, for a loop-carried value, and for a stacked result;
 * from the first step on, for an input of the model, if inputs are counted.
 
-A value that depends only on weights is computed once, when ONNX Runtime loads the model, and is a weight itself
+A value computed from weights alone is computed once, when ONNX Runtime loads the model, and is a weight itself
 (`folded`).
 
-Values share one buffer by three rules, each of which can be disabled:
+Values share one buffer by three rules; each can be disabled:
 
 * `view`: `Reshape`, `Squeeze`, `Unsqueeze`, `Flatten` and `Identity` only reinterpret the same bytes.
 * `in place`: an elementwise node may write its result over an operand with the same dims and width, if nothing reads
@@ -19,7 +19,7 @@ Values share one buffer by three rules, each of which can be disabled:
 * `branch`: the result of an If's branch is computed in the If's own result, if both are known to have the same size.
 
 The caller owns inputs, weights and outputs: their memory is never another value's, as in ONNX Runtime. So a view of an
-input, or one that is an output, is a copy.
+input, or a view as an output, is a copy.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ KEPT = frozenset(("DequantizeLinear",))
 
 @dataclass(frozen=True)
 class Rules:
-    """The values that count, and the rules by which they share buffers."""
+    """The counted values, and the rules for sharing buffers."""
 
     inputs: bool = False
     """True if inputs of the model count."""
     fold: bool = True
-    """True if values that depend only on weights are weights."""
+    """True if values computed from weights alone are weights."""
     views: bool = True
     in_place: bool = True
 
 
 @dataclass(frozen=True)
 class RunStep:
-    """One node, in the order of execution. `graph` names the nested graph that contains it, by its node and the graph,
+    """One node, in the order of execution. `graph` names the nested graph around it, by node and graph,
     `if_1.then_branch`; "" in the main graph."""
 
     op: Operation
@@ -85,7 +85,7 @@ class LiveValue:
     first: int
     last: int
     how: str = ""
-    """The rule by which it shares the buffer of another, and that value: `view of x`."""
+    """The rule by which it shares a buffer, and the other value: `view of x`."""
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Lifetimes:
 
 def lifetimes(graph: GraphOp, order: str, rules: Rules, arenas: Mapping[Operation, Expr] | None = None) -> Lifetimes:
     """Returns the activations of a graph with inferred shapes, in an order of `plan_order.ORDERS`. `arenas` are the
-    bytes that compiled programs in the graph take while they run."""
+    bytes of running compiled programs in the graph."""
     walk = _Walk(graph, order, rules)
     walk.run()
     for op, size in (arenas or {}).items():
@@ -142,7 +142,7 @@ class _Walk:
         """The first step of each node, and its own step, the last."""
         self.folded: set[SSAValue] = set()
         self.number: dict[SSAValue, int] = {}
-        """The number of each value that counts."""
+        """The number of each counted value."""
         self.outputs = set(graph.terminator.operands)
 
     def run(self) -> None:
@@ -201,7 +201,7 @@ class _Walk:
         self.found.values.append(LiveValue(name, kind, *size, first, max(first, self._last(value))))
 
     def _last(self, value: SSAValue) -> int:
-        """Returns the last step that needs a value."""
+        """Returns the last step of a value's lifetime."""
         if value in self.outputs:
             return max(0, len(self.found.steps) - 1)
         home = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
@@ -212,7 +212,7 @@ class _Walk:
 
     def _read_at(self, op: Operation, home: Block | None) -> int:
         """Returns the step of the last read of a value of the graph `home` by `op`, a node in it or in a graph inside
-        it. A graph's terminator reads in the step of the node that contains the graph."""
+        it. A graph's terminator reads in the step of the node around the graph."""
         span = self._span(op.parent_op() if isinstance(op, ReturnOp) else op)
         at = span[1] if span is not None else 0
         outer: Operation | None = op
@@ -281,7 +281,7 @@ class _Walk:
 
 
 class _Groups:
-    """Sets of values that share one buffer."""
+    """Sets of values in one buffer."""
 
     def __init__(self, values: Sequence[LiveValue]):
         self.values = values

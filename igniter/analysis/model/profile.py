@@ -34,30 +34,29 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Sparsity:
-    """Zeros of a weight. `pattern` is the largest block that covers nearly all of them, `64x1` or `2:4`; "" for
-    none."""
+    """Zeros of a weight. `pattern` is the largest block covering nearly all of them, `64x1` or `2:4`; "" for none."""
 
     zeros: int
     elements: int
     pattern: str = ""
     blocks: float = 0.0
-    """The share of blocks of the pattern that are all zero."""
+    """The share of all-zero blocks of the pattern."""
 
     @property
     def ratio(self) -> float:
-        """The share of elements that are zero, 0 to 1."""
+        """The share of zero elements, 0 to 1."""
         return self.zeros / self.elements if self.elements else 0.0
 
 
 @dataclass(frozen=True)
 class WeightUse:
-    """A constant that a node reads. Equal keys are one constant, which sums count once."""
+    """A constant operand of a node. Equal keys are one constant, counted once in sums."""
 
     key: object
     name: str
     tensor: Tensor
     parameters: int
-    """Learned elements: 0 for scalars, and for constants of i64, bool or text, which encode shapes or choices."""
+    """Learned elements: 0 for scalars, and for constants of i64, bool or text (shapes or choices)."""
     nbytes: int
     sparsity: Sparsity | None = None
 
@@ -73,7 +72,7 @@ class Cost:
     moved: Expr = ZERO
     """The traffic to memory without caches, in bytes: operands, weights, and results."""
     activations: Expr = ZERO
-    """Bytes of results that are written."""
+    """Bytes of written results."""
 
     def __mul__(self, count: Expr) -> Cost:
         return self if count == ONE else self._each(lambda e: e * count)
@@ -98,27 +97,27 @@ class Cost:
 
 @dataclass(frozen=True)
 class NodeProfile:
-    """One node; `cost` is that of one execution, and `times` the number of executions in a run of the model."""
+    """One node; `cost` is the cost of one execution, and `times` the number of executions in a run of the model."""
 
     name: str
     op: str
     """The qualified op, `com.microsoft.Attention`."""
     modules: tuple[str, ...]
-    """The modules that contain the node, outermost first, each by its whole name."""
+    """The modules around the node, outermost first, each by its whole name."""
     inside: tuple[str, ...]
     """The graphs around the node, outermost first: `decoder.body`."""
     times: Expr
     cost: Cost
     weights: tuple[WeightUse, ...]
     inputs: tuple[Tensor, ...]
-    """The operands that are not constant."""
+    """The non-constant operands."""
     outputs: tuple[Tensor, ...]
     uncounted: str = ""
     """The reason if the arithmetic of the node is unknown; its bytes are counted as far as shapes are known."""
 
     @property
     def element(self) -> str:
-        """The element type of the factors of products: that of the first operand that is not constant."""
+        """The element type of the factors of products: the type of the first non-constant operand."""
         tensors = (*self.inputs, *(w.tensor for w in self.weights), *self.outputs)
         return tensors[0].element if tensors else ""
 
@@ -197,9 +196,10 @@ class Profile:
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
     constant_nodes: int = 0
-    """Nodes that depend on no input: they are computed once, when a runtime loads the model, and cost nothing here."""
+    """Nodes without a dependence on inputs: they are computed once, when a runtime loads the model, and cost nothing
+    here."""
     symbols: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The meaning of each symbol that amounts depend on: `dim of input_ids`, `iterations of loop`."""
+    """The meaning of each symbol in the amounts: `dim of input_ids`, `iterations of loop`."""
     aliases: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
     """Symbols of the model with their equals in every valid run."""
     notes: tuple[str, ...] = ()
@@ -239,7 +239,7 @@ class Profile:
         return replace(found, symbols=left)
 
     def _with(self, values: Mapping[str, Expr]) -> Profile:
-        # Equal nodes share costs and tensors, which live as long as the profile: each is substituted once.
+        # Equal nodes share costs and tensors. These live as long as the profile: each is substituted once.
         costs: dict[int, Cost] = {}
         shapes: dict[int, Tensor] = {}
 

@@ -1,4 +1,4 @@
-"""The nodes of a model that compute on quantised tensors: products and convolutions of f32 in the main graph."""
+"""The nodes of a model on quantised tensors: products and convolutions of f32 in the main graph."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from igniter.dialects.sym.tensor_types import tensor_element
 from igniter.errors import IgniterError
 
 QUANTIZED = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": 1}
-"""The ops that are quantised by default, and the axis of a plain weight that has scales of its own."""
+"""The ops quantised by default, and the axis of a plain weight with a scale for each index."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A node that can be quantised: `name` is its own, or that of its result if it has none or shares it."""
+    """A quantisable node: `name` is its own, or its result's if it has none or shares it."""
 
     name: str
     op: OnnxOp
@@ -38,7 +38,7 @@ class Candidate:
 
     @property
     def computed(self) -> list[int]:
-        """The places of the factors that are not constant and need calibrated ranges."""
+        """The places of the non-constant factors, whose ranges are calibrated."""
         return [k for k in range(2) if constant_value(self.op.operands[k]) is None]
 
 
@@ -56,7 +56,7 @@ def value_name(value: SSAValue, graph: GraphOp) -> str:
 def candidates(
     module: ModuleOp, ops: Collection[str] = (), only: Sequence[str] = (), leave: Sequence[str] = ()
 ) -> list[Candidate]:
-    """Returns the nodes of the main graph to quantise: of the types `ops` (by default all that can be), fitting a
+    """Returns the nodes of the main graph to quantise: of the types `ops` (by default all of `QUANTIZED`), fitting a
     pattern of `only` and none of `leave`, on names and types. Raises `IgniterError` for a pattern without a match."""
     unknown = sorted(set(ops) - QUANTIZED.keys())
     if unknown:
@@ -82,7 +82,7 @@ def candidates(
 
 
 def outside(module: ModuleOp, ops: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Returns the nodes of the types `ops` that cannot be quantised by any choice of names, with reasons."""
+    """Returns the unquantisable nodes of the types `ops`, whatever the choice of names, with reasons."""
     graph = main_graph(module)
     found: list[tuple[str, str]] = []
     for op in module.walk():

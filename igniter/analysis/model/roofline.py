@@ -1,8 +1,9 @@
 """Latency by the roofline of a device (Williams, Waterman and Patterson, 2009). The time of a node is that of its
-arithmetic at the peak, or of its bytes at the bandwidth of memory, whichever is longer; that of a model is the sum.
+arithmetic at the peak, or of its bytes at the bandwidth of memory, whichever is longer; the time of a model is the
+sum.
 
-It is a lower bound where every node passes its results through memory. Fusion does better, kernels that miss the peak
-do worse.
+It is a lower bound where every node passes its results through memory. Fusion does better, kernels below the peak do
+worse.
 """
 
 from __future__ import annotations

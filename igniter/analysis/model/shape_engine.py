@@ -5,7 +5,7 @@
     engine.at(input_shapes={"input_ids": (1, 128)})["logits"]   the same, with the sizes read off the inputs
 
 The expressions become Python code once (`shape_code`). A model has far fewer shapes than values, so each is computed
-once, and a value is found through an index that all results share.
+once, and all results share one index of values.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class _Input:
     name: str
     rank: int
     reads: tuple[tuple[int, str], ...]
-    """Axes that are symbols; they bind these."""
+    """Axes with a plain symbol, which they bind."""
     fixed: tuple[tuple[int, int], ...]
     """Axes of one size."""
     rest: tuple[tuple[int, Expr], ...]
-    """Axes whose size must equal an expression, which may be solved for a symbol."""
+    """Axes with an expression that their size must equal; it may be solved for a symbol."""
 
 
 class ShapeEngine:
@@ -100,7 +100,7 @@ class ShapeEngine:
 
     @property
     def source(self) -> str:
-        """The Python code that computes the shapes."""
+        """The Python code of the shapes."""
         return self._code.source
 
     @property
@@ -118,8 +118,8 @@ class ShapeEngine:
         """Returns the shapes at these sizes of the symbols, given as a mapping, by name, or read off the inputs'
         shapes.
 
-        Raises `IgniterError` for a symbol without a size, one that the model does not have, a size that is negative or
-        no integer, a shape that does not fit its input, and a violated assumption of the model.
+        Raises `IgniterError` for a symbol without a size, an unknown symbol, a negative or non-integer size, a shape
+        unfit for its input, and a violated assumption of the model.
         """
         given: Mapping[str, int] = {**(sizes or {}), **named} if named else sizes or {}
         if input_shapes:
@@ -135,7 +135,7 @@ class ShapeEngine:
         return SizedShapes(self._index, found, tuple(zip(self.symbols, args, strict=True)))
 
     def _arguments(self, given: Mapping[str, int]) -> tuple[int, ...]:
-        """Returns the sizes in order; raises `KeyError` or `TypeError` for sizes that need a closer check."""
+        """Returns the sizes in order; raises `KeyError` or `TypeError` for sizes in need of a closer check."""
         if len(given) != len(self.symbols):
             raise KeyError
         args: tuple[int, ...] = self._get(given) if self._get is not None else tuple(given[s] for s in self.symbols)
@@ -144,7 +144,7 @@ class ShapeEngine:
                 raise TypeError
         return args
 
-    # -- what is not as simple ---------------------------------------------------------------------------------------
+    # -- the general case --------------------------------------------------------------------------------------------
 
     def _settled(self, given: Mapping[str, int]) -> dict[str, int]:
         """Returns integers for all symbols, also from sizes given under equivalent names; else raises an error with the
@@ -236,7 +236,7 @@ def _axis_size(name: str, axis: int, value: Any) -> int:
 
 
 def _aliases(shapes: ModelShapes) -> dict[str, Expr]:
-    """Returns the symbols that the model declares and inference found to be something else."""
+    """Returns the declared symbols replaced by inference."""
     found: dict[str, Expr] = {}
     for given in shapes.inputs:
         for declared, dim in zip(given.declared or (), given.dims or (), strict=False):

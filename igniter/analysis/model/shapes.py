@@ -3,8 +3,8 @@
     model_shapes(module) -> ModelShapes       of a module after `infer-shapes`
 
 Values of nested graphs are included, with their place (`scope`); those of functions where `inline-functions` replaced
-the calls. A symbol that no input has is a size known only at run time, such as the number of elements that NonZero
-finds. `ModelShapes.origins` has the node behind each of these.
+the calls. A symbol absent from all inputs is a size known only at run time, such as the number of elements found by
+NonZero. `ModelShapes.origins` has the node behind each of these.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class ValueShape:
     """One value. `dims` is `None` where the rank is not known, or the value is no tensor."""
 
     name: str
-    """Its name in the model, behind that of the node whose graph contains it: `loop/body/y`."""
+    """Its name in the model, behind the name of the node around its graph: `loop/body/y`."""
     scope: str
-    """The nested graph that contains it, `loop/body`; "" for the main graph."""
+    """The nested graph around it, `loop/body`; "" for the main graph."""
     kind: Kind
     node: str
-    """The name of the node that makes it, "" for inputs and weights."""
+    """The name of its producer, "" for inputs and weights."""
     op: str
-    """That node's op, with the domain where it is not ONNX's own."""
+    """The producer's op, with the domain where it is not ONNX's own."""
     type: str
     """The element type, by NumPy's name, or the whole type of a value other than a tensor, in ONNX's form."""
     dims: tuple[Expr, ...] | None
@@ -65,9 +65,9 @@ class ModelShapes:
     values: tuple[ValueShape, ...]
     inputs: tuple[InputDims, ...]
     assumptions: tuple[Requirement, ...]
-    """Relations in every run that the model does not reject, beyond those visible in the dims of the inputs."""
+    """Relations in every valid run of the model, beyond those visible in the dims of the inputs."""
     origins: Mapping[str, str]
-    """For each symbol that no input has, its dependence in words."""
+    """For each symbol absent from all inputs, its dependence in words."""
 
     @property
     def symbols(self) -> tuple[str, ...]:

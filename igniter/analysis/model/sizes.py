@@ -1,7 +1,7 @@
 """User-given sizes of symbols, converted to the symbols of a profile.
 
-Inference finds that some symbols of a model are equal, or are functions of others. A size for any name in the model is
-accepted; one that contradicts inference is an error.
+Inference finds equal symbols, and symbols with a value derived from others. A size for any name in the model is
+accepted; a contradiction of inference is an error.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from igniter.errors import IgniterError
 
 
 def given_sizes(profile: Profile, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Returns `sizes` by the profile's own symbols. Raises `IgniterError` for a symbol that the model does not have,
-    for a negative size, and for sizes that no valid run has."""
+    """Returns `sizes` by the profile's own symbols. Raises `IgniterError` for an unknown symbol, for a negative size,
+    and for sizes without a valid run."""
     own = {*profile.symbols, *(s for p in profile.inputs for d in p.tensor.dims or () for s in d.symbols)}
     found: dict[str, int] = {}
     later: list[tuple[str, int]] = []
@@ -48,7 +48,7 @@ def given_sizes(profile: Profile, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def unknown_symbol(name: str, known: Iterable[str]) -> str:
-    """Returns the error message for a symbol that a model does not have."""
+    """Returns the error message for an unknown symbol."""
     names = sorted(set(known))
     if not names:
         return f"the model has no symbol '{name}': all its sizes are numbers; leave --sizes out"

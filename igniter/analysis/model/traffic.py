@@ -1,4 +1,4 @@
-"""The bytes that a node reads from memory; from a table only the picked elements.
+"""The bytes read by a node from memory; from a table only the picked elements.
 
 A view reads and writes nothing. Every other node reads its operands and writes its results, each once: the traffic to
 memory without caches.
@@ -29,22 +29,22 @@ PICKS: dict[str, tuple[int, ...]] = {
 """Operands with as many elements read as the first result has."""
 
 ASKS_SIZE = frozenset(("Shape", "Size", "OptionalHasElement", "SequenceLength"))
-"""Ops that read a value's type or size, not its elements."""
+"""Ops on a value's type or size, not its elements."""
 
 FREE = VIEWS | ASKS_SIZE
-"""Ops that read no elements."""
+"""Ops without element reads."""
 
 EXPERTS: dict[str, tuple[int, ...]] = {
     "com.microsoft.MoE": (2, 3, 4, 5, 6, 7),
     "com.microsoft.MoEPacked": (2, 3, 4),
     "com.microsoft.QMoE": (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13),
 }
-"""Operands with an entry for each expert: at most the experts that tokens choose are read."""
+"""Operands with an entry for each expert: only chosen experts are read."""
 
 
 def bytes_read(op: OnnxOp, index: int, elements: Expr, nbytes: Expr, picked: Expr | None) -> Expr:
-    """Returns the bytes that the node reads of an operand with `elements` elements and `nbytes` bytes; `picked` counts
-    the elements of its first result."""
+    """Returns the bytes read of an operand with `elements` elements and `nbytes` bytes; `picked` counts the elements of
+    its first result."""
     if op.qualified_name in FREE:
         return Expr.of(0)
     if picked is not None and index in PICKS.get(op.qualified_name, ()):

@@ -72,7 +72,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class WeightPlan:
-    """One constant that nodes read, and its new form: `coding` for integers, `half` for 16-bit floats; `reason` if it
+    """One constant with its readers, and its new form: `coding` for integers, `half` for 16-bit floats; `reason` if it
     is left unchanged."""
 
     name: str
@@ -97,7 +97,7 @@ class WeightPlan:
 
 
 def plan_weights(module: ModuleOp, wanted: Wanted) -> list[WeightPlan]:
-    """Returns a plan for each constant of two dims or more that nodes with products read.
+    """Returns a plan for each constant of two dims or more used in products.
 
     Raises `IgniterError` for a pattern without a match.
     """
@@ -147,7 +147,7 @@ def weight_name(op: OnnxOp) -> str:
 
 
 def names_of(plan: WeightPlan) -> list[str]:
-    """Returns the names for patterns: the weight, and the names and ops of the nodes that read it."""
+    """Returns the names for patterns: the weight, and the names and ops of its readers."""
     ops = [use.op for use in plan.uses]
     return [plan.name, *(op.node_name for op in ops if op.node_name), *(op.op_type for op in ops)]
 

@@ -1,4 +1,4 @@
-"""Facts that `infer-shapes` records on a graph besides types: the declared types of its inputs, and the assumptions."""
+"""Facts recorded on a graph by `infer-shapes` besides types: the declared types of its inputs, and the assumptions."""
 
 from __future__ import annotations
 

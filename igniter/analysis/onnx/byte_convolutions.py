@@ -1,4 +1,4 @@
-"""The nodes around convolutions of bytes that ONNX Runtime computes on bytes as well.
+"""The nodes on bytes around ONNX Runtime's convolutions of bytes.
 
 ORT fuses a convolution between DequantizeLinear and QuantizeLinear into one op on bytes with channels last
 (`nhwc_transformer.cc`). It does the same with the nodes between two convolutions: a sum of residuals between
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 QUANTIZING = frozenset(("QuantizeLinear", "DequantizeLinear"))
-"""Ops that keep the layout and become part of ORT's op on bytes."""
+"""Ops in the same layout, fused into ORT's op on bytes."""
 
 ALONE = frozenset(("AveragePool", "Clip", "GlobalAveragePool", "LeakyRelu", "Relu", "Sigmoid"))
-"""Ops of one tensor that ORT converts to bytes, between DequantizeLinear and QuantizeLinear."""
+"""Ops of one tensor with an ORT kernel on bytes, between DequantizeLinear and QuantizeLinear."""
 
 TOGETHER = frozenset(("Add", "Concat", "Mul"))
 """The same for ops of several tensors; arithmetic only where their dims are equal."""
 
 AS_BYTES = frozenset(("MaxPool",))
-"""Ops that ORT runs on bytes directly."""
+"""Ops on bytes without conversion."""
 
 IMAGE_RANK = 4
 
 
 def around_byte_convolutions(nodes: Sequence[Operation]) -> frozenset[Operation]:
-    """Returns the nodes, of a graph in order, that belong to a convolution of bytes left to ORT."""
+    """Returns the nodes, of a graph in order, around convolutions of bytes left to ORT."""
     from igniter.dialects.onnx.base import OnnxOp
 
     inside: set[SSAValue] = set()

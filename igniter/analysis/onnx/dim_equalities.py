@@ -1,7 +1,7 @@
 """Equal dims of a model: a union-find over symbols, with integers and expressions as representatives.
 
 `resolve` gives the canonical form of a dim. Of two equal symbols, a graph input's is kept, else the older one; an
-integer beats every symbol. An equation that cannot be solved for a symbol (`a*b == c*d`) is dropped, not an error.
+integer beats every symbol. An equation without a solution for a symbol (`a*b == c*d`) is dropped, not an error.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class DimEqualities:
         self._local: list[set[str]] = []
         self._known: dict[Expr, Expr] = {}
         self._known_at = 0
-        """The canonical forms found so far, and the version for which they are valid."""
+        """The canonical forms found so far, and their version."""
         self.version = 0
         self.scopes = 0
-        """The number of times that a nested graph was opened or closed."""
+        """The count of opened and closed nested graphs."""
         self.node: str | None = None
         """The node whose rule runs."""
 
     @property
     def assumptions(self) -> list[Requirement]:
-        """The equalities that hold in every valid run and are not visible in the dims of inputs. A run that violates
-        one must be rejected, as ORT would have rejected it at the node with the requirement."""
+        """The equalities of every valid run that the dims of inputs do not show. A violation must be rejected, as ORT
+        would have rejected it at the node with the requirement."""
         text = "its dims do not fit together"
         return [
             equal(Expr({(atom,): 1}), self.resolve(value), text).at(node) for atom, (value, node) in self._calls.items()
@@ -53,7 +53,7 @@ class DimEqualities:
         self.scopes += 1
 
     def leave(self) -> frozenset[str]:
-        """Closes the nested graph; returns its own symbols, which have no meaning outside."""
+        """Closes the nested graph; returns its own symbols, meaningless outside."""
         self.scopes += 1
         return frozenset(self._local.pop())
 
@@ -107,7 +107,7 @@ class DimEqualities:
         self._solve_for_call(a - b)
 
     def _solve_for_call(self, zero: Expr) -> None:
-        """Records that a call in `zero == 0` equals something simpler: in `max(0, s - 1) + 1 == s`, `s - 1`."""
+        """Records a simpler equal of a call in `zero == 0`: in `max(0, s - 1) + 1 == s`, `s - 1`."""
         if self._local and not zero.symbols <= self._local[-1]:
             return
         candidates = [(m[0], c) for m, c in zero.terms if len(m) == 1 and isinstance(m[0], Call) and abs(c) == 1]
@@ -132,7 +132,7 @@ class DimEqualities:
             self._bind(name, Expr.of(value))
 
     def _fits(self, name: str, value: Expr) -> bool:
-        # An input's symbol stays a symbol: kernels read its value from a dim that equals it.
+        # An input's symbol stays a symbol: kernels read its value from a dim equal to it.
         if value.constant is not None:
             return value.constant >= 0
         return (self.solve_inputs or name not in self._inputs) and name not in value.symbols

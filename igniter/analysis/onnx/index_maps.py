@@ -4,8 +4,8 @@
     %u = Unsqueeze(%r) [0, 2]      %u[0, i, 0] = i
     %m = Mul(%u, 3)                %m[0, i, 0] = 3*i
 
-The subscript of axis `k` is the symbol `#k`, from 0 to the dim. This shows that a Gather by such a tensor takes
-everything in order, and that a comparison of two of them holds everywhere.
+The subscript of axis `k` is the symbol `#k`, from 0 to the dim. From this follows that a Gather by such a tensor is the
+identity, or a comparison of two of them true everywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from igniter.dialects.sym.ranges import Ranges, is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 
 MAX_CONSTANT = 1 << 16
-"""The most elements of a constant that is analysed."""
+"""The most elements of an analysed constant."""
 
 DEPTH = 24
 
@@ -126,7 +126,7 @@ def operand_map(op: OnnxOp, index: int, depth: int = DEPTH) -> Expr | None:
 
 
 def _operand_map(op: OnnxOp, index: int, depth: int, result: Dims) -> Expr | None:
-    """Returns the map of an operand that broadcasts to `result`, as a function of the result's subscripts."""
+    """Returns the map of an operand broadcast to `result`, as a function of the result's subscripts."""
     dims, found = _dims(op.operands[index]), operand_map(op, index, depth)
     if dims is None or found is None:
         return None
@@ -171,7 +171,7 @@ def _expand(op: OnnxOp, depth: int) -> Expr | None:
 
 
 def _view(op: OnnxOp, depth: int) -> Expr | None:
-    """Returns the map of a view that only adds and removes axes of 1 and so keeps the others in order."""
+    """Returns the map of a view that only adds and removes axes of 1, with the others in order."""
     source, result = _dims(op.operands[0]), _dims(op.results[0])
     found = operand_map(op, 0, depth)
     if source is None or result is None or found is None:

@@ -55,7 +55,7 @@ class Interned:
         return self._infos.setdefault((id(info.element), info.dims), info)
 
     def elements(self, values: Sequence[Expr | None], dims: tuple[int, ...]) -> Array:
-        """Interns elements of shape arithmetic, as an array that must not be changed."""
+        """Interns elements of shape arithmetic, as a constant array."""
         key = (dims, tuple(values))
         found = self._elements.get(key)
         if found is None:
@@ -124,7 +124,7 @@ class NodeMemo:
         return True
 
     def state(self) -> tuple[int, ...]:
-        """Returns the state that a rule changes if it does more than return result types."""
+        """Returns the state changed by rules with more effects than result types."""
         engine = self.engine
         return (
             engine.equalities.version,

@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear beside an op left to ONNX Runtime, which fuses all of them into one integer op.
+"""QuantizeLinear and DequantizeLinear beside an op left to ONNX Runtime: it fuses all of them into one integer op.
 
 ONNX Runtime matches DequantizeLinear -> op -> QuantizeLinear when it loads a model. If our kernels contained the outer
 nodes, the op between them would run on floats. So they are left with it. ONNX Runtime does the same with
@@ -19,11 +19,11 @@ from igniter.dialects.onnx.names import op_name
 INTEGER_OPS = frozenset(
     ("AveragePool", "Conv", "ConvTranspose", "Gemm", "GlobalAveragePool", "MatMul", "MaxPool", "Resize")
 )
-"""Ops that are faster on bytes, in ONNX Runtime."""
+"""Ops with faster kernels on bytes, in ONNX Runtime."""
 
 
 def beside_integer_ops(nodes: Sequence[Operation], reasons: Sequence[Reason | None]) -> Mapping[int, Reason]:
-    """Returns the nodes left with a neighbour that ONNX Runtime runs on integers."""
+    """Returns the nodes left with ONNX Runtime's integer ops."""
     number = {op: k for k, op in enumerate(nodes)}
     found: dict[int, Reason] = {}
     for k, op in enumerate(nodes):

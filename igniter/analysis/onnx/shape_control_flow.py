@@ -1,4 +1,4 @@
-"""Shape rules of the ops that hold graphs: If, Loop and Scan.
+"""Shape rules of ops with graphs: If, Loop and Scan.
 
 A nested graph may run never, once or many times. So requirements of its nodes bind only its own symbols. These have no
 meaning outside: a result's dim in such terms becomes a fresh symbol.
@@ -21,11 +21,11 @@ from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element, unranked
 
 MAX_ITERATIONS = 6
-"""The most times that a Loop's carried dims are generalised before their ranks are given up."""
+"""The most generalisations of a Loop's carried dims before giving up their ranks."""
 
 
 def infer_if(engine: ShapeEngine, ctx: NodeContext) -> None:
-    """Infers an If: a result has the dims on which both branches agree."""
+    """Infers an If: a result has the common dims of both branches."""
     blocks: list[Block] = [ctx.op.attr(name).block for name in ("then_branch", "else_branch")]
     (then_types, then_own), (else_types, else_own) = (_nested(engine, block) for block in blocks)
     then_values, else_values = (_returned(block) for block in blocks)
@@ -41,7 +41,7 @@ def infer_if(engine: ShapeEngine, ctx: NodeContext) -> None:
 
 
 def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
-    """Infers a Loop: carried values have the dims that no iteration changes; scan outputs stack the body's results."""
+    """Infers a Loop: carried values keep dims invariant in all iterations; scan outputs stack the body's results."""
     op = ctx.op
     body: Block = op.attr("body").block
     initial = [engine.type_of(v) for v in op.operands[2:]]
@@ -150,7 +150,7 @@ def _own_symbols(type_: Attribute) -> frozenset[str]:
 
 
 def _merged(a: Attribute, b: Attribute, own: frozenset[str], ctx: NodeContext, hint: str) -> Attribute:
-    """Returns the common type of a value that is an `a` or a `b`."""
+    """Returns the common type of an `a` and a `b`."""
     element = tensor_element(a)
     if element is None or tensor_element(b) is None:
         return a
@@ -175,7 +175,7 @@ def _varies(engine: ShapeEngine, a: SSAValue | None, b: SSAValue | None, types: 
 def _widened(
     carried: list[Attribute], outputs: Sequence[Attribute], own: frozenset[str], ctx: NodeContext, give_up: bool
 ) -> list[Attribute]:
-    """Returns the carried types, with the dims that an iteration changed replaced by symbols."""
+    """Returns the carried types, with changed dims replaced by symbols."""
     result: list[Attribute] = []
     for i, (before, after) in enumerate(zip(carried, outputs, strict=False)):
         widened = _merged(before, after, own, ctx, f"loop_in_{i}")

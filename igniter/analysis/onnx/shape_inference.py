@@ -2,11 +2,11 @@
 
     infer_shapes(module) -> ShapeFacts        types with symbolic dims, and the elements of shape arithmetic
 
-One pass over the graph in order, nested graphs included. Dims that are found to be equal late (a MatMul deep in the
-model equates those of two inputs) are substituted at the end, and their dependents are inferred again. The rule of an
-op is its `OpSpec.infer`; without one, the rule of the onnx package; without that, the type in the model stays. An
-unknown dim becomes a fresh symbol, and so does a dim whose expression has become too long (`Expr.is_small`): products
-of sums double with every factor. The engine does not change the IR.
+One pass over the graph in order, nested graphs included. Late equalities of dims (a MatMul deep in the model equates
+those of two inputs) are substituted at the end, and their dependents are inferred again. The rule of an op is its
+`OpSpec.infer`; without one, the rule of the onnx package; otherwise the type in the model stays. An unknown dim becomes
+a fresh symbol, and so does a dim whose expression has become too long (`Expr.is_small`): products of sums double with
+every factor. The engine does not change the IR.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def infer_shapes(module: ModuleOp, *, optimistic: bool = False) -> ShapeFacts:
     """Returns the facts about every value in the module's graphs. Functions are left out: a call has the type in the
     model.
 
-    With `optimistic`, symbols that broadcast with each other are equal. Most models mean that, but it is not a fact: it
-    serves to find sizes at which a model runs.
+    With `optimistic`, symbols that broadcast with each other are equal. Most models mean it, but it is not a fact: it
+    serves to find valid sizes of a model.
     """
     types: dict[SSAValue, Attribute] = {}
     values: dict[SSAValue, Dims] = {}
@@ -120,8 +120,7 @@ class ShapeEngine:
         self._weights: dict[tuple[int, tuple[int, ...]], TensorInfo] = {}
         self._canonical: dict[int, TensorInfo] = {}
         self._canonical_at = 0
-        """Infos in terms of canonical symbols, by identity, and the version of the equalities for which they are
-        valid."""
+        """Infos in terms of canonical symbols, by identity, and their version of the equalities."""
         inputs = symbol_names(d for a in graph.body.args for d in declared_dims(a.type) or () if d is not None)
         self._owners: dict[str, tuple[Operation | Block, str] | None] = dict.fromkeys(inputs)
         """The dim that owns each declared symbol; `None` for symbols of inputs, whose names no other dim may take."""
@@ -287,7 +286,7 @@ class ShapeEngine:
         if spec is None or spec.infer is None:
             return None
         if any(v in self.others and type(v.type) is not NoneType for v in ctx.op.operands):
-            # Rules handle tensors only; for sequences, which Identity takes as well, the schemas are more precise.
+            # Rules handle tensors only; for sequences, also operands of Identity, the schemas are more precise.
             return None
         try:
             return spec.infer(ctx)
@@ -312,7 +311,7 @@ class ShapeEngine:
         for i, result in enumerate(op.results):
             self.assign_type(result, UNKNOWN if types is None else types[i], ctx)
 
-    # -- what is known of a value ------------------------------------------------------------------------------------
+    # -- facts about a value -----------------------------------------------------------------------------------------
 
     def info(self, value: SSAValue) -> TensorInfo | None:
         """Returns the facts about a tensor; `None` for other values."""
@@ -438,7 +437,7 @@ class ShapeEngine:
     # -- results -----------------------------------------------------------------------------------------------------
 
     def final_types(self) -> dict[SSAValue, Attribute]:
-        """Returns the type of every value that inference reached."""
+        """Returns the type of every value reached by inference."""
         made: dict[int, Attribute] = {}
         types: dict[SSAValue, Attribute] = {}
         for value, info in self.infos.items():
@@ -451,7 +450,7 @@ class ShapeEngine:
         return types
 
     def final_values(self) -> dict[SSAValue, Dims]:
-        """Returns the elements of the values that are known completely."""
+        """Returns the elements of completely known values."""
         values: dict[SSAValue, Dims] = {}
         for value, array in self.elements.items():
             known = known_elements(array)

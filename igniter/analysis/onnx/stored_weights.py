@@ -1,7 +1,7 @@
-"""Weights of f32 that are stored as floats of 16 bits; their source stays accessible.
+"""Weights of f32 stored as floats of 16 bits; their source stays accessible.
 
-`fold-constants` folds a Cast of 16-bit floats into a constant. Its values are computed on demand, so that a pass may
-read them, and a pass that can use the stored floats (`form-half-products`) finds these.
+`fold-constants` folds a Cast of 16-bit floats into a constant. Its values are computed on demand, for passes that read
+them; the stored floats remain for `form-half-products`.
 """
 
 from __future__ import annotations

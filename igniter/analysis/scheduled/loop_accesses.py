@@ -1,7 +1,7 @@
 """The accesses of a scheduled kernel's statements, and the conditions for merging two loops.
 
 Every access is an offset into the buffer behind its views. Two accesses meet *in the same iteration only* if equal
-offsets imply equal values of the loop's axis: that is what makes fusion legal.
+offsets imply equal values of the loop's axis: fusion is then legal.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def enclosing_loops(op: Operation) -> list[ForOp]:
 
 
 def loop_range(loop: ForOp) -> tuple[Expr, Expr]:
-    """Returns the first value and excluded end of an axis. With a step the last value is still below `end`. A value
-    that a bound names gets a name of its own, so that no access confuses it with one of its own operands."""
+    """Returns the first value and excluded end of an axis. With a step the last value is still below `end`. A value in
+    a bound gets a name of its own, so no access confuses it with one of its own operands."""
     if not loop.indices:
         return loop.first, loop.end
     names = {f"{INDIRECT_PREFIX}{k}": Expr.of(f"${loop.axis}{k}") for k in range(len(loop.indices))}
@@ -170,7 +170,7 @@ def all_in_same_iteration(
     xs: Sequence[Access], axis_x: str, ys: Sequence[Access], axis_y: str, around: Set[str]
 ) -> bool:
     """True if `same_iteration_only` obviously holds for every pair of accesses to one buffer: all of the first name
-    their axis in one and the same subscript, which only the axes `around` change, and the others have the equal
+    their axis in one and the same subscript, changed only by the axes `around`, and the others have the equal
     subscript in their own axis. False proves nothing."""
     accesses = (*xs, *ys)
     if any(a.dims != xs[0].dims or a.is_indirect for a in accesses):
@@ -190,7 +190,7 @@ def all_in_same_iteration(
 def shared_element(loop: ForOp) -> str | None:
     """Returns a possible dependence between two iterations of a loop, in words; `None` if proven absent.
 
-    Buffers that the body makes are private to an iteration.
+    Buffers allocated in the body are private to an iteration.
     """
     accesses = [a for a in accesses_in(loop.block.ops) if not _is_made_in(a.base, loop)]
     around = {outer.axis for outer in enclosing_loops(loop)} | {loop.axis}
@@ -244,7 +244,7 @@ def _apart(ex: Expr, axis_x: str, rx: Ranges, ey: Expr, axis_y: str, ry: Ranges,
     outer = (rx.axes.keys() & ry.axes.keys()) - {axis_x, axis_y}
     if rest_x == rest_y and not (rest_x.symbols & (rx.axes.keys() | ry.axes.keys())) - outer:
         return cx.constant is not None or is_nonneg(cx - 1, rx)
-    # Common terms that neither loop changes shift both offsets by the same amount.
+    # Common terms invariant in both loops shift both offsets by the same amount.
     shared = {
         m: c
         for m, c in rest_x.terms

@@ -1,14 +1,14 @@
-"""Offsets of buffers in an arena, such that no two with overlapping live ranges overlap.
+"""Offsets of buffers in an arena, without overlaps of buffers with overlapping live ranges.
 
 Sizes may have symbols, and a plan is valid for all their values. It is made in two steps. With typical sizes, each
 buffer in turn gets the lowest free place. The places then order each two buffers, and an offset is the largest end of
 the buffers below. Where all sizes are multiples of one symbol, offsets are multiples of it too, and the plan is as
-tight for any value as for the typical one. Where sizes cannot be compared, offsets are maxima, which are valid for
-every value and tight for typical ones.
+tight for any value as for the typical one. Where sizes cannot be compared, offsets are maxima, valid for every value
+and tight for typical ones.
 
 The first step is the greedy one of Pisarchyk and Lee (Efficient memory management for deep neural net inference, 2020),
 in several orders. It ends as soon as a plan takes no more than the peak of live bytes. If none does, the best of them
-is improved: the buffer that ends last in the arena is placed first, again and again (the squeaky wheel of Joslin and
+is improved: the last-ending buffer in the arena is placed first, again and again (the squeaky wheel of Joslin and
 Clements, 1999). A caller with time can search more orders (`search`); compiled programs do not, since the measured ones
 reach the bound without.
 """
@@ -40,13 +40,13 @@ class Span:
 
 @dataclass(frozen=True)
 class Conflicts:
-    """The buffers that may not share memory, by number; both relations are symmetric."""
+    """The buffers with separate memory, by number; both relations are symmetric."""
 
     apart: Sequence[set[int]]
     """For each buffer, those with overlapping live ranges."""
     instead: Sequence[set[int]]
-    """For each buffer, those of its own size that may share its exact place, in one direction or the other; otherwise
-    they must be apart."""
+    """For each buffer, candidates of its own size for its exact place, in either direction; otherwise they must be
+    apart."""
 
     def with_all(self, k: int) -> set[int]:
         return self.apart[k] | self.instead[k]
@@ -58,7 +58,7 @@ def place(
     """Returns the offset of every buffer, and the size of the arena. `typical` is the value of a size. `enough` is the
     value of an arena that no plan can beat: it ends the search. A larger plan is searched further, for `search` more
     placements of buffers."""
-    # Empty buffers count as 1: two that are apart need distinct places, which give the order.
+    # Empty buffers count as 1: separate buffers need distinct places, which give the order.
     weights = [max(1, typical(s.size)) for s in spans]
     plans: list[_Placed] = []
     for order in _orders(spans, weights):
@@ -88,7 +88,7 @@ def _placed(order: list[int], weights: Sequence[int], conflicts: Conflicts) -> _
 
 
 def _mended(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enough: int) -> _Placed:
-    """Returns the best of the plans that result from repeatedly placing the last-ending buffer first."""
+    """Returns the best plan from repeatedly placing the last-ending buffer first."""
     best, current = plan, plan
     for _ in range(max(1, MENDING // max(1, len(weights)))):
         ends = [p + w for p, w in zip(current.places, weights, strict=True)]
@@ -104,8 +104,8 @@ def _mended(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enough:
 
 
 def _searched(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enough: int, trials: int) -> _Placed:
-    """Returns the best plan of a random walk through orders. Each step moves a buffer that ends last in the arena, or
-    any other, further to the front, and is undone if the plan grows. The walk is deterministic."""
+    """Returns the best plan of a random walk through orders. Each step moves a last-ending buffer, or any other,
+    further to the front, and is undone if the plan grows. The walk is deterministic."""
     chance = random.Random(len(weights))
     best, current = plan, plan
     for _ in range(trials):
@@ -139,7 +139,7 @@ def _orders(spans: Sequence[Span], weights: Sequence[int]) -> Iterator[list[int]
 
 
 def _first_fit(order: Sequence[int], weights: Sequence[int], conflicts: Conflicts) -> list[int]:
-    """Returns the lowest free place for each buffer in turn, or the place of a buffer that it may share."""
+    """Returns the lowest free place for each buffer in turn, or a shared place."""
     places: dict[int, int] = {}
     for k in order:
         taken = [j for j in conflicts.with_all(k) if j in places]
@@ -178,7 +178,7 @@ def _offsets(spans: Sequence[Span], places: Sequence[int], conflicts: Conflicts)
 
 
 def _blocks(places: Sequence[int], conflicts: Conflicts) -> list[list[int]]:
-    """Groups buffers by their places, lowest first; buffers that share one place in sequence are one block."""
+    """Groups buffers by their places, lowest first; buffers in one place in sequence are one block."""
     blocks: list[list[int]] = []
     home: dict[int, list[int]] = {}
     for k in sorted(range(len(places)), key=lambda k: (places[k], k)):
@@ -187,7 +187,7 @@ def _blocks(places: Sequence[int], conflicts: Conflicts) -> list[list[int]]:
             blocks.append([])
         block = home[at[0]] if at else blocks[-1]
         for other in [home[j] for j in at if home[j] is not block]:
-            # Two blocks become one through a buffer that shares the place of both.
+            # A buffer in the place of two blocks joins them.
             block.extend(other)
             home.update(dict.fromkeys(other, block))
             blocks = [b for b in blocks if b is not other]
@@ -197,7 +197,7 @@ def _blocks(places: Sequence[int], conflicts: Conflicts) -> list[list[int]]:
 
 
 def _largest(sizes: Sequence[Expr]) -> Expr:
-    """Returns the largest of sizes, as a maximum of the sizes that are not known to be smaller than another."""
+    """Returns the largest of sizes, as a maximum of all sizes not provably smaller than another."""
     kept: list[Expr] = []
     for size in dict.fromkeys(sizes):
         if any(_covers(other, size) for other in kept):
@@ -214,8 +214,7 @@ def _covers(large: Expr, small: Expr) -> bool:
 
 def aligned(size: Expr, to: int = ALIGNMENT) -> Expr:
     """Rounds a size up to units of `to` bytes, by default cache lines. A size with many bytes for each value of its
-    symbols, for which a unit more does not matter, is rounded in its factors: sizes without roundings can be
-    compared."""
+    symbols can afford a unit more, so it is rounded in its factors: sizes without roundings can be compared."""
     if size.terms and all(c >= 16 * to and all(map(_is_dim, atoms)) for atoms, c in size.terms):
         return Expr({atoms: -(-c // to) * to for atoms, c in size.terms})
     return floordiv(size + (to - 1), Expr.of(to)) * to

@@ -1,4 +1,4 @@
-"""Attentions that one GPU launch computes, one block of keys after another (online softmax).
+"""Attentions in one GPU launch, one block of keys after another (online softmax).
 
     scores  [i, j, d: reduction]    q(i, d) * k(j, d)                     of a short depth
     ..      [i, j]                  scales and masks, element by element
@@ -34,7 +34,7 @@ LONGEST_DEPTH = 256
 
 @dataclass(frozen=True)
 class Factor:
-    """A factor of a row's weights: a value in the body of a nest that multiplies or divides them."""
+    """A factor of a row's weights: a multiplier or divisor in the body of a nest."""
 
     nest: NestOp
     value: SSAValue
@@ -61,7 +61,7 @@ class Attention:
     scores: NestOp
     top: NestOp
     sums: tuple[NestOp, ...]
-    """The nests that sum only weights."""
+    """The sums of weights alone."""
     values: NestOp
     rows: str
     keys: str
@@ -99,7 +99,7 @@ def attentions(kernel: KernelOp) -> list[Attention]:
 
 
 def attention_of(values: NestOp, nests: Sequence[NestOp]) -> Attention | None:
-    """Returns the attention that ends with a nest, made of the kernel's nests; `None` without one."""
+    """Returns the attention with a nest as its last, made of the kernel's nests; `None` without one."""
     found = _weighed_sum(values)
     if found is None:
         return None
@@ -214,7 +214,7 @@ def _is_plain(nest: NestOp) -> bool:
 
 
 def _sums(nest: NestOp) -> list[str]:
-    """Returns the axes that a nest reduces along."""
+    """Returns the reduction axes of a nest."""
     return [axis.name for axis in nest.axes if axis.kind == "reduction"]
 
 
@@ -233,8 +233,8 @@ def _reaches(source: NestOp, nest: NestOp) -> bool:
 
 
 def weights_of(nest: NestOp, value: SSAValue, keys: str) -> Weights | None:
-    """Returns a value in the body of a nest as f32 exponentials, one for each element along `keys`, times factors that
-    are the same for all of these; `None` otherwise."""
+    """Returns a value in the body of a nest as f32 exponentials, one for each element along `keys`, times factors
+    common to all of these; `None` otherwise."""
     op = value.owner
     if isinstance(op, (arith.ExtFOp, arith.TruncFOp)):
         return weights_of(nest, op.operands[0], keys)

@@ -20,7 +20,7 @@ from igniter.dialects.sym.expr import Expr
 
 ROWS = (16, 32, 64, 128)
 ROWLESS_ELEMENTS = 4096
-"""The elements of keys that a step of decoding holds at a time."""
+"""The elements of keys in one block of a decoding step."""
 SHARE, LEAST_SHARE = 512, 256
 """The keys of a program if their number is unknown, and the fewest."""
 ROWLESS_PROGRAMS = 8
@@ -36,7 +36,7 @@ class AttentionBlocks:
     lanes: dict[str, int]
     """The lanes of each dim."""
     looped: set[str]
-    """The dims that programs loop over block by block."""
+    """The dims of programs' loops over blocks."""
     shares: dict[str, int]
     """The elements of each program, for dims that several programs share."""
     launch: Launch

@@ -5,11 +5,11 @@
     %r = loop.procedure "output" [i: .., a: ..] (%s = %m) -> (%u : tensor<14x4x..xf32>) { .. store .., %u[i, a, ..] }
     %y = loop.nest "image" [h: parallel 224, ..] { read %r[h floordiv 16, (h floordiv 4) mod 4, ..] .. }
 
-That is a convolution in tiles (`igniter.dialects.onnx.ops.winograd`). Batch axes of the contraction along which its
+This is a convolution in tiles (`igniter.dialects.onnx.ops.winograd`). Batch axes of the contraction along which its
 weight is the same are *bands* where all four have them. The outer loops of the four become one, and the intermediates
-are as large as a band. Inside these loops the last two share the other axes of the second procedure, so that a nest
-that reads its results works on each tile while it is in the first-level cache. Such a nest iterates over elements where
-the procedure iterates over tiles and bands, so its loops have blocks of the same size.
+are as large as a band. Inside these loops the last two share the other axes of the second procedure, so a reader of its
+results works on each tile while it is in the first-level cache. Such a nest iterates over elements where the procedure
+iterates over tiles and bands, so its loops have blocks of the same size.
 
 Inside a band the contraction is a product for each of the remaining batch axes, as others are (`product_schedules.py`),
 and procedures keep the order of their text.
@@ -32,8 +32,8 @@ from igniter.dialects.sym.expr import ONE, Expr, symbols_of
 
 @dataclass(frozen=True)
 class Ending:
-    """A nest that reads the results of tiles; `levels` has, for each axis of the second procedure, the nest's own axis
-    and the number of its elements in one step of the procedure's."""
+    """A reader of the results of tiles; `levels` has, for each axis of the second procedure, the nest's own axis and
+    the number of its elements in one step of the procedure's."""
 
     nest: NestOp
     levels: tuple[tuple[str, int], ...]
@@ -70,7 +70,7 @@ def bands_of(kernel: KernelOp) -> Iterator[Bands]:
 def _common_axes(
     first: ProcedureOp, nest: NestOp, contraction: Contraction, second: ProcedureOp
 ) -> Iterator[tuple[str, str, str]]:
-    """Yields the outermost axes that all three iterate over alike."""
+    """Yields the common outermost axes of all three."""
     weight = symbols_of(contraction.b.subscripts)
     written = nest.yield_op.clauses[0].subscripts
     buffer = first.written_buffers[first.outputs.index(contraction.a.source)]  # pyright: ignore[reportArgumentType]
@@ -85,7 +85,7 @@ def _common_axes(
 
 
 def _endings(second: ProcedureOp, least: int) -> Iterator[Ending]:
-    """Yields the nests that can work on each tile of a procedure, or at least on each band, as it is finished."""
+    """Yields the candidates for work on each finished tile of a procedure, or at least on each band."""
     result = second.outputs[0]
     for nest in dict.fromkeys(use.operation.parent_op() for use in result.uses):
         if not isinstance(nest, NestOp) or nest.schedule is not None or any(a.kind != "parallel" for a in nest.axes):
@@ -136,7 +136,7 @@ def _step(e: Expr) -> tuple[str, int] | None:
 def band_choices(kernel: KernelOp, machine: Machine) -> list[Choice]:
     """Returns the schedules of all bands of a kernel."""
     found = list(bands_of(kernel))
-    # A nest that reads the results of several bands is computed with the last: the other results are complete there.
+    # A reader of several bands is computed with the last: the other results are complete there.
     last = {ending.nest: k for k, bands in enumerate(found) for ending in bands.endings}
     own = [tuple(e for e in bands.endings if last[e.nest] == k) for k, bands in enumerate(found)]
     return [_choose(replace(bands, endings=own[k]), f"b{k}", machine) for k, bands in enumerate(found)]
@@ -164,8 +164,8 @@ def _of_procedure(op: ProcedureOp, count: int, label: str, machine: Machine) -> 
 
 
 def _of_ending(ending: Ending, label: str, machine: Machine) -> ScheduleAttr:
-    """Returns the schedule of a nest that works on tiles: blocks of its axes, and inside them vectors along the
-    contiguous dim, which the results of tiles have last."""
+    """Returns the schedule of a nest on tiles: blocks of its axes, and inside them vectors along the contiguous dim,
+    the last of the tiles' results."""
     nest = ending.nest
     outer = [name for name, _ in ending.levels]
     plans: dict[str, Plan] = {}

@@ -4,8 +4,8 @@
 
 is *batched* along `n` if the results at one place of `n` depend only on the inputs at that place. A call for `n`
 elements is then `n` calls for one, each on a contiguous part of the inputs and results. The property follows from the
-nests: one axis of a nest is the batch. It is the first subscript, bare, of all tensors that have the dim, and occurs
-nowhere else.
+nests: one axis of a nest is the batch. It is the first subscript, bare, of all tensors with the dim, and occurs nowhere
+else.
 """
 
 from __future__ import annotations

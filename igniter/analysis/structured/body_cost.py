@@ -30,7 +30,7 @@ class BodyCost:
 
     @property
     def total(self) -> int:
-        """The cost beyond one plain read, which a reader has anyway."""
+        """The cost beyond one plain read, already part of a reader's cost."""
         return self.arithmetic + max(0, self.reads - 1) + min(1, self.guarded) + 2 * self.indirect
 
     @property

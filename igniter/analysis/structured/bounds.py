@@ -1,4 +1,4 @@
-"""Proofs that every access stays inside its tensor or buffer, and that every element is written once; or reasons.
+"""Proofs of in-bounds accesses and of single writes of every element; or reasons.
 
     unproven_accesses(kernel) -> [Unproven("matmul", "read of k + 1 in a dim of k: ...")]
 
@@ -26,7 +26,7 @@ from igniter.dialects.sym.requirements import Requirement
 
 @dataclass(frozen=True)
 class Unproven:
-    """An access that is not proven to be in bounds, or a result that may be written twice."""
+    """An access without proven bounds, or an element possibly written twice."""
 
     where: str
     """The label of the nest, or the name of the function."""
@@ -48,7 +48,7 @@ def _unproven(
 
 
 def facts_of(requires: Iterable[Requirement]) -> list[Expr]:
-    """Returns the requirements of a kernel as expressions that are >= 0 wherever it runs."""
+    """Returns the requirements of a kernel as expressions, >= 0 wherever it runs."""
     found: list[Expr] = []
     for requirement in requires:
         found.append(requirement.right - requirement.left)
@@ -64,16 +64,16 @@ class KnownAccess:
     where: str
     op: AccessOp
     facts: tuple[Expr, ...]
-    """Expressions that are >= 0 there."""
+    """Expressions known to be >= 0 there."""
     ranges: Ranges
 
     def unproven(self) -> Iterator[tuple[Expr, str]]:
-        """Yields the expressions that must be >= 0 and are not proven to be, with their meaning."""
+        """Yields the expressions not proven to be >= 0, with their meaning."""
         return _unproven(self.op.subscripts, dims_of(self.op.accessed.type), self.facts, self.ranges)
 
 
 def missing_guards(access: KnownAccess) -> list[Expr]:
-    """Returns the guards that an access needs because its bounds are not proven."""
+    """Returns the guards of an access for its unproven bounds."""
     return list(dict.fromkeys(e for e, _ in access.unproven()))
 
 

@@ -1,4 +1,4 @@
-"""Contractions on the structured level: nests that are sums of products and that a micro-kernel can compute.
+"""Contractions on the structured level: sums of products with a micro-kernel.
 
 A contraction is a nest with the semantics of a micro-kernel (`matching.py`). The default micro-kernels sum the product
 of two reads, each possibly widened; a schedule may name another. One reduction axis is the depth. One read, `a`, runs
@@ -6,7 +6,7 @@ along the rows and the depth; the other, `b`, along the columns and the depth. T
 loops around. The other reductions are loops around the micro-kernel inside a tile; each iteration adds to the tile's
 sums. A sum whose window moves with the result, as in a convolution, is no contraction: its rows share their operands
 (`tile_schedules.py`). The source of `b` must have its columns in panels: contiguous in memory, as many as fill 64 bytes
-of sums. That is so for a row-major matrix of a multiple of that many columns, and for a packed one (`pack-weights`,
+of sums. This holds for a row-major matrix with a multiple of a panel's columns, and for a packed one (`pack-weights`,
 `pack-operands`).
 
 16-bit floats are multiplied as f32: `a` is widened as a whole (`pack-operands`), since each of its elements is used for
@@ -31,7 +31,7 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, symbols_of
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 
 TAKEN_APART = frozenset(("bf16", "u8i8", "i8i8"))
-"""Kinds that are split into two vectors of wider elements if no instruction multiplies them directly."""
+"""Kinds split into two vectors of wider elements if no instruction multiplies them directly."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,15 @@ class Contraction:
 
 
 BYTE_KINDS = frozenset(("u8i8", "i8i8"))
-"""The kinds that AMX multiplies as bytes."""
+"""The kinds multiplied as bytes by AMX."""
 
 BYTE_TILE = (32, 2)
-"""Rows and panels of bytes that AMX multiplies at a time. No figure of a machine: every AMX has eight registers of 16
-rows by 64 bytes. Four of them hold sums, and the micro-kernel is written for that."""
+"""Rows and panels of bytes in one AMX tile product. No figure of a machine: every AMX has eight registers of 16 rows by
+64 bytes. Four of them hold sums, and the micro-kernel is written for that."""
 
 HALF_TILE = (128, 6)
-"""Rows and panels of f16 that share the operands split for AMX. No figure of a machine: the micro-kernel is written for
-these sizes (`half_tiles.py`). The parts of 128 rows are 64 KiB, which fits the second-level cache of every CPU with
-AMX."""
+"""Rows and panels of f16 with shared split operands for AMX. No figure of a machine: the micro-kernel is written for
+these sizes (`half_tiles.py`). The parts of 128 rows are 64 KiB and fit the second-level cache of every CPU with AMX."""
 
 
 def tile_size(
@@ -171,7 +170,7 @@ def _read_behind(value: SSAValue) -> ReadOp | None:
 
 
 def depths_of(nest: NestOp) -> list[str]:
-    """Returns the reductions that may be the depth, the innermost first."""
+    """Returns the candidates for the depth, the innermost first."""
     sums = [x.name for x in nest.axes if x.kind == "reduction"]
     return [n for n in sums[::-1] if nest.axis(n).extent != ONE] or sums[:1]
 
@@ -225,7 +224,7 @@ def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, depth: str, moved
 
 
 def offset_of(nest: NestOp, read: ReadOp, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
-    """Returns the linear offset that a read accesses in its tensor, with axes replaced."""
+    """Returns the linear offset of a read in its tensor, with axes replaced."""
     subscripts = [simplify(s.substitute(values), ranges) for s in read.subscripts]
     return simplify(linearize(subscripts, dims_of(read.source.type)), ranges)
 

@@ -1,10 +1,10 @@
-"""Nests that a GPU computes as products of blocks: `tt.dot` of a block of rows and one of columns, along a depth.
+"""Nests as products of blocks on a GPU: `tt.dot` of a block of rows and one of columns, along a depth.
 
     matmul [i, j, k: reduction]           sum of a(i, k) * b(k, j)          rows i, columns j, depth k
     conv [n, c, y, x, d, h, w: reductions]  sum of f(c, d, h, w) * p(n, y + h, x + w, d)   rows c, columns x, depth d
 
-A factor can be any value that depends on the right axes: a read, widened or not, a converted one, a function of several
-(the prologue). The sums over the other reductions are added to the same block in sequence.
+A factor can be any value with a dependence on the right axes: a read, widened or not, a converted one, a function of
+several (the prologue). The sums over the other reductions are added to the same block in sequence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize, symbols_of
 
 LEAST = 16
-"""The fewest lanes in each dim of a product of blocks: one instruction of a tensor core multiplies that many."""
+"""The fewest lanes in each dim of a product of blocks: the size of a tensor core's instruction."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def dot_product(nest: NestOp) -> DotProduct | None:
 
 
 def _factors(x: SSAValue, y: SSAValue, sums: Attribute) -> tuple[SSAValue, SSAValue] | None:
-    """Returns the factors without the widening that a product of blocks does itself; `None` for unsupported types."""
+    """Returns the factors without a widening built into products of blocks; `None` for unsupported types."""
     narrow = [narrowed(v) for v in (x, y)]
     kinds = {v.type for v in narrow}
     if len(kinds) == 1:
@@ -94,7 +94,7 @@ def narrowed(value: SSAValue) -> SSAValue:
 
 
 def hangs_on(value: SSAValue) -> frozenset[str]:
-    """Returns the axes and symbols that a value of a body depends on."""
+    """Returns the axes and symbols on which a value of a body depends."""
     op = value.owner
     assert isinstance(op, Operation)
     # The source tensor is no value of the body.
@@ -111,7 +111,7 @@ def _size(extent: Expr) -> int:
 
 
 def _step(nest: NestOp, axis: str) -> int:
-    """Returns the least distance in memory between elements that a nest reads along an axis; 0 without one."""
+    """Returns the least distance in memory between elements read along an axis; 0 without one."""
     steps: list[int] = []
     for read in nest.reads:
         if axis in symbols_of(read.subscripts):

@@ -2,16 +2,16 @@
 
 The time is the larger of two bounds, in cycles (Williams, Waterman and Patterson, "Roofline", 2009):
 
-* Arithmetic. The cost of a point of a nest is that of its body: the ops by the machine's table, and an access for each
-  read and write, one vector at a time where a loop has lanes. A micro-kernel sums as many products a cycle as the
+* Arithmetic. The cost of a point of a nest is the cost of its body: the ops by the machine's table, and an access for
+  each read and write, one vector at a time where a loop has lanes. A micro-kernel sums as many products a cycle as the
   machine does. Accesses are assumed to hit the first-level cache, and loops to cost nothing.
 * Memory. Every byte is moved once, at the rate of its level: the nearest that holds the working set, at typical sizes.
-  The working set of inputs and results of the kernel is all of these together, since a run finds the data that the run
-  before left. That of a tensor between two groups is the tensor. That of a tensor within a group is the part stored in
-  one iteration of the loops that the group shares. Data in the first-level cache cost nothing here.
+  The working set of inputs and results of the kernel is all of these together, since a run finds the data of the run
+  before. For a tensor between two groups it is the tensor. For a tensor within a group it is the part stored in one
+  iteration of the group's shared loops. Data in the first-level cache cost nothing here.
 
-A cache that several cores share counts with a core's share. The model assumes that data read again are still in their
-cache (the panels of a product during the loop over rows): that is the task of the schedule author.
+A shared cache counts with a core's share. Data read again are assumed to be in their cache still (the panels of a
+product during the loop over rows): the schedule author has to ensure this.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Expectation:
     arithmetic: Expr
     memory: Expr
     moved: tuple[tuple[str, Expr], ...]
-    """The bytes that come from each level behind the first, nearest first."""
+    """The bytes from each level behind the first, nearest first."""
     bound: Bound
     """The larger of the two bounds, at typical sizes."""
 
@@ -126,12 +126,12 @@ def _levels(machine: MachineModel) -> list[Level]:
 
 
 def _level_of(size: int, levels: Sequence[Level]) -> Level:
-    """Returns the nearest level that holds `size` bytes."""
+    """Returns the nearest level with room for `size` bytes."""
     return next(level for level in levels if level.holds is None or size <= level.holds)
 
 
 def _moves(nests: Sequence[Scheduled], sizes: TypicalSizes) -> Iterator[tuple[Expr, Expr]]:
-    """Yields the bytes that nests move, each time with the bytes that a level must hold to be their source."""
+    """Yields the bytes moved by nests, each time with the size of their working set."""
     kernel = nests[0][0].parent_op()
     assert isinstance(kernel, KernelOp)
     members = [nest for nest, _ in nests]
@@ -159,7 +159,7 @@ def _tensor_bytes(value: SSAValue) -> Expr:
 
 
 def _touched(nest: NestOp, op: ReadOp, sizes: TypicalSizes) -> Expr:
-    """Returns the bytes of a tensor that a nest reads: one element for each point of the axes in its subscripts, and at
+    """Returns the bytes of a tensor read by a nest: one element for each point of the axes in its subscripts, and at
     most the whole tensor."""
     named = {a.name for a in nest.axes} if op.indices else symbols_of(op.subscripts)
     points = product(a.extent for a in nest.axes if a.name in named) * element_bytes(element_of(op.source.type))
@@ -179,7 +179,7 @@ def _stays(value: SSAValue, members: Sequence[NestOp]) -> bool:
 
 
 def _kept(nest: NestOp, schedule: ScheduleAttr, clause: Clause) -> Expr:
-    """Returns the bytes of a result written by one iteration of the loops that the nest shares with others."""
+    """Returns the bytes of a result written by one iteration of the nest's shared loops."""
     extents = {a.name: a.extent for a in nest.axes}
     extents |= {loop.axis: Expr.of(loop.by) for loop in schedule.loops if loop.fuse}
     return product(extents[name] for name in sorted(symbols_of(clause.subscripts) & extents.keys())) * element_bytes(

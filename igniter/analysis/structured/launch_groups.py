@@ -1,22 +1,22 @@
-"""The nests of one GPU launch: nests that work on the same blocks, element by element.
+"""The nests of one GPU launch: nests on the same blocks, element by element.
 
-A *dim* of a launch is an axis that its nests share. A nest joins a launch if each of its reads of another member's
-result accesses exactly the element that the same block holds:
+A *dim* of a launch is a shared axis of its nests. A nest joins a launch if each of its reads of another member's result
+accesses exactly the element in the same block:
 
     max [i, k: reduction]  reads x[i, k]                        dims: i, k
     exp [i, j]             reads x[i, j], max[i, 0]             j is k: its own reads have the same extent
     sum [i, k: reduction]  reads exp[i, k]
 
 Values then stay in registers, and a reduced result is a block with a dim of one. A program covers the whole of a dim
-along which a nest reduces, so that no nest can divide this dim among programs. The remaining dims index the programs
+along which a nest reduces, so no nest can divide this dim among programs. The remaining dims index the programs
 (`LaunchGroup.grid`).
 
 An attention is the launch of two products, with all nests between them (`igniter.analysis.structured.attention`). The
 sums of the first product, of a short depth, are computed where they are used, and its columns are the depth of the
 second.
 
-A nest that follows a launch in the order of the kernel, and depends on it, cannot be a source of the launch: groups are
-the nodes of an acyclic graph (`in_order`).
+A later nest with a dependence on a launch cannot be a source of the launch: groups are the nodes of an acyclic graph
+(`in_order`).
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class LaunchGroup:
     reduced: set[str] = field(default_factory=set[str])
     """The dims along which a member reduces."""
     whole: set[str] = field(default_factory=set[str])
-    """The dims that a program covers whole though nothing reduces along them: the features weighed by an attention."""
+    """The dims covered whole by a program though nothing reduces along them: the features weighed by an attention."""
 
     @property
     def grid(self) -> list[str]:
-        """The dims that index the programs."""
+        """The dims indexing the programs."""
         return [d for d in self.dims if d not in self.reduced | self.whole]
 
     @property
@@ -63,7 +63,7 @@ class LaunchGroup:
 
     @property
     def product(self) -> tuple[NestOp, DotProduct] | None:
-        """The member that is a product of blocks, if the launch begins with one."""
+        """The first member, if it is a product of blocks."""
         first = self.members[0] if self.members else None
         dot = dot_product(first) if first is not None else None
         return None if first is None or dot is None else (first, dot)
@@ -104,7 +104,7 @@ def renamed(exprs: Iterable[Expr], names: Mapping[str, str]) -> tuple[Expr, ...]
 
 
 def first_names(nest: NestOp) -> dict[str, str]:
-    """Returns the dims of a launch that begins with a nest."""
+    """Returns the dims of a launch for its first nest."""
     return {axis.name: f"a{k}" for k, axis in enumerate(nest.axes)}
 
 
@@ -132,7 +132,7 @@ def joined(group: LaunchGroup, nest: NestOp) -> dict[str, str] | str:
 
 
 def _match(group: LaunchGroup, read: ReadOp, found: dict[str, str]) -> str | None:
-    """Adds the dims that a read of a member's result implies for the axes; returns a reason if they contradict
+    """Adds the dims implied for the axes by a read of a member's result; returns a reason if they contradict
     `found`."""
     if read.indices:
         return "it reads at places that are data"
@@ -167,7 +167,7 @@ def _match_rest(group: LaunchGroup, nest: NestOp, found: dict[str, str]) -> None
 
 
 def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]) -> str | None:
-    """Returns the reason why a program would not cover everything that it reduces, or would not own its elements."""
+    """Returns the reason why a program would not cover all of a reduction, or not own its elements."""
     reduces = {names[a.name] for a in nest.axes if a.kind == "reduction"}
     for member in group.members:
         if member is group.scores:
@@ -185,7 +185,7 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
     grid = {d for d in extents if d not in group.reduced | reduces | whole and extents[d] != ONE}
     if reduces and group.grid and not grid:
         return "no dim would be left to tell programs apart"
-    # Programs that differ along a dim that a nest lacks would compute it again, and there is no program if the dim is
+    # Without a dim of the grid, a nest would be computed again by programs along the dim, and not at all if the dim is
     # empty.
     for member, dims in ((nest, names), *group.names.items()):
         if not grid <= set(dims.values()):
@@ -195,7 +195,7 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
 
 def launch_groups(kernel: KernelOp) -> list[LaunchGroup]:
     """Returns the launches of a kernel without procedures, each after those whose results it reads. Every nest joins
-    the last launch that produces one of its operands, if it can."""
+    the last launch with one of its operands, if it can."""
     groups: list[LaunchGroup] = []
     homes = {nest: group for group in _attention_groups(kernel) for nest in group.members}
     for nest in kernel.nests:
@@ -214,7 +214,7 @@ def launch_groups(kernel: KernelOp) -> list[LaunchGroup]:
 
 
 def _attention_groups(kernel: KernelOp) -> list[LaunchGroup]:
-    """Returns the launches that are attentions, without the nests that follow them."""
+    """Returns the launches of attentions, without later nests."""
     found: list[LaunchGroup] = []
     for attention in attentions(kernel):
         group = LaunchGroup(attention)
@@ -262,7 +262,7 @@ def attention_dims(group: LaunchGroup) -> AttentionDims | None:
 
 
 def _suits(group: LaunchGroup, nest: NestOp) -> bool:
-    """True if a launch is no worse for a nest: a product of blocks begins a launch, in which nothing else reduces."""
+    """True if a launch is no worse for a nest: a product of blocks begins a launch without other reductions."""
     if dot_product(nest) is not None:
         return False
     return group.product is None or all(axis.kind != "reduction" for axis in nest.axes)

@@ -28,7 +28,7 @@ from igniter.dialects.sym.ranges import Ranges
 
 MOST_TASKS = 16
 """The most tasks of a product. Each task has panels of its own. Many tasks would need the memory of the whole weight,
-and lines that are in no cache."""
+and lines outside of all caches."""
 
 
 MOST_UNROLLED = 16
@@ -37,14 +37,14 @@ MOST_UNROLLED = 16
 
 @dataclass(frozen=True)
 class MadePanels:
-    """The nest that makes the panels of a product; `steps` of its first axis are a panel."""
+    """The producer of a product's panels; `steps` of its first axis are a panel."""
 
     nest: NestOp
     steps: int
 
 
 def made_panels(contraction: Contraction) -> MadePanels | None:
-    """Returns the nest that makes the right factor of a product of weights, and only that; `None` for an input or
+    """Returns the producer of the right factor of a product of weights, without other uses; `None` for an input or
     another intermediate."""
     value = tensor_behind(contraction.b.source)
     maker = value.owner
@@ -54,7 +54,7 @@ def made_panels(contraction: Contraction) -> MadePanels | None:
         return None
     if any(not isinstance(tensor_behind(r.source), BlockArgument) for r in maker.reads) or not _is_read_once(maker):
         return None
-    # A nest of one read is a copy, which follows the order of its source.
+    # A nest of one read is a copy in the order of its source.
     if len(maker.reads) < 2:
         return None
     axes = [a for a in maker.axes if a.extent != ONE]
@@ -71,7 +71,7 @@ def made_panels(contraction: Contraction) -> MadePanels | None:
 
 
 def makers_of(kernel: KernelOp) -> Iterator[NestOp]:
-    """Yields the nests of a kernel that make panels for a product."""
+    """Yields the producers of panels in a kernel."""
     for nest in kernel.nests:
         found = contraction_of(nest) if nest.schedule is None else ""
         made = None if isinstance(found, str) else made_panels(found)
@@ -124,8 +124,7 @@ def grain_of(made: MadePanels, panels: int) -> int:
 
 
 def maker_schedule(made: MadePanels, panels: int, label: str, machine: Machine) -> ScheduleAttr:
-    """Returns the schedule of the nest that makes panels, `panels` at a time, in the loop over columns of its
-    product."""
+    """Returns the schedule of the producer of panels, `panels` at a time, in the loop over columns of its product."""
     axes = [a.name for a in made.nest.axes if a.extent != ONE]
     first, last = axes[0], axes[-1]
     shared, size = Loop(first, fuse=label, threads=grain_of(made, panels)), panels * made.steps

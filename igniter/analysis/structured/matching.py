@@ -3,8 +3,8 @@
     %d = arith.subf %x, %y       %q = arith.mulf %d, %d       loop.yield add %q         a nest's
     %e = arith.subf %u, %v       %r = arith.mulf %e, %e       loop.yield add %r         a micro-kernel's
 
-Both are put in a normal form. Equal expressions get one number, so that an expression used twice costs no more than one
-used once. The operands of commutative ops are sorted. A chain of widenings of one sort is reduced to its first and last
+Both are put in a normal form. Equal expressions get one number, so an expression used twice costs no more than one used
+once. The operands of commutative ops are sorted. A chain of widenings of one sort is reduced to its first and last
 type. `math.fma`, made by `form-fma`, becomes a product and a sum. Equal forms then have the same values, up to the
 rounding that a fused operation saves. Different forms may still be equivalent: the comparison is structural only, and
 rejects the rest.

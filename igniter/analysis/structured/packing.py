@@ -1,10 +1,10 @@
-"""Factors of contractions that must be packed at run time before a micro-kernel can read them.
+"""Factors of contractions to pack at run time for micro-kernels.
 
 If the columns of neither factor are in panels, one factor is copied into panels. The copy reads every element once, so
 it needs many rows to share it (`MachineModel.pack_rows`). A factor in panels is copied as well if its steps of depth
 are so far apart that the lines of a panel evict each other from the caches before the next rows read them.
 
-`pack-operands` makes the copy; code that compares schedules asks here for its properties.
+`pack-operands` makes the copy; comparisons of schedules use its properties.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class UnpackedFactor:
     column: str
     depth: str
     rows: Expr
-    """The rows of the left factor that share it, along their last axis."""
+    """The rows of the left factor sharing it, along their last axis."""
     all_rows: Expr
     """The same, along all their axes."""
     elements: Expr
@@ -68,7 +68,7 @@ def unpacked_factor(nest: NestOp) -> UnpackedFactor | str:
 
 
 CROWDED = 16
-"""The span of a panel, in first-level caches, from which its lines are too far apart. The ratio is for caches of about
+"""The span of a panel, in first-level caches, at which its lines are too far apart. The ratio is for caches of about
 eight ways: lines at a power-of-two stride then map to so few sets that the copy is profitable with 32 rows or fewer.
 Measured on one core of a Zen 3, 128 rows, time in panels as stored by time with packing: 0.97 to 1.06 up to 8 times
 (512 steps of 128 columns), 1.4 to 1.9 at 16 (64 of 2048, 2048 of 64, 256 of 512), 2.3 to 2.9 at 64 and more."""

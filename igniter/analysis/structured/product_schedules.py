@@ -2,11 +2,11 @@
 
 The loops are batch axes, groups of panels of columns, tiles of rows. A group of panels is read from memory once and
 stays in the second-level cache during the loop over rows, as in Goto and van de Geijn (2008). Where the columns are no
-weight, the loop over rows is the outer one. Together they are one loop of tasks for the thread pool. Nests of the same
-axes that read the sums elementwise (a bias, an activation, a residual) run on each tile as it is finished.
+weight, the loop over rows is the outer one. Together they are one loop of tasks for the thread pool. Elementwise
+readers of the sums over the same axes (a bias, an activation, a residual) run on each tile as it is finished.
 
 Where the panels of a weight exceed the first-level cache, the depth is blocked too. The panels of a block stay in that
-cache during the loop over a block of rows. The sums are added to the result, which its readers find in the second-level
+cache during the loop over a block of rows. The sums are added to the result. Its readers find it in the second-level
 cache.
 
 A group of rows is attention: the scores of a block of queries against all keys, the normalisation of these rows, and
@@ -278,7 +278,7 @@ def _known(nest: NestOp, count: Expr) -> int:
 
 
 def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr:
-    """Returns the schedule of a nest that packs contiguous columns, with axes [.., panel, depth, lane]. It copies a
+    """Returns the schedule of a packing nest of contiguous columns, with axes [.., panel, depth, lane]. It copies a
     stretch of each row of the matrix at a time, not one line of it (a panel has a line), because the prefetcher
     follows stretches."""
     panel, depth, lane = (a.name for a in nest.axes[-3:])

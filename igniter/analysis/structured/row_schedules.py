@@ -1,18 +1,18 @@
-"""Schedules of nests that read each other row by row: contractions, and windows that slide along their results.
+"""Schedules of nests that read each other row by row: contractions, and windows sliding along their results.
 
     %e = loop.nest "expand" [y: parallel 56, x: .., o: parallel 144, k: reduction ..] { .. at [y + 1, x + 1, o] else 0 }
     %d = loop.nest "window" [y: parallel 56, x: .., c: parallel 144, r: reduction 3, k: ..] { %e[y + r, x + k, c] .. }
     %p = loop.nest "project" [y: parallel 56, x: .., o: parallel 24, c: reduction 144] { %d[y, x, c] .. }
 
-That is an inverted residual: the intermediates are six times as large as its input and output. Nests that read a result
-in the same rows share the loop over rows (`fuse`), so that an intermediate is one row. A nest whose windows are several
-rows high slides along those rows (`slide`): each row is computed when the first window needs it, and kept until the
-last one has read it. A chain of such nests then passes over an image once, and its intermediates stay in the
-second-level cache instead of memory. A pool behind a convolution is the same with two nests, and so is a depthwise
-convolution before a pointwise one.
+This is an inverted residual: the intermediates are six times as large as its input and output. Nests that read a result
+in the same rows share the loop over rows (`fuse`), so an intermediate is one row. A nest whose windows are several rows
+high slides along those rows (`slide`): each row is computed when the first window needs it, and kept until the last one
+has read it. A chain of such nests then passes over an image once, and its intermediates stay in the second-level cache
+instead of memory. A pool behind a convolution is the same with two nests, and so is a depthwise convolution before a
+pointwise one.
 
-Rows of sliding windows are computed in bands, which are distributed over threads. The first row of a band computes all
-rows of its window, and some of these are also computed by the band before.
+Rows of sliding windows are computed in bands, and the bands are distributed over threads. The first row of a band
+computes all rows of its window, and some of these are also computed by the band before.
 
 The schedule is chosen where a result exceeds the second-level cache and a window of it fits, where there are enough
 rows to distribute, and where no large weights would be read again for every row.
@@ -41,15 +41,15 @@ LEAST_ROWS = 8
 """The fewest rows worth distributing over threads."""
 
 NEW_ROWS = 14
-"""The new rows of a band for each row that two bands compute both: an extra thread then costs 7% of the work on those
-rows, and less of the total."""
+"""The new rows of a band for each row computed in two bands: an extra thread then costs 7% of the work on those rows,
+and less of the total."""
 
 FEW_NEW_ROWS = 4
 """The same, where there would be fewer bands than cores otherwise."""
 
 
 WAITING = 2
-"""The inverse of the largest part of the multiplication's time that concurrent reads may take."""
+"""The inverse of the largest share of the multiplication's time for concurrent reads."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Link:
 
     reader: NestOp
     common: tuple[tuple[str, str], ...]
-    """Axes that both iterate over in the same places, as pairs of the names in the last nest before and in the reader,
+    """Axes iterated over by both in the same places, as pairs of the names in the last nest before and in the reader,
     outermost first."""
     window: Window | None = None
     """Without a window, rows are among the common axes."""
@@ -66,7 +66,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Window:
-    """Rows of windows: the axis that produces them, and the axis that reads them."""
+    """Rows of windows: the axis of the producer, and the axis of the reader."""
 
     made: str
     read: str
@@ -75,7 +75,7 @@ class Window:
 
     @property
     def shared(self) -> int:
-        """The rows that a window shares with the one before."""
+        """The rows of a window shared with the one before."""
         return max(0, self.height - self.step)
 
 
@@ -104,7 +104,7 @@ def row_choices(groups: Sequence[Group], machine: Machine) -> list[Choice]:
 
 
 def _chains(group: Group, groups: Sequence[Group], machine: Machine) -> Iterator[Chain]:
-    """Yields the chains that begin with a group, the longest first."""
+    """Yields the chains from a group on, the longest first."""
     chain = Chain((group,), ())
     while (link := _link(chain, groups, machine)) is not None:
         follows = next(g for g in groups if g.members[0] is link.reader)
@@ -178,7 +178,7 @@ def _slides(reader: NestOp, nest: NestOp) -> bool:
 
 
 def _common(last: NestOp, reader: NestOp, outer: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Returns the outer axes of a nest that the reader of its results iterates over in the same places."""
+    """Returns the outer axes of a nest shared, in the same places, by the reader of its results."""
     written = last.yield_op.clauses[0].subscripts
     reads = [op for op in reader.reads if op.source is last.outputs[0]]
     parallel = {a.name: a.extent for a in reader.axes if a.kind == "parallel"}
@@ -214,8 +214,8 @@ def _plain(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr
 
 
 def _window(nest: NestOp, reader: NestOp, common: Sequence[tuple[str, str]], outer: Sequence[str]) -> Window | None:
-    """Returns the windows of several rows that a reader moves along the results of a nest. The nest's loop over rows is
-    inside the common ones."""
+    """Returns a reader's windows of several rows along the results of a nest. The nest's loop over rows is inside the
+    common ones."""
     made = outer[len(common)] if len(outer) > len(common) else ""
     (clause,) = nest.yield_op.clauses
     reads = [op for op in reader.reads if op.source is nest.outputs[0]]
@@ -266,19 +266,18 @@ def _pays(nest: NestOp, common: Sequence[tuple[str, str]], window: Window | None
     whole, window_bytes = taken(batch), taken([*batch, row]) * height
     if window_bytes <= machine.l2_bytes // 4 * 3:
         return whole > machine.l2_bytes
-    # An image that exceeds the second-level cache comes from the third at best.
+    # An image larger than the second-level cache comes from the third at best.
     share = machine.l3_bytes // max(1, machine.l3_cores)
     return whole > share and window_bytes <= share // 4
 
 
-# -- which rows stay apart --------------------------------------------------------------------------------------------
+# -- separate loops over rows -----------------------------------------------------------------------------------------
 
 
 def rows_apart(kernel: KernelOp, machine: Machine) -> dict[NestOp, frozenset[str]]:
     """Returns the nests on both sides of windows that slide along a large image: contractions over single places of
     windowed sums, and the producers of the images under windows. The value is the axes over batches and rows; these
-    must be loops of their own if the two are to share them. For `collapse-axes`, which runs before groups are
-    formed."""
+    must be loops of their own if the two are to share them. For `collapse-axes`, before groups are formed."""
     found: dict[NestOp, frozenset[str]] = {}
     for nest in kernel.nests:
         for read in nest.reads:
@@ -355,7 +354,7 @@ def _weights_keep_up(chain: Chain, machine: Machine) -> bool:
 
 
 def _shared(chain: Chain, k: int) -> list[str]:
-    """Returns the loops that a group of a chain shares with the others, by the names of its last nest."""
+    """Returns the loops of a chain's group shared with the others, by the names of its last nest."""
     if k:
         return [mine for _, mine in _axes_through(Chain(chain.groups[: k + 1], chain.links[:k]))]
     link = chain.links[0]
@@ -401,8 +400,8 @@ def _with_outer(nest: NestOp, schedule: ScheduleAttr, names: Sequence[str]) -> S
 
 
 def _marked(schedule: ScheduleAttr, names: Sequence[str], label: str, slides: bool, band: int) -> ScheduleAttr:
-    """Returns the schedule with the directives of its common loops. They are shared by all groups; the last is over
-    rows, along which windows slide, in bands of `band` rows for the groups behind the windows."""
+    """Returns the schedule with the directives of its common loops. They are shared by all groups; the last is over the
+    rows of sliding windows, in bands of `band` rows for the groups behind the windows."""
     steps: list[Step] = []
     threads = next((k for k, s in enumerate(schedule.data) if isinstance(s, Loop) and s.axis in names), None)
     for k, step in enumerate(schedule.data):

@@ -6,9 +6,9 @@ An author decides the loops of a kernel and not its results. A nest that already
 author returns, and a nest without an answer gets plain loops. The answer is checked here, as the verifier checks a
 handwritten schedule. `choose-schedule` asks the backend if it supports the directives (`igniter.targets`).
 
-Each backend names its own author; `default` (`default_author.py`) is that of the CPU's. A package adds one by an entry
-point of the group `igniter.schedule_authors`. Its options are the fields of the class, each with a default, like those
-of a pass.
+Each backend names its own author; `default` (`default_author.py`) is the CPU's. A package adds one by an entry point of
+the group `igniter.schedule_authors`. Its options are the fields of the class, each with a default, like those of a
+pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from igniter.registry import load_schedule_author
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice for nests that share loops, or for a procedure."""
+    """A choice for nests with shared loops, or for a procedure."""
 
     schedules: dict[str, ScheduleAttr]
     """The schedules by label, in program order."""
@@ -42,7 +42,7 @@ class ScheduleAuthor(ArgSpecConvertible, ABC):
 
     @abstractmethod
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
-        """Returns schedules for the nests and procedures of `kernel` that have none, on `machine`."""
+        """Returns schedules for the unscheduled nests and procedures of `kernel`, on `machine`."""
 
 
 def make_author(text: str) -> ScheduleAuthor:
@@ -51,8 +51,7 @@ def make_author(text: str) -> ScheduleAuthor:
 
 
 def choices_of(author: ScheduleAuthor, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
-    """Returns an author's choices; raises `AuthorError` if it fails, or returns a schedule that does not suit its
-    nest."""
+    """Returns an author's choices; raises `AuthorError` if it fails, or returns a schedule unfit for its nest."""
     where = f"the schedule author '{author.name}', asked about kernel @{kernel.sym_name.data},"
     try:
         found = author(kernel, machine)

@@ -1,10 +1,10 @@
-"""Groups of nests that share their outer loops: the first half of choosing a schedule.
+"""Groups of nests with shared outer loops: the first half of choosing a schedule.
 
-Nests are taken in order. A nest joins the group of its latest producer if it has axes that correspond to the group's
-common axes: an axis of the consumer corresponds to a group axis if every read of the group's results uses it, bare, in
-the dim where the producer wrote that axis. The axes that the group loses by joining (no longer common) must be a row
-that fits the cache, or a single axis. A contraction for micro-kernels starts a group of its own. Nests over the same
-axes join it as its epilogue, or nests over its rows and further contractions as attention (`product_schedules.py`).
+Nests are taken in order. A nest joins the group of its latest producer if its axes correspond to the group's common
+axes: an axis of the consumer corresponds to a group axis if every read of the group's results uses it, bare, in the dim
+where the producer wrote the group axis. The axes lost by joining (no longer common) must be a row that fits the cache,
+or a single axis. A contraction for micro-kernels starts a group of its own. Nests over the same axes join it as its
+epilogue, or nests over its rows and further contractions as attention (`product_schedules.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from igniter.dialects.sym.ranges import simplify
 
 @dataclass(frozen=True)
 class Read:
-    """A read of the value behind the views, with subscripts of that value."""
+    """A read of the value behind the views, with subscripts of this value."""
 
     op: ReadOp
     base: SSAValue
@@ -40,7 +40,7 @@ def form_groups(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset(
     home: dict[NestOp, int] = {}
     for nest in (each for each in kernel.nests if each.label not in taken):
         if meets_few_rows(nest, machine):
-            # The rows of such a matrix are read contiguously, as stored, rather than in tiles that others could share.
+            # The rows of such a matrix are read contiguously, as stored, rather than in shareable tiles.
             home[nest] = len(groups)
             groups.append(lone_group(nest))
             continue
@@ -70,7 +70,7 @@ def keeps_tiles(group: Group) -> bool:
 
 
 def lone_group(nest: NestOp) -> Group:
-    """Returns a group for a nest that shares its loops with no other."""
+    """Returns a group for a nest without shared loops."""
     return Group(_own_levels(nest), [nest], {}, alone=True)
 
 
@@ -144,7 +144,7 @@ def _joins_rows(
     group: Group, nest: NestOp, kept: list[int], matched: list[str | None], contraction: Contraction | None
 ) -> bool:
     """True if a nest runs over the batch axes and rows of a contraction, but not over all of its axes. The members then
-    run in sequence over a block of rows, which must not read too much again for every block."""
+    run in sequence over a block of rows. They must not read too much again for every block."""
     anchor = group.members[0]
     first = group.products[anchor]
     if first.rows is None or reads_weights(first) or (contraction is not None and reads_weights(contraction)):
@@ -173,7 +173,7 @@ def _is_parallel(extents: list[Expr]) -> bool:
 
 
 def _match(extent: Expr, names: Mapping[str, str], group: Group, nest: NestOp, reads: list[Read]) -> str | None:
-    """Returns the parallel axis of `nest` that corresponds to one axis of the group."""
+    """Returns the parallel axis of `nest` for one axis of the group."""
     found: set[str] = set()
     parallel = {a.name: a.extent for a in nest.axes if a.kind == "parallel"}
     for read in reads:
@@ -196,8 +196,8 @@ def _match(extent: Expr, names: Mapping[str, str], group: Group, nest: NestOp, r
 def _shared_input(
     extent: Expr, names: Mapping[str, str], group: Group, parallel: Mapping[str, Expr], reads: list[Read]
 ) -> set[str]:
-    """Returns the axis that indexes a common input as the group's axis does, for a nest that reads no result of the
-    group."""
+    """Returns the axis that indexes a common input as the group's axis does, for a nest without reads of the group's
+    results."""
     for member in group.members:
         for theirs in reads_of(member):
             for ours in reads:

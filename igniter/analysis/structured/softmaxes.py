@@ -20,24 +20,24 @@ from igniter.dialects.sym.expr import Expr, symbols_of
 
 @dataclass(frozen=True)
 class Softmax:
-    """The nests of a softmax that weighs values; nothing else reads them."""
+    """The nests of a softmax of weights for values; nothing else reads them."""
 
     exponentials: NestOp
     score: ReadOp
     floor: ReadOp
-    """The value that `exponentials` subtracts from the scores; it has no axis of keys."""
+    """The value subtracted from the scores by `exponentials`; it has no axis of keys."""
     keys: Axis
     """The axis of keys of `exponentials`."""
     top: NestOp
     """The maximum of the scores of a row."""
     sums: tuple[NestOp, ...]
-    """The nests that sum the exponentials over the keys, alone or times values."""
+    """The sums of the exponentials over the keys, alone or times values."""
     scores: tuple[tuple[NestOp, str], ...]
-    """The nests that make the scores for all rows and keys, each with its axis of keys; consumers before producers."""
+    """The producers of the scores for all rows and keys, each with its axis of keys; consumers before producers."""
 
 
 def difference_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | None:
-    """Returns the two reads of a nest that yields only the exponential of their difference."""
+    """Returns the two reads of a nest, if it yields only the exponential of their difference."""
     clauses = nest.yield_op.clauses
     raised = clauses[0].value.owner
     if len(clauses) != 1 or clauses[0].combiner != "none" or not isinstance(raised, math.ExpOp):
@@ -89,13 +89,12 @@ def _bare(subscripts: Sequence[Expr]) -> set[str] | None:
 
 
 def dim_of(subscripts: Sequence[Expr], axis: str) -> int:
-    """Returns the dim that an access indexes by an axis."""
+    """Returns the dim indexed by an axis in an access."""
     return next(k for k, s in enumerate(subscripts) if s.symbol == axis)
 
 
 def _readers(tensor: SSAValue) -> list[NestOp] | str:
-    """Returns the nests that read a tensor, once each; a reason if another op reads it, or a nest reads it
-    otherwise."""
+    """Returns the readers of a tensor, once each; a reason if another op reads it, or a nest reads it otherwise."""
     found: list[NestOp] = []
     for use in tensor.uses:
         read = use.operation
@@ -114,7 +113,7 @@ def read_of(nest: NestOp, tensor: SSAValue) -> ReadOp:
 
 
 def _sums(nest: NestOp, keys: str) -> tuple[NestOp, ...] | str:
-    """Returns the nests that sum exponentials over the keys: one at least, and one of them a contraction."""
+    """Returns the sums of exponentials over the keys: one at least, and one of them a contraction."""
     tensor = nest.outputs[0]
     readers = _readers(tensor)
     if isinstance(readers, str):
@@ -145,7 +144,7 @@ def place_of(op: Operation) -> int:
 
 
 def _top(nest: NestOp, score: ReadOp, keys: str) -> NestOp | str:
-    """Returns the nest that takes the maximum of the scores over the keys; it alone reads them beside `nest`."""
+    """Returns the maximum of the scores over the keys; it alone reads them beside `nest`."""
     readers = _readers(score.source)
     if isinstance(readers, str):
         return f"its scores do not stay inside of it: {readers}"
@@ -169,8 +168,7 @@ def _top(nest: NestOp, score: ReadOp, keys: str) -> NestOp | str:
 
 
 def _scores(tensor: SSAValue, dim: int, readers: tuple[NestOp, ...]) -> tuple[tuple[NestOp, str], ...]:
-    """Returns the nests that make the scores, for all rows and keys; only `readers` and these nests read the
-    results."""
+    """Returns the producers of the scores, for all rows and keys; only `readers` and these nests read the results."""
     nest = tensor.owner
     if not isinstance(nest, NestOp) or len(nest.outputs) != 1:
         return ()

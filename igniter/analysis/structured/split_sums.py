@@ -1,9 +1,9 @@
 """The number of parts into which a GPU splits a sum with too few results for its programs: split-K, and two-step
 reductions.
 
-Each part is another program. It costs memory for its results, and a launch that adds them. The gain is estimated as for
+Each part is another program. It costs memory for its results, and a launch for their sum. The gain is estimated as for
 the blocks of products (`product_blocks.py`), at known or given sizes. A product whose rows are known only at run time
-is not split: with many rows that would cost more than it gains with few. Other sums need a known number of results; the
+is not split: with many rows a split costs more than it gains with few. Other sums need a known number of results; the
 reduction is assumed to have a typical length.
 """
 
@@ -40,14 +40,14 @@ COLUMNS = 64
 """The sums of a program, across the contiguous dim."""
 
 PROGRAM_BYTES_A_SECOND = 5e9
-"""The read rate of a program that sums block by block: it waits for each block of 4 KiB. Measured on an H200: 13e9 for
+"""The read rate of a program with a sum over blocks: it waits for each block of 4 KiB. Measured on an H200: 13e9 for
 few programs, and less where they share a memory as fast as an A100's."""
 
 LIKELY = 256
 """The assumed value of a symbol without a typical size, along a reduction."""
 
 WORTHWHILE = 1.25
-"""The least speedup for which a sum is split."""
+"""The least speedup of a split."""
 
 
 def parts_of(nest: NestOp, how: str = "") -> tuple[str, int] | None:
@@ -94,7 +94,8 @@ def _sum_parts(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -
         used = symbols_of((*read.subscripts, *read.guards))
         count = prod(size for name, size in sizes.items() if name in used)
         total += count * element_bytes(element_of(read.source.type))
-        # If the reduced axis is not the last dim of a tensor that the results index too, programs run down columns.
+        # If a tensor is indexed by the results too, and the reduced axis is not its last dim, programs run down
+        # columns.
         last = read.subscripts[-1].symbols if read.subscripts else frozenset[str]()
         across |= axis in used and count > lengths[axis] and axis not in last
     # Short rows share a program.
@@ -112,7 +113,7 @@ def _sum_parts(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -
 
 
 def _best(axis: str, seconds: dict[int, float]) -> tuple[str, int] | None:
-    """Returns the fewest parts that take about as long as the best, if the gain is worth it."""
+    """Returns the fewest parts with about the best time, if the gain is worth it."""
     least = min(seconds.values())
     parts = min(p for p, s in seconds.items() if s <= 1.05 * least)
     return (axis, parts) if parts > 1 and seconds[1] > WORTHWHILE * seconds[parts] else None

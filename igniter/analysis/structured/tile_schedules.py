@@ -1,11 +1,11 @@
 """Schedules of sums with reused operands: tiles of them are kept in registers while the reductions run.
 
 A nest has such tiles where one of its vectors does not depend on another axis, the rows: a convolution over pixels and
-channels, a product without a micro-kernel. Rows by vectors of sums then share their loads. Nests of the same axes that
-read the sums (a bias, an activation, a residual) are computed on each tile as it is finished, as behind a micro-kernel.
+channels, a product without a micro-kernel. Rows by vectors of sums then share their loads. Readers of the sums over the
+same axes (a bias, an activation, a residual) are computed on each tile as it is finished, as behind a micro-kernel.
 
-Where the tile's rows are places of an image and a reduction is the window that slides along them, neighbouring rows
-read the same elements: with the window unrolled as well, each is loaded once for all of a tile.
+Where the tile's rows are places of an image and a reduction is a window sliding along them, neighbouring rows read the
+same elements: with the window unrolled as well, each is loaded once for all of a tile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ not at a machine: with more, a larger part of few rows remains."""
 
 @dataclass(frozen=True)
 class Window:
-    """A reduction that slides along the rows of a tile: row y reads at `stride * y + dilation * axis`."""
+    """A reduction sliding along the rows of a tile: row y reads at `stride * y + dilation * axis`."""
 
     axis: str
     taps: int
@@ -34,18 +34,18 @@ class Window:
     dilation: int
 
     def places(self, rows: int) -> int:
-        """Returns the number of distinct elements that `rows` rows read along the window."""
+        """Returns the number of distinct elements read by `rows` rows along the window."""
         return len({self.stride * row + self.dilation * tap for row in range(rows) for tap in range(self.taps)})
 
 
 NO_WINDOW = Window("", 1, 1, 1)
-"""The window of rows along which nothing slides."""
+"""The window of rows without a sliding reduction."""
 
 MOST_TAPS = 7
 """The widest window to unroll: the weights alone of wider ones fill the registers, and the code gets long."""
 
 NEARLY = 1.05
-"""The largest ratio to the least time that still counts as equal: the accuracy of such a cost model."""
+"""The largest ratio to the least time counted as equal: the accuracy of such a cost model."""
 
 
 def register_tile(
@@ -85,8 +85,8 @@ def is_reused(nest: NestOp, row: str, vector: str) -> bool:
 
 
 def tile_row(nest: NestOp, names: Sequence[str], vector: str, machine: Machine) -> tuple[str, Window] | None:
-    """Returns the innermost axis along which the rows of a tile of sums share operands, and the window that slides
-    along it, if half of the registers hold its weights."""
+    """Returns the innermost axis along which the rows of a tile of sums share operands, and the window along it, if
+    half of the registers hold its weights."""
     for row in reversed(names):
         if row == vector:
             continue
@@ -97,8 +97,8 @@ def tile_row(nest: NestOp, names: Sequence[str], vector: str, machine: Machine) 
 
 
 def _window(nest: NestOp, row: str, vector: str, most: int) -> Window:
-    """Returns the reduction that slides along `row` in every subscript of the row, over elements that lie along the
-    vector; else no window. A window over single elements, which all vectors share, gains nothing from unrolling."""
+    """Returns the reduction sliding along `row` in every subscript of the row, over elements along the vector; else no
+    window. A window over single elements gains nothing from unrolling: all vectors share these."""
     sums = {a.name: a.extent.constant for a in nest.axes if a.kind == "reduction"}
     found: set[Window] = set()
     for op in nest.reads:
@@ -117,8 +117,8 @@ def _window(nest: NestOp, row: str, vector: str, most: int) -> Window:
 
 
 def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> dict[str, ScheduleAttr] | None:
-    """Returns the schedules of a sum and of the nests that read its tiles, by label; `None` for other groups. `vector`
-    is the first nest's axis of the vectors."""
+    """Returns the schedules of a sum and of the readers of its tiles, by label; `None` for other groups. `vector` is
+    the first nest's axis of the vectors."""
     anchor = group.members[0]
     if len(group.members) < 2 or not _is_whole(group):
         return None

@@ -1,9 +1,9 @@
 """`triton`: Igniter's schedule author for GPUs.
 
-Nests that work on the same blocks are a launch (`launch_groups.py`). A program has about a thousand elements:
+Nests on the same blocks are a launch (`launch_groups.py`). A program has about a thousand elements:
 
-* copies and elementwise nests: lanes along the contiguous dim of the results, and along that of the operands if it is
-  another, so that both access whole lines;
+* copies and elementwise nests: lanes along the contiguous dim of the results, and along the operands' if it is another,
+  so both access whole lines;
 * reduced rows: a whole row if it is short enough, else block after block, and as many rows as fill a block;
 * reduced columns: lanes along the contiguous dim, and block after block along the reduction;
 * products of blocks: a block of sums for a program, and block after block along the depth;
@@ -30,10 +30,10 @@ ELEMENTS = 1024
 """The elements of a block: eight for each thread of four warps."""
 
 LONGEST_ROW = 4096
-"""The most elements along a dim that a program covers whole; longer rows are processed in blocks."""
+"""The most elements of a dim within one program; longer rows are processed in blocks."""
 
 DEPTH_BYTES = 128
-"""The most bytes of each row that a product of blocks multiplies at a time: a line of memory."""
+"""The most bytes of each row in one step of a product of blocks: a line of memory."""
 
 STAGES = 3
 """The iterations of a product in flight."""
@@ -73,7 +73,7 @@ def _choice(group: LaunchGroup, label: str, products: str) -> Choice:
 
 
 def _product_blocks(group: LaunchGroup, products: str) -> tuple[dict[str, int], set[str]]:
-    """Returns the lanes of each dim of a launch that is a product of blocks, and the dims that programs loop over."""
+    """Returns the lanes of each dim of a product of blocks, and the dims of programs' loops."""
     assert group.product is not None
     nest, dot = group.product
     names, size = group.names[nest], element_bytes(dot.element)
@@ -109,7 +109,7 @@ def _product_launch(group: LaunchGroup, lanes: dict[str, int], products: str) ->
 
 
 def _warps(size: int) -> int:
-    """Returns the number of warps: more for larger blocks, so that a thread has eight to sixteen elements."""
+    """Returns the number of warps: more for larger blocks, so a thread has eight to sixteen elements."""
     return 8 if size > 2 * ELEMENTS else 4 if size > ELEMENTS // 8 else 1
 
 
@@ -141,7 +141,7 @@ def _schedule(nest: NestOp, group: LaunchGroup, ways: _Ways, label: str, launch:
 
 
 def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
-    """Returns the lanes of each dim, and the dims that programs loop over block by block."""
+    """Returns the lanes of each dim, and the dims of programs' loops over blocks."""
     beside = _side_by_side(group)
     lanes = dict.fromkeys(group.dims, 1)
     looped: set[str] = set()
@@ -175,8 +175,7 @@ def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
 
 
 def _power(extent: Expr, most: int) -> int:
-    """Returns the number of elements, rounded up to a power of two, or `most` if that is less or the extent is
-    unknown."""
+    """Returns the number of elements, rounded up to a power of two, at most `most`; `most` for an unknown extent."""
     known = extent.constant
     if known is None:
         return most
