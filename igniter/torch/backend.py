@@ -1,9 +1,9 @@
 """`torch.compile(model, backend="igniter")`.
 
-Dynamo traces the Python code, breaks graphs where it must and guards what it took for granted. AOTAutograd makes the
-graph functional: in-place ops on inputs become outputs that are copied back, outputs that are views are made anew.
-What is left is a graph of ATen ops, which `igniter.torch.program` compiles. Where gradients are wanted the graph stays
-as Dynamo made it, so autograd sees what it would see in eager.
+Dynamo traces the Python code, breaks graphs where necessary and guards its assumptions. AOTAutograd makes the graph
+functional: in-place ops on inputs become outputs and are copied back; views among the outputs are rebuilt. The result
+is a graph of ATen ops, compiled by `igniter.torch.program`. If gradients are needed, Dynamo's graph stays unchanged, so
+autograd works as in eager.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def igniter(
     options: Mapping[str, Any] | None = None,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """The backend: what computes Dynamo's `graph`. `options` are those of `TorchOptions`.
+    """Compiles Dynamo's `graph` and returns a callable that computes it. `options` are fields of `TorchOptions`.
 
-    `IgniterError` for an option that there is not, and for a `mode`, of which there are none.
+    An unknown option raises `IgniterError`, as does any `mode` other than "default".
     """
     if mode not in (None, "default"):
         raise IgniterError(f"the backend 'igniter' has no mode '{mode}': give options={{...}} instead")
@@ -49,7 +49,7 @@ def igniter(
     try:
         return _compiled(graph, example_inputs, chosen, report)
     except Exception as error:
-        # Those are how Dynamo starts over, or says what a user has to change.
+        # Dynamo uses these exceptions to restart, or to tell the user to change the code.
         if type(error).__module__.startswith(("torch._dynamo", "torch.fx.experimental")):
             forget(report)
             raise
@@ -61,7 +61,7 @@ def igniter(
 
 
 def why_eager(inputs: Sequence[Any]) -> str:
-    """Why a graph with these inputs stays eager; empty where it does not."""
+    """Returns the reason why a graph with these inputs stays eager; empty if it does not."""
     tensors = [value for value in inputs if is_tensor(value)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return "gradients are recorded: kernels have none, so call it under torch.no_grad() or torch.inference_mode()"
@@ -84,15 +84,15 @@ def _compiled(
         rtol = max(tolerances(functional, rtol), default=rtol)
         changed, aliases = _facts(len(inputs), len(output_nodes(functional)))
         if changed or aliases.views:
-            # Inputs that share memory AOTAutograd has made one of, and nobody knows which are which.
+            # AOTAutograd has merged inputs with shared memory, so the mapping to the original inputs is lost.
             checked = changed if len(inputs) == len(example_inputs) else list(range(len(example_inputs)))
         if not aliases.views:
             return boxed(make_program(functional, options, report, is_weight, changed))
         rest, views = regrown(functional, aliases)
         return boxed(_with_views(make_program(rest, options, report, is_weight, changed), views, list(aliases.views)))
 
-    # AOTAutograd makes a view of an input by the sizes, strides and offset of what is returned for it. Its other way,
-    # replaying how the view came about, does not know of inputs that share memory.
+    # AOTAutograd makes a view of an input from the sizes, strides and offset of the returned tensor. The alternative,
+    # replaying the view ops, does not support inputs with shared memory.
     with config.patch(view_replay_for_aliased_outputs=False):
         made = common.aot_autograd(fw_compiler=compile_functional, decompositions=decompositions())(
             graph, example_inputs
@@ -104,7 +104,7 @@ def _compiled(
 
 
 def _with_views(program: Callable[..., Any], views: GraphModule, places: Sequence[int]) -> Callable[..., Any]:
-    """`program`, whose results at `places` are what `views` makes of the inputs."""
+    """Returns `program` with the results at `places` replaced by the views of the inputs that `views` makes."""
 
     def run(*args: Any) -> Any:
         results: list[Any] = list(program(*args))
@@ -116,7 +116,7 @@ def _with_views(program: Callable[..., Any], views: GraphModule, places: Sequenc
 
 
 def module_tensors(graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[[Any], bool]:
-    """What says of a tensor whether it is a parameter, or a buffer or attribute of a module that was traced."""
+    """Returns a predicate: true for parameters, and for buffers and attributes of the traced modules."""
     known: dict[int, Any] = {}
     places = [node for node in graph.graph.nodes if node.op == "placeholder"]
     for node, value in zip(places, example_inputs, strict=True):
@@ -135,9 +135,9 @@ def module_tensors(graph: GraphModule, example_inputs: Sequence[Any]) -> Callabl
 
 
 def _facts(inputs: int, outputs: int) -> tuple[list[int], Aliases]:
-    """The inputs that the graph changes in place and the outputs that are views of inputs, by what AOTAutograd found.
+    """Returns AOTAutograd's findings: the inputs changed in place, and the outputs that are views of inputs.
 
-    `IgniterError` where its account is not of a graph with so many inputs and outputs.
+    Raises `IgniterError` if these do not match the graph's number of inputs and outputs.
     """
     context = import_module("torch._guards").TracingContext.try_get()
     facts = getattr(context, "fw_metadata", None)
@@ -158,9 +158,9 @@ def _facts(inputs: int, outputs: int) -> tuple[list[int], Aliases]:
 
 
 def register() -> None:
-    """Make the backend known by its name, where the installed package's entry point does not."""
+    """Registers the backend's name with Dynamo, unless the installed package's entry point already does."""
     if any(point.name == NAME for point in entry_points(group=GROUP)):
-        # Dynamo loads it from there, and takes no second one of the name.
+        # Dynamo loads it from there, and rejects a second backend of the same name.
         return
     backends = import_module("torch._dynamo.backends.registry")
     if NAME not in backends._COMPILER_FNS:

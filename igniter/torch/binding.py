@@ -1,8 +1,8 @@
-"""Running a session on tensors, without copies.
+"""Runs of a session on tensors, without copies.
 
-Inputs are bound by the address of their data. Outputs are allocated by ONNX Runtime, at the size that the run finds,
-and handed over by DLPack: the tensor owns ONNX Runtime's buffer, and gives it back when it is gone. So an input is
-copied only where it is not dense, and an output never.
+Inputs are bound by the address of their data. ONNX Runtime allocates outputs, at the size found by the run, and
+passes them by DLPack: the tensor owns ONNX Runtime's buffer, and returns it when the tensor is freed. So only an input
+that is not dense is copied, and an output never.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from igniter.torch.names import Tensor, torch
 from igniter.torch.support import ELEMENT_TYPES
 
 _EMPTY = torch.zeros(16, dtype=torch.uint8)
-"""An address for tensors without elements, which have none."""
+"""A valid address for tensors without elements."""
 
 
 class Runner:
@@ -35,7 +35,7 @@ class Runner:
         self._outputs: list[str] = [output.name for output in session.get_outputs()]
 
     def __call__(self, values: Sequence[Any]) -> list[Tensor]:
-        """The outputs as tensors. Raises what ONNX Runtime raises, of sizes that do not fit say."""
+        """Returns the outputs as tensors. Passes on ONNX Runtime's errors, for example on wrong sizes."""
         self.calls += 1
         binding = self._binding(self._native)
         held: list[Tensor] = []
@@ -55,7 +55,7 @@ class Runner:
     def _tensor(self, value: Any) -> Tensor:
         if hasattr(value, "to_dlpack"):
             return torch.from_dlpack(value.to_dlpack())
-        # An ONNX Runtime that was built without DLPack.
+        # ONNX Runtime was built without DLPack.
         self.copied_outputs += 1
         return torch.from_numpy(value.numpy().copy())
 

@@ -1,4 +1,4 @@
-"""Whether what was compiled computes what eager computes."""
+"""The comparison of compiled results with eager's."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from igniter.torch.exporter import output_nodes
 from igniter.torch.names import GraphModule, Node, Tensor, is_tensor, pytree, torch
 
 ROUNDINGS = 8
-"""How many units of the last place of the largest value results of f16 and bf16 may differ by."""
+"""The tolerance of f16 and bf16 results, in units in the last place of the largest value."""
 MASK = 1e30
-"""Values beyond this stand for infinity (masks): they are compared by themselves."""
+"""Values beyond this are treated as infinities (masks) and compared separately."""
 
 
 def difference(got: Any, expected: Any, rtol: float) -> tuple[float, str]:
-    """The largest difference over the largest value, and what is wrong (empty: nothing).
+    """Returns the largest difference over the largest value, and the error (empty within the tolerance).
 
-    Floats may differ by `rtol` of the largest value, or by `ROUNDINGS` roundings of their type where that is more;
-    infinities and NaNs have to be in the same places; numbers, integers and booleans have to be equal.
+    Floats may differ by `rtol` of the largest value or by `ROUNDINGS` roundings of their type, the larger of the two.
+    Infinities and NaNs must be in the same places. Numbers, integers and booleans must be equal.
     """
     if not is_tensor(expected) or not is_tensor(got):
         same = type(got) is type(expected) and got == expected
@@ -36,8 +36,8 @@ def allowed(dtype: Any, rtol: float) -> float:
 
 
 def tolerances(graph: GraphModule, rtol: float) -> list[float]:
-    """The tolerance of each output of a functional graph: `rtol`, or the roundings of the coarsest float type that the
-    output is computed in where they are more. Under `torch.autocast` a result in f32 has been through bf16."""
+    """Returns the tolerance of each output of a functional graph: the larger of `rtol` and `ROUNDINGS` roundings of the
+    coarsest float type in the output's computation. Under `torch.autocast` an f32 result is computed through bf16."""
     coarsest: dict[Node, float] = {}
     for node in graph.graph.nodes:
         own = _rounding(node) if node.op == "call_function" else 0.0
@@ -47,7 +47,7 @@ def tolerances(graph: GraphModule, rtol: float) -> list[float]:
 
 
 def _rounding(node: Node) -> float:
-    """The unit in the last place of 1 in the type of a node's floats; 0 for a view, which rounds nothing."""
+    """Returns the machine epsilon of the type of a node's floats; 0 for a view, because it does not round."""
     schema = getattr(node.target, "_schema", None)
     if schema is None or any(result.alias_info is not None for result in schema.returns):
         return 0.0
@@ -70,8 +70,8 @@ def _float_difference(got: Tensor, expected: Tensor, rtol: float) -> tuple[float
 
 
 def differences(got: Sequence[Any], expected: Sequence[Any], rtol: float | Sequence[float]) -> tuple[float, str]:
-    """The largest difference of several outputs, and what is wrong with the first that differs; `rtol` is that of all
-    outputs, or of each."""
+    """Returns the largest difference of several outputs, and the error of the first differing one (empty if all agree).
+    `rtol` is one tolerance for all outputs, or one for each."""
     allowances: Sequence[float] = rtol if isinstance(rtol, Sequence) else [rtol] * len(expected)
     if len(got) != len(expected):
         return float("inf"), f"{len(got)} outputs instead of {len(expected)}"

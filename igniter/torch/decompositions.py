@@ -1,4 +1,4 @@
-"""Ops that PyTorch's ONNX exporter translates to something else, taken apart into ops that it translates rightly.
+"""Decompositions of ops with a wrong translation in PyTorch's ONNX exporter, into ops with a correct one.
 
     exporter                            eager                                   for
     ---------------------------------   -------------------------------------   ------------------------------------
@@ -12,8 +12,8 @@
     any by ReduceMax                    False                                   no elements
     split by SplitToSequence            views                                   bfloat16, which sequences are not of
 
-Each function here computes in PyTorch's terms what the op's kernel for CPUs computes: its conditions are those of
-`aten/src/ATen/native/cpu`. What is not worth that stays eager (`STAYS_EAGER`).
+Each function here computes the results of the op's CPU kernel with PyTorch ops. Its conditions are those of
+`aten/src/ATen/native/cpu`. An op not worth a decomposition stays eager (`STAYS_EAGER`).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ STAYS_EAGER = {
     "aten::scatter_reduce": "the exporter's has no mean, and other values for what is not written",
     "aten::logaddexp2": "the exporter's overflows",
 }
-"""Ops whose translation computes something else, with the reason."""
+"""Ops with a wrong translation, and the reasons."""
 
 LARGEST_POWER = 64
-"""Exponents of integers up to this are products; others stay eager, which wraps as ONNX does not."""
+"""The largest exponent of an integer power computed by products. Others stay eager: eager wraps, and ONNX does not."""
 
 
 @cache
 def mended() -> dict[Any, Callable[..., Any]]:
-    """The functions of this file by the ops, all their overloads, that they stand for."""
+    """Returns the decompositions of this file by op, with all overloads of each."""
     functions = {
         "sign": _sign,
         "sgn": _sgn,
@@ -85,7 +85,7 @@ def mended() -> dict[Any, Callable[..., Any]]:
             ):
                 found[overload] = function if name in _OF_ANY_TYPE else _real(function)
     for name in ("Tensor", "Scalar"):
-        # True division is right as it is.
+        # True division is translated correctly.
         found.pop(getattr(torch.ops.aten.div, name))
     found[torch.ops.aten.max.dim] = _max
     found[torch.ops.aten.min.dim] = _min
@@ -98,7 +98,7 @@ _OF_ANY_TYPE = frozenset(("chunk", "split_with_sizes", "unsafe_split_with_sizes"
 
 
 def _real(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function for real numbers; ops of complex tensors stay as they are, and eager."""
+    """Returns the function restricted to real numbers. Ops of complex tensors are not decomposed and stay eager."""
 
     def mended(*args: Any, **kwargs: Any) -> Any:
         if any(isinstance(value, complex) or (is_tensor(value) and value.is_complex()) for value in args):
@@ -109,12 +109,12 @@ def _real(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def why_eager(node: Node) -> str:
-    """Why an op stays eager whose translation computes something else; empty for all others."""
+    """Returns the reason why an op with a wrong translation stays eager; empty for all other ops."""
     schema = getattr(node.target, "_schema", None)
     name = "" if schema is None else schema.name
     if name == "aten::pow" and not _value(node).is_floating_point():
         return "powers of integers wrap, and ONNX's do not"
-    # `diagonal_copy` is what AOTAutograd makes of `diagonal` where nothing is left of the view.
+    # AOTAutograd replaces `diagonal` by `diagonal_copy` if the result need not be a view.
     return STAYS_EAGER.get(name.removesuffix("_copy"), "")
 
 
@@ -145,7 +145,7 @@ def _frac(x: Tensor) -> Tensor:
 
 
 def _differ(a: Any, b: Any) -> Any:
-    """Whether one of two numbers is negative and the other is not."""
+    """True if exactly one of two numbers is negative."""
     return (a < 0) ^ (b < 0)
 
 
@@ -157,7 +157,7 @@ def _remainder(a: Any, b: Any) -> Any:
 
 
 def _tensors(a: Any, b: Any) -> tuple[Any, Any]:
-    """Operands of which the first is a tensor."""
+    """Returns the operands with the first one made a tensor."""
     return (a, b) if is_tensor(a) else (torch.full_like(b, a), b)
 
 
@@ -169,14 +169,14 @@ def _floor_divide(a: Any, b: Any) -> Any:
 
 
 def _float_floor(a: Any, b: Any) -> Any:
-    """Python's floor division: the quotient of what is divisible, and not of what was rounded."""
+    """Computes Python's floor division. The remainder is subtracted first, so the quotient is not rounded up."""
     rest = torch.fmod(a, b)
     quotient = (a - rest) / b
     quotient = torch.where((rest != 0) & _differ(b, rest), quotient - 1, quotient)
     whole = torch.floor(quotient)
     whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
     divided = a / b
-    # A zero has the sign of the quotient.
+    # A zero result has the sign of the quotient.
     result = torch.where(quotient != 0, whole, divided * 0)
     return torch.where(torch.as_tensor(b == 0), divided, result)
 
@@ -195,7 +195,7 @@ def _div(a: Any, b: Any, *, rounding_mode: str | None) -> Any:
 
 
 def _log1p(x: Tensor) -> Tensor:
-    """Kahan's: the rounding of 1 + x is divided out again."""
+    """Computes log1p by Kahan's method: the rounding error of 1 + x is divided out."""
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     one = wide + 1
@@ -204,12 +204,12 @@ def _log1p(x: Tensor) -> Tensor:
 
 
 def _expm1(x: Tensor) -> Tensor:
-    """Kahan's: the rounding of exp(x) is divided out again."""
+    """Computes expm1 by Kahan's method: the rounding error of exp(x) is divided out."""
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     power = torch.exp(wide)
     mended = (power - 1) * (wide / torch.log(power))
-    # Beyond these the quotient is no matter of rounding, or of infinities.
+    # For large |x| the correction is not needed, and would divide infinities.
     mended = torch.where(wide.abs() > 30, power - 1, mended)
     return torch.where(power == 1, wide, mended).to(x.dtype)
 
@@ -220,7 +220,7 @@ def _logaddexp(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _copysign(x: Tensor, sign: Any) -> Tensor:
-    """PyTorch's own takes an op apart that says of signs that they are numbers."""
+    """Computes copysign. PyTorch's own decomposition uses an op that treats signs as numbers."""
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     negative = torch.signbit(sign) if is_tensor(sign) else math.copysign(1, sign) < 0
     return torch.where(torch.as_tensor(negative), -x.abs(), x.abs())
@@ -267,14 +267,14 @@ def _argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
 
 
 _inside: ContextVar[bool] = ContextVar("inside", default=False)
-"""Whether an op is asked for by its own decomposition, which has taken care of the NaNs."""
+"""True while a decomposition calls its own op, after it has handled the NaNs."""
 
 
 def _place(op: Any, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     if not x.is_floating_point() or _inside.get():
         return NotImplemented
     nans = torch.isnan(x).to(torch.int32)
-    # The first NaN, where there is one. Integers are what ONNX's op is right for.
+    # The first NaN, if there is one. It is found among integers, because ONNX's op is correct for them.
     first = torch.argmax(nans, dim, keepdim)
     token = _inside.set(True)
     try:
@@ -326,7 +326,7 @@ def _split(x: Tensor, size: Any, dim: int = 0) -> Any:
 
 
 def _pieces(x: Tensor, sizes: Any, dim: int = 0) -> Any:
-    """Slices, one behind the other. PyTorch's own are made by strides."""
+    """Returns consecutive slices. PyTorch's own decomposition uses strides."""
     found: list[Tensor] = []
     start: Any = 0
     for size in sizes:

@@ -1,7 +1,7 @@
-"""Ops of f64 whose numbers PyTorch's exporter makes attributes or constants of f32, taken apart.
+"""Decompositions of f64 ops whose scalar arguments PyTorch's exporter rounds to f32 attributes or constants.
 
-`leaky_relu(x, 0.1)` would multiply by 0.10000000149. Graphs without f64 keep the exporter's translation: in f32 the
-numbers are what eager uses.
+`leaky_relu(x, 0.1)` would multiply by 0.10000000149. Graphs without f64 keep the exporter's translation, because eager
+uses the same numbers in f32.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from igniter.torch.names import Tensor, is_tensor, torch
 
 
 def doubles() -> dict[Any, Callable[..., Any]]:
-    """The functions of this file by the ops that they stand for; of other types they are `NotImplemented`."""
+    """Returns the decompositions of this file by op. They return `NotImplemented` for other types than f64."""
     aten = torch.ops.aten
     functions = {
         aten.leaky_relu.default: _leaky_relu,
@@ -86,7 +86,7 @@ def _addmv(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1
 
 
 def _sum(x: Tensor, product: Tensor, beta: float, alpha: float) -> Any:
-    """`beta * x + alpha * product`; with a `beta` of 0 nothing of `x` counts, a NaN neither."""
+    """Computes `beta * x + alpha * product`. If `beta` is 0, `x` is ignored, even its NaNs."""
     if beta == alpha == 1:
         return NotImplemented
     product = product if alpha == 1 else product * alpha

@@ -1,10 +1,9 @@
-"""One export of a module by `torch.export`, compiled: for one structure of arguments, and for all sizes that the trace
-holds for.
+"""One compiled export of a module by `torch.export`: for one structure of arguments, and for all sizes that it allows.
 
-Every dim is dynamic that the module's code lets be. What the code takes for granted besides (a dim of 512 at most, two
-dims that are equal) `torch.export` notes, and it is checked before each call, as are the attributes of the module
-(`igniter.torch.state`). Code that changes attributes or the containers that it is given is not traced here: it would
-do so once.
+Every dim is dynamic unless the module's code fixes it. `torch.export` records the other assumptions of the code (a dim
+of at most 512, two equal dims). They are checked before each call, like the attributes of the module
+(`igniter.torch.state`). Code with changes to attributes or to its argument containers is not traced here: the changes
+would happen only once, in the trace.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from igniter.torch.statistics import GraphReport
 from igniter.torch.views import Aliases, regrown
 
 NAMES = {"min": min, "max": max, "math": math, "abs": abs, "int": int, "float": float, "round": round}
-"""What the conditions of `torch.export` may call."""
+"""The names available to the conditions of `torch.export`."""
 
 
 class Exported:
-    """A module's export, called with the leaves of the module's own arguments. Raises what `torch.export` raises of a
-    module that it cannot trace, and `IgniterError` of one whose code has an effect besides its result."""
+    """A module's export, called with the leaves of the module's arguments. If `torch.export` cannot trace the module,
+    its error is passed on. A module with side effects raises `IgniterError`."""
 
     def __init__(
         self,
@@ -47,7 +46,7 @@ class Exported:
     ):
         self.report = report
         self.failed = False
-        """Whether the first call did not do what eager does."""
+        """True if the first call differed from eager."""
         self._state = state
         self._module = module
         self._arguments = leaves, unflattener(spec)
@@ -80,14 +79,14 @@ class Exported:
             graph, self._views = regrown(graph, aliases)
             self._regrown = list(aliases.views)
         self._rtol = max(tolerances(program.graph_module, options.rtol), default=options.rtol)
-        # The trace may take a copy where eager has a view: of symbolic sizes it does not know that one exists.
+        # A copy in the trace may be a view in eager: with symbolic sizes the trace cannot decide if a view exists.
         self._checked = not options.verify
         self._run = make_program(graph, options, report, is_weight, never)
         if not self.holds_for(leaves):
             raise IgniterError("what torch.export takes for granted does not hold for what it was traced with")
 
     def holds_for(self, leaves: Sequence[Any]) -> bool:
-        """Whether the trace is right for these arguments, whose structure and types are those that were traced."""
+        """True if the trace is valid for these arguments. Their structure and types must be those of the trace."""
         if not self._state.unchanged() or [_type(source.value(())) for source in self._owned] != self._types:
             return False
         tensors = [leaves[place] for place in self._tensors]
@@ -98,7 +97,7 @@ class Exported:
         return self._guards is None or bool(eval(self._guards, {"__builtins__": {}, **NAMES}, names))
 
     def writes_shared(self, leaves: Sequence[Any]) -> bool:
-        """Whether what the module changes in place is in the same memory as another argument."""
+        """True if a tensor changed in place shares memory with another argument."""
         if not self._written:
             return False
         tensors = [leaves[place] for place in self._tensors]
@@ -108,7 +107,7 @@ class Exported:
         return any(places.count(_memory(each)) > 1 for each in written)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """What the module returns for the arguments whose leaves these are."""
+        """Returns the result of the module for the arguments with these leaves."""
         return self._compute(leaves) if self._checked else self._first(leaves)
 
     def _compute(self, leaves: Sequence[Any]) -> Any:
@@ -124,7 +123,7 @@ class Exported:
         return self._result([value for target, value in zip(self._targets, given, strict=True) if target is None])
 
     def _first(self, leaves: Sequence[Any]) -> Any:
-        """Compare a call with eager's, which gets copies of the arguments; buffers it is given as they were."""
+        """Compares a call with eager. Eager gets copies of the arguments; buffers are reset between the two runs."""
         self._checked = True
         others, nested = self._arguments
         tensors = [leaves[place] for place in self._tensors]
@@ -154,7 +153,7 @@ class Exported:
 
 
 def _moved(result: Any, copies: Sequence[Any], tensors: Sequence[Any]) -> Any:
-    """A result in which views of `copies` are the same views of `tensors`."""
+    """Returns a result with views of `copies` replaced by the same views of `tensors`."""
     same = {id(copy): tensor for copy, tensor in zip(copies, tensors, strict=True)}
     storages = {_memory(copy): tensor.untyped_storage() for copy, tensor in zip(copies, tensors, strict=True)}
 
@@ -176,9 +175,10 @@ def _assign(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
 
 
 class _Noted:
-    """Facts of a trace; attributes of the module itself `torch.export` puts back.
+    """Facts of a trace, in an object of their own, because `torch.export` restores the module's attributes.
 
-    `memories` says for each leaf of the result what it shares memory with: a tensor by number, an attribute by name.
+    `memories` has an entry for each leaf of the result: the tensor (by number) or attribute (by name) with the same
+    memory, or `None`.
     """
 
     def __init__(self):
@@ -186,9 +186,9 @@ class _Noted:
 
 
 class _Flat(torch.nn.Module):
-    """A module that takes the tensors among the arguments of another, in their order; the other arguments are fixed.
+    """A wrapper of a module. It takes the tensors among the module's arguments, in order; other arguments are fixed.
 
-    `torch.export` does not take all signatures, and names what it takes for granted by them.
+    `torch.export` does not support all signatures, and its conditions name arguments by the signature.
     """
 
     def __init__(self, module: Any, leaves: Sequence[Any], spec: Any):
@@ -205,8 +205,7 @@ class _Flat(torch.nn.Module):
         for place, tensor in zip(self._places, tensors, strict=True):
             leaves[place] = tensor
         args, kwargs = self._nested(leaves)
-        # torch.export has put tensors of its own in the place of parameters, and would take a change of an attribute
-        # back, and say nothing.
+        # torch.export has replaced parameters by its own tensors, and would silently undo a change of an attribute.
         before = ModuleState(self.module)
         result = self.module(*args, **kwargs)
         if not before.unchanged():
@@ -226,14 +225,14 @@ class _Flat(torch.nn.Module):
 
 
 class _Source:
-    """Where an input of the graph comes from: argument number `leaf`, an attribute of a module, or a constant."""
+    """The source of a graph input: argument number `leaf`, an attribute of a module, or a constant."""
 
     def __init__(self, leaf: int = -1, owner: Any = None, name: str = "", constant: Tensor | None = None):
         self.leaf = leaf
         self.owner = owner
         self.name = name
         self.constant = constant
-        # A module's own look-up takes longer than all else that is done for a weight before a call.
+        # The module's own attribute look-up takes longer than all other work for a weight before a call.
         self._table: Any = owner._parameters if owner is not None and name in owner._parameters else None
         if owner is not None and self._table is None:
             self._table = owner._buffers
@@ -245,7 +244,7 @@ class _Source:
 
 
 def _apart(module: Any, tensors: Sequence[Any]) -> list[Any]:
-    """The tensors, without those that are the module's own: they would be taken for weights."""
+    """Returns the tensors with the module's own ones detached, because these would be treated as weights."""
     own = {id(each) for each in (*module.parameters(), *module.buffers())}
     return [tensor.detach() if id(tensor) in own else tensor for tensor in tensors]
 
@@ -259,10 +258,10 @@ def _memory(tensor: Any) -> int:
 
 
 def _export(module: _Flat, tensors: Sequence[Any]) -> Any:
-    """The functional program of a module, in ops that the exporter has or knows how to take apart."""
+    """Returns the functional program of a module, with ops decomposed for the exporter."""
     config = import_module("torch.fx.experimental._config")
     shapes = {"tensors": tuple(dict.fromkeys(range(t.dim()), torch.export.Dim.AUTO) for t in tensors)}
-    # Without this a dim that is 1 in the first call would be 1 for good.
+    # Without this, a dim of size 1 in the first call would be specialised to 1.
     with torch.no_grad(), quiet(), config.patch(backed_size_oblivious=True):
         program = torch.export.export(module, tuple(tensors), dynamic_shapes=shapes, strict=False)
         return program.run_decompositions(decompositions())
@@ -282,7 +281,7 @@ def _source(module: Any, program: Any, spec: Any) -> _Source:
 
 
 def _target(program: Any, spec: Any, sources: Sequence[_Source]) -> _Source | None:
-    """What an output of the graph is to be written to; `None` for one that is returned."""
+    """Returns the destination of an output of the graph; `None` for a returned output."""
     kind = spec.kind.name
     if kind == "USER_OUTPUT":
         return None
@@ -297,7 +296,7 @@ def _target(program: Any, spec: Any, sources: Sequence[_Source]) -> _Source | No
 def _aliases(
     memories: Sequence[int | str | None], program: Any, sources: Sequence[_Source], targets: Sequence[_Source | None]
 ) -> Aliases:
-    """The results that are views of what the module changes, by what the trace has noted."""
+    """Returns the results that are views of tensors changed by the module, from the facts of the trace."""
     numbers: dict[int | str, int] = {}
     for number, (source, spec) in enumerate(zip(sources, program.graph_signature.input_specs, strict=True)):
         numbers[source.leaf if source.leaf >= 0 else spec.target] = number
@@ -312,7 +311,7 @@ def _aliases(
 
 
 def _fixed_dims(program: Any) -> list[tuple[int, int, int]]:
-    """Argument, axis and size of each dim that the trace or its conditions have fixed."""
+    """Returns the argument, axis and size of each dim fixed by the trace or its conditions."""
     sizes = known_sizes(program.graph_module)
     places = {
         spec.arg.name: place
@@ -328,7 +327,7 @@ def _fixed_dims(program: Any) -> list[tuple[int, int, int]]:
 
 
 def _guards(program: Any) -> CodeType | None:
-    """The conditions on sizes that the trace has noted, as one expression."""
+    """Returns the conditions of the trace on sizes, as one expression; `None` for an unconditional trace."""
     conditions: Sequence[str] = getattr(program, "_guards_code", None) or ()
     text = " and ".join(f"({condition})" for condition in conditions)
     return compile(text, "<torch.export>", "eval") if text else None

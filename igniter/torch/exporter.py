@@ -1,11 +1,10 @@
-"""A functional ATen graph to ONNX, by PyTorch's own exporter.
+"""Export of a functional ATen graph to ONNX, by PyTorch's own exporter.
 
-The exporter takes an `ExportedProgram`. One is put together here around the graph that AOTAutograd or `torch.export`
-has traced, so that nothing is traced again: the symbols, and the guards on them, stay those that Dynamo checks.
-Parameters are inputs of the program like all else; which become constants is decided later, by what is given at the
-first call.
+The exporter takes an `ExportedProgram`. This file wraps one around the graph traced by AOTAutograd or `torch.export`,
+so nothing is traced again and the symbols keep the guards checked by Dynamo. Parameters are inputs of the program like
+all others; the arguments of the first call decide later which of them become constants.
 
-The exporter optimises what it has made, which takes most of its time. That is left out: Igniter's own passes do it.
+The exporter's own optimisation is skipped. It takes most of the exporter's time, and Igniter's passes do the same.
 """
 
 from __future__ import annotations
@@ -25,47 +24,47 @@ from igniter.torch.names import GraphModule, Node, is_symbolic, is_tensor, pytre
 
 OPSET = 20
 WRITTEN_OPSET = 18
-"""The opset that the exporter writes into a model, whatever ops it has used."""
+"""The opset declared by the exporter, regardless of the ops in the model."""
 BFLOAT16_OPSET = 22
-"""The first opset in which convolutions, pooling and most of the functions of one number take bfloat16."""
+"""The first opset with bfloat16 for convolutions, pooling and most unary functions."""
 CHANGED_BEFORE_22 = frozenset(("DFT", "GroupNormalization"))
-"""Ops whose nodes of opset 18 mean something else, or nothing, in opset 22."""
+"""Ops whose opset-18 nodes have another meaning, or are invalid, in opset 22."""
 
 _EXPORTER = "torch.onnx._internal.exporter"
 
 
 @cache
 def registry() -> Any:
-    """What the exporter has for each ATen op."""
+    """Returns the exporter's registry of translations of ATen ops."""
     with quiet():
         return import_module(f"{_EXPORTER}._registration").ONNXRegistry.from_torchlib(OPSET)
 
 
 @cache
 def decompositions() -> dict[Any, Any]:
-    """How ops are taken apart that the exporter has nothing for."""
+    """Returns the decompositions of ops without a translation, or without a correct one, in the exporter."""
     decomp = import_module(f"{_EXPORTER}._decomp")
     table: dict[Any, Any] = decomp.create_onnx_friendly_decomposition_table(
         set(decomp.get_onnx_implemented_overloads(registry()))
     )
-    # It would be taken apart where constants are no fake tensors yet; the exporter has what it becomes afterwards.
+    # At its decomposition constants are not fake tensors yet. Later it becomes an op known to the exporter.
     table.pop(torch.ops.aten.lift_fresh.default, None)
-    # A product of masked elements, of which infinities make NaNs.
+    # Its decomposition multiplies masked elements, so infinities become NaNs.
     table.pop(torch.ops.aten.cumprod.default, None)
     return {**table, **mended(), **doubles()}
 
 
 def is_exportable(target: Any) -> bool:
-    """Whether the exporter knows an op or function."""
+    """True if the exporter has a translation of an op or function."""
     return bool(registry().is_registered(target))
 
 
 def to_onnx(graph: GraphModule, sizes: dict[str, int]) -> bytes:
-    """The ONNX model of a functional graph whose nodes carry their fake values as `meta["val"]`.
+    """Returns the ONNX model of a functional graph. Its nodes must have their fake values as `meta["val"]`.
 
-    Its inputs are the placeholders by name, each with a type and its dims as expressions in the graph's symbols; its
-    outputs are those of the graph, which have to be nodes. `sizes` are symbols that are numbers. Raises what the
-    exporter raises.
+    The inputs of the model are the graph's placeholders by name, with types and with dims as expressions in the graph's
+    symbols. The outputs are those of the graph, and must be nodes. `sizes` maps symbols to constant sizes. Errors of
+    the exporter are passed on.
     """
     passes = import_module(f"{_EXPORTER}._fx_passes")
     core = import_module(f"{_EXPORTER}._core")
@@ -73,23 +72,23 @@ def to_onnx(graph: GraphModule, sizes: dict[str, int]) -> bytes:
     with quiet(), _doubles_for_numbers(graph):
         passes.insert_type_promotion_nodes(program.graph_module)
         passes.remove_assertion_nodes(program.graph_module)
-        # Where a cast was inserted behind an output, that is the output now; the program names the node before it.
+        # Rebuilt, because a cast inserted after an output is the new output, and the old program names the node before.
         program = exported_program(program.graph_module)
         made = core._exported_program_to_onnx_program(program, registry=registry())
         model = made.model_proto
     _declare_opset(model)
     fix_sizes(model, sizes)
     for node in model.graph.node:
-        # Stack traces and module paths: half of the model, and another in each process.
+        # Stack traces and module paths: half of the model's bytes, and different in each process.
         node.ClearField("metadata_props")
     return model.SerializeToString()
 
 
 @contextmanager
 def _doubles_for_numbers(graph: GraphModule) -> Generator[None]:
-    """Make the exporter write Python's floats as f64 where a graph computes in f64.
+    """Makes the exporter write Python's floats as f64 if a graph computes in f64.
 
-    It writes them as f32 and casts the constant to the type of the tensor: `x * 0.1` was off by 1.5e-8.
+    By default it writes them as f32 and casts the constant to the tensor's type, so `x * 0.1` is off by 1.5e-8.
     """
     building: Any = import_module(f"{_EXPORTER}._building")
     original: Any = building._determine_input_dtype
@@ -113,7 +112,7 @@ def _doubles_for_numbers(graph: GraphModule) -> Generator[None]:
 
 
 def _declare_opset(model: Any) -> None:
-    """Set the opset of a model to one that has its ops with its types, where opset 18 has not."""
+    """Raises the declared opset of a model if opset 18 lacks its ops or their types."""
     nodes = [node for scope in (model.graph, *model.functions) for node in _nodes(scope.node)]
     used = {node.op_type for node in nodes if not node.domain}
     given = (model.graph.input, model.graph.value_info, model.graph.output)
@@ -126,12 +125,12 @@ def _declare_opset(model: Any) -> None:
         if not entry.domain:
             entry.version = version
     for attribute in (a for node in nodes if node.op_type == "GridSample" for a in node.attribute if a.name == "mode"):
-        # Opset 20 has other names for them.
+        # Opset 20 renames these modes.
         attribute.s = {b"bilinear": b"linear", b"bicubic": b"cubic"}.get(attribute.s, attribute.s)
 
 
 def _nodes(nodes: Iterable[Any]) -> Generator[Any]:
-    """Nodes and those of their subgraphs."""
+    """Yields nodes and the nodes of their subgraphs."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
@@ -147,7 +146,7 @@ def _bfloat16() -> int:
 
 @cache
 def _introduced() -> dict[str, int]:
-    """The opset that each op of ONNX first appeared in."""
+    """Returns the opset that introduced each op of ONNX."""
     import onnx
 
     found: dict[str, int] = {}
@@ -158,7 +157,7 @@ def _introduced() -> dict[str, int]:
 
 
 def exported_program(graph: GraphModule) -> Any:
-    """An `ExportedProgram` around a graph, all of whose inputs are the user's."""
+    """Returns an `ExportedProgram` of a graph with all its inputs as user inputs."""
     signature = import_module("torch.export.graph_signature")
     exported = import_module("torch.export.exported_program")
 
@@ -168,7 +167,7 @@ def exported_program(graph: GraphModule) -> Any:
             return signature.TensorArgument(name=node.name)
         if is_symbolic(value) or node.op != "placeholder":
             return signature.SymIntArgument(name=node.name)
-        # An argument that the trace has taken as it was.
+        # The trace specialised this argument to its value.
         return signature.ConstantArgument(name=node.name, value=value)
 
     taken = [argument(node) for node in graph.graph.nodes if node.op == "placeholder"]
@@ -195,7 +194,7 @@ def exported_program(graph: GraphModule) -> Any:
 
 
 def output_nodes(graph: GraphModule) -> list[Any]:
-    """What a graph returns, as a flat list: nodes, and constants such as `None`."""
+    """Returns the outputs of a graph as a flat list of nodes, and of constants such as `None`."""
     output = next(node for node in reversed(graph.graph.nodes) if node.op == "output")
     value: Any = output.args[0]
     if isinstance(value, (list, tuple)):
@@ -204,13 +203,13 @@ def output_nodes(graph: GraphModule) -> list[Any]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of a graph is a Python number, rather than a tensor, when the graph runs."""
+    """True if a value of a graph is a Python number at run time, not a tensor."""
     return not is_tensor(value) and (isinstance(value, (bool, int, float)) or is_symbolic(value))
 
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Without the warnings of exporters on what their metadata lacks and what will change in PyTorch itself."""
+    """Suppresses the exporters' warnings about missing metadata and future changes of PyTorch."""
     logger = logging.getLogger("torch.onnx._internal.exporter")
     level = logger.level
     logger.setLevel(logging.ERROR)

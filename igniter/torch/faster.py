@@ -1,9 +1,9 @@
-"""Which of two ways to compute the same is faster: timed in the first calls, where a user waits anyway.
+"""The choice of the faster of eager and compiled, timed in the first calls, where a user waits anyway.
 
-A call of ONNX Runtime costs some 20 µs besides its kernels, and eager has computed a few small ops by then. So the
-calls after the first one run both ways. One measurement in which the compiled part is not clearly slower is enough to
-keep it. Eager wins only by `CALLS` measurements in a row, each by `MARGIN`, so that a busy machine does not decide.
-Arguments that are several times as large are measured anew.
+A call of ONNX Runtime costs some 20 µs besides its kernels; eager computes a few small ops in this time. So the calls
+after the first one run both ways. One measurement with the compiled part not clearly slower is enough to keep it. Eager
+wins only after `CALLS` measurements in a row, each by `MARGIN`, so noise on a busy machine does not decide. Arguments
+several times as large are measured again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from igniter.torch.names import is_tensor
 
 CALLS: int = 5
-"""Measurements, in a row, that say that eager is faster."""
+"""The number of measurements in a row that eager must win."""
 MARGIN = 1.25
-"""How many times eager's time the compiled part takes in each of them."""
+"""The minimum ratio of compiled time to eager time in each of them."""
 GROWTH = 4
-"""Arguments with this many times the elements of those that were measured are measured anew."""
+"""The growth of the arguments' element count beyond which they are measured again."""
 
 
 class Race:
@@ -27,13 +27,13 @@ class Race:
 
     def __init__(self) -> None:
         self.settled = CALLS == 0
-        """Whether the compiled part stays."""
+        """True if the compiled part is kept."""
         self._times: list[tuple[float, float]] = []
         self._elements = 0
         self._slower = False
 
     def eager_is_faster(self, values: Sequence[Any]) -> bool:
-        """Whether eager has been found faster for arguments of about this size."""
+        """True if eager was measured faster for arguments of about this size."""
         if not self._slower:
             return False
         if _elements(values) <= GROWTH * self._elements:
@@ -42,7 +42,7 @@ class Race:
         return False
 
     def run(self, compiled: Callable[[], Any], eager: Callable[[], Any], values: Sequence[Any]) -> Any:
-        """What `compiled` returns; both are run and timed, in turns first."""
+        """Returns the result of `compiled`. Both run and are timed, in alternating order."""
         first, second = (compiled, eager) if len(self._times) % 2 else (eager, compiled)
         start = time.perf_counter()
         one = first()
@@ -60,7 +60,7 @@ class Race:
 
     @property
     def reason(self) -> str:
-        """Why the part is eager; empty where it is not."""
+        """The reason why the part is eager; empty if it is not."""
         if not self._slower:
             return ""
         ours, theirs = (min(times) * 1e3 for times in zip(*self._times, strict=True))

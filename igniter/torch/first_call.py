@@ -1,8 +1,8 @@
-"""The first call of a graph that changes its inputs or returns views of them, compared with eager as callers see it.
+"""The first call of a graph with changed inputs or views of inputs, compared with eager from the caller's side.
 
-AOTAutograd, or `torch.export`'s caller, copies new values into inputs and makes views of them when the compiled graph
-has returned. So results, inputs and the memory that they share are compared behind that, each side with inputs of its
-own.
+After the compiled graph returns, AOTAutograd or the caller of `torch.export` copies new values into inputs and makes
+views of them. So the comparison of results, inputs and their shared memory comes after this step. Each side has its own
+inputs.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from igniter.torch.names import Tensor, is_tensor, pytree, torch
 
 
 class CheckedCalls:
-    """`fast`, of which the first call runs `eager` on what is given and compares; what differs stays eager.
+    """A wrapper of `fast`. The first call also runs `eager` on the arguments, and a difference makes the graph eager.
 
-    `kept` says of each input whether both have it: a weight that the graph does not change. `leave` is told why the
-    graph stays eager.
+    `kept` is true for each input that both runs share: a weight unchanged by the graph. `leave` receives the reason if
+    the graph stays eager.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class CheckedCalls:
         before = torch.get_rng_state()
         expected = self._eager(*args)
         after = torch.get_rng_state()
-        # Random ops, which are eager in both, draw the same numbers.
+        # Random ops are eager in both runs, and must draw the same numbers.
         torch.set_rng_state(before)
         try:
             got = self._run(*copies)
             wrong = call_difference(copies, got, args, expected, self._rtol)
         except Exception as error:
-            # The eager results are there: whatever went wrong besides is a reason to stay eager.
+            # The eager results are available, so any error is just a reason to stay eager.
             wrong = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
         finally:
             torch.set_rng_state(after)
@@ -62,7 +62,7 @@ class CheckedCalls:
 
 
 def call_difference(ours: Sequence[Any], got: Any, theirs: Sequence[Any], expected: Any, rtol: float) -> str:
-    """What differs of two calls, the inputs `ours` and `theirs` being as the calls have left them; empty: nothing."""
+    """Returns the difference of two calls, empty if they agree. `ours` and `theirs` are the inputs after each call."""
     mine: list[Any] = [*ours, *pytree.tree_leaves(got)]
     others: list[Any] = [*theirs, *pytree.tree_leaves(expected)]
     _, wrong = differences(mine, others, rtol)
@@ -78,7 +78,7 @@ def call_difference(ours: Sequence[Any], got: Any, theirs: Sequence[Any], expect
 
 
 def copied(values: Sequence[Any], kept: Sequence[bool]) -> list[Any]:
-    """Values with each tensor copied that is not `kept`, strides, offsets and shared memory included."""
+    """Copies the tensors not in `kept`, with their strides, offsets and shared memory; returns all values."""
     whole: dict[int, Tensor] = {}
     copies: dict[int, Any] = {}
     for value, keep in zip(values, kept, strict=True):
@@ -92,7 +92,7 @@ def copied(values: Sequence[Any], kept: Sequence[bool]) -> list[Any]:
 def _copy(value: Tensor, whole: dict[int, Tensor]) -> Tensor:
     storage = value.untyped_storage()
     if storage._cdata not in whole:
-        # Bytes of all of the memory: tensors of other types may be in it.
+        # The whole storage as bytes: it may also contain tensors of other types.
         every = torch.empty(0, dtype=torch.uint8).set_(storage)
         whole[storage._cdata] = every.clone()
     made = torch.empty(0, dtype=value.dtype)
@@ -102,7 +102,7 @@ def _copy(value: Tensor, whole: dict[int, Tensor]) -> Tensor:
 
 
 def _memory(value: Any) -> int:
-    """The address of the memory that a tensor is in; 0 where it has none."""
+    """Returns the address of a tensor's storage; 0 for other values and for tensors without strides."""
     return value.untyped_storage().data_ptr() if is_tensor(value) and value.layout is torch.strided else 0
 
 
@@ -111,12 +111,12 @@ def _memories(values: Sequence[Any]) -> set[int]:
 
 
 def _layout(value: Tensor) -> str:
-    # An axis of one element may have any stride.
+    # The stride of an axis of one element has no effect.
     strides = [stride if size > 1 else 1 for size, stride in zip(value.shape, value.stride(), strict=True)]
     return f"strides {strides} and offset {value.storage_offset()}"
 
 
 def _sharing(values: Sequence[Any]) -> list[int]:
-    """For each value the place of the first one in the same memory."""
+    """Returns for each value the position of the first value in the same storage, counted from 1."""
     first: dict[int, int] = {}
     return [first.setdefault(_memory(value) or -place, place) for place, value in enumerate(values, 1)]

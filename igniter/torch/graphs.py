@@ -1,12 +1,12 @@
-"""What is done to a functional graph before it is exported, and the text that it is known by.
+"""Preparation of a functional graph for export, and its text for cache keys.
 
-* A tensor that the graph holds (`torch.tensor([1, 2])` in the traced code) becomes an input that is always given the
-  same value.
-* Dynamo hands sizes over as inputs of their own. Where a size is also a dim of a tensor that is an input, it is read
-  from there: in ONNX that is one symbol, where an input of its own would be a number that nothing is known of.
-* Outputs that are views are made on the torch side (`igniter/torch/views.py`).
-* An output that is not laid out in order (a transposed one) is returned in the order in which it lies in memory, and
-  permuted on the torch side: strides are those of eager, and nothing is copied.
+* A tensor constant of the graph (`torch.tensor([1, 2])` in the traced code) becomes an input that always gets the same
+  value.
+* Dynamo passes sizes as separate inputs. If a size is also a dim of an input tensor, it is read from the tensor: in
+  ONNX it is then the symbol of this dim, while a separate input would be an unknown number.
+* PyTorch makes the outputs that are views (`igniter/torch/views.py`).
+* An output with permuted strides (a transposed tensor) is returned in its memory order and permuted by PyTorch. So its
+  strides are those of eager, without a copy.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ _SYMBOL = re.compile(r"\b[a-z]+\d+\b")
 
 @dataclass
 class Prepared:
-    """A graph that is ready for the exporter, and how its inputs and outputs are to be handled.
+    """A graph ready for the exporter, with the treatment of its inputs and outputs.
 
-    `constants` are tensors to give after the inputs. `outputs` says how each output of the graph's core is made. `rest`
-    makes the original graph's outputs of its inputs and of those; `None` where they are the same.
+    `constants` are tensors to pass after the inputs. `outputs` describes the source of each output of the graph's core.
+    `rest` makes the original outputs from the inputs and the core's outputs; it is `None` if both are the same.
     """
 
     graph: GraphModule
     constants: list[Any] = field(default_factory=list[Any])
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    """The symbols that conditions of the trace make numbers."""
+    """The symbols with a constant size in the conditions of the trace."""
     outputs: list[Output] = field(default_factory=list["Output"])
     rest: GraphModule | None = None
     single: bool = False
-    """Whether the graph returns a value by itself, rather than a tuple."""
+    """True if the graph returns a single value, not a tuple."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """One output: number `place` of the exported graph's; or the input `passed`, constants included; or `constant`.
+    """One output: output `place` of the exported graph; or the input `passed`, constants included; or `constant`.
 
-    `number` is the type of a Python number that it is to be, and `permuted` the order that makes it a dense tensor.
+    `number` is the Python type of an output that is a number. `permuted` is the permutation to apply to the exported
+    tensor.
     """
 
     place: int = -1
@@ -58,7 +59,7 @@ class Output:
 
 
 def prepare(graph: GraphModule) -> Prepared:
-    """A copy of `graph` for the exporter; `graph` stays as it is."""
+    """Returns a prepared copy of `graph`; `graph` is not changed."""
     split = split_views(graph)
     nodes = fx.Graph()
     nodes.output(nodes.graph_copy(split.core.graph, {}))
@@ -77,7 +78,7 @@ def prepare(graph: GraphModule) -> Prepared:
 
 
 def _inputs_first(module: GraphModule) -> None:
-    """Put inputs before all else; in a part that was cut out of a graph they stand where they are first used."""
+    """Moves inputs before all other nodes. In a part cut out of a graph, they are just before their first use."""
     for node in reversed([node for node in module.graph.nodes if node.op == "placeholder"]):
         first = next(iter(module.graph.nodes))
         if node is not first:
@@ -107,7 +108,7 @@ def _attribute(module: Any, path: str) -> Any:
 
 
 def _read_sizes(module: GraphModule) -> None:
-    """Replace inputs that are sizes by `sym_size` of the first tensor that has that dim."""
+    """Replaces inputs that are sizes by `sym_size` of the first input tensor with this dim."""
     graph = module.graph
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     where: dict[str, tuple[Node, int]] = {}
@@ -129,7 +130,7 @@ def _read_sizes(module: GraphModule) -> None:
 
 
 def _order_outputs(prepared: Prepared) -> None:
-    """Return each node once and in the order in which it lies in memory, and note what the outputs were."""
+    """Returns each node once and in its memory order, and records the original outputs."""
     module = prepared.graph
     graph = module.graph
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
@@ -159,7 +160,7 @@ def _permuted(graph: Any, end: Node, value: Node, order: tuple[int, ...]) -> Nod
 
 
 def memory_order(value: Any) -> tuple[int, ...] | None:
-    """The axes from the outermost in memory to the innermost, where a dense tensor is not laid out in order."""
+    """Returns the axes of a dense tensor, outermost in memory first; `None` if it is row-major or not dense."""
     if not is_tensor(value) or value.dim() < 2 or value.layout is not torch.strided:
         return None
     sizes = [_hint(s) for s in value.shape]
@@ -169,7 +170,7 @@ def memory_order(value: Any) -> tuple[int, ...] | None:
     order = sorted(range(len(sizes)), key=lambda axis: (-strides[axis], sizes[axis] == 1))
     expected = 1
     for axis in reversed(order):
-        # An axis of one element may have any stride.
+        # The stride of an axis of one element has no effect.
         if strides[axis] != expected and sizes[axis] != 1:
             return None
         expected *= sizes[axis]
@@ -178,7 +179,7 @@ def memory_order(value: Any) -> tuple[int, ...] | None:
 
 
 def _hint(size: Any) -> Any:
-    """The number that a size was when the graph was traced; `None` for one that depends on data."""
+    """Returns the value of a size at the time of the trace; `None` if it depends on data."""
     return size if isinstance(size, int) else getattr(size.node, "hint", None)
 
 
@@ -191,8 +192,8 @@ def _number_type(value: Any) -> type | None:
 
 
 def graph_text(prepared: Prepared) -> str:
-    """What a graph is known by in the cache: ops, arguments and types, with its symbols named by order, and a digest of
-    each tensor that it holds."""
+    """Returns the text of a graph for its cache key: ops, arguments and types, with symbols renamed in order of
+    appearance, and a digest of each tensor constant."""
     names: dict[str, str] = {}
 
     def renamed(match: re.Match[str]) -> str:
@@ -211,13 +212,13 @@ def graph_text(prepared: Prepared) -> str:
 
 
 def _kind(value: Any, renamed: Callable[[re.Match[str]], str]) -> str:
-    """A type as text; symbols are renamed in sizes alone, for element types look like some."""
+    """Returns a type as text. Symbols are renamed only in sizes, because names of element types look like symbols."""
     if is_tensor(value):
         return f"{value.dtype}{[_SYMBOL.sub(renamed, str(dim)) for dim in value.shape]}"
     return f"{type(value).__name__} {_SYMBOL.sub(renamed, str(value)) if is_symbolic(value) else value}"
 
 
 def tensor_bytes(value: Any) -> Any:
-    """The elements of a tensor as a buffer of bytes, in row-major order."""
+    """Returns the elements of a tensor as a buffer of bytes, in row-major order."""
     dense = value.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
     return dense.view(torch.uint8).numpy() if dense.numel() else b""

@@ -1,4 +1,4 @@
-"""What each submodule of a model is given and gives: printed, recorded to a folder, replayed.
+"""Arguments and results of each submodule of a model: printed, recorded to a folder, replayed.
 
     with igniter.torch.intercept(model, folder="calls") as calls:
         model(**inputs)
@@ -35,7 +35,7 @@ INDEX = "calls.json"
 
 @dataclass
 class Call:
-    """One call of a submodule: its name in the model, its class, and copies of what it was given and gave."""
+    """One call of a submodule: its name in the model, its class, and copies of its arguments and result."""
 
     name: str
     kind: str
@@ -50,9 +50,9 @@ class Call:
 
 
 def chosen_modules(model: Any, only: str = "*", depth: int = 0) -> list[tuple[str, Any]]:
-    """The model and its submodules whose names fit the pattern `only`, at most `depth` names deep (0: any).
+    """Returns the model and its submodules with names matching `only`, at most `depth` names deep (0: unlimited).
 
-    `IgniterError` where there are none.
+    Raises `IgniterError` if no name matches.
     """
     every = [(str(name), module) for name, module in model.named_modules()]
     found = [(n, m) for n, m in every if fnmatch(n, only) and (not depth or not n or n.count(".") < depth)]
@@ -72,11 +72,12 @@ def intercept(
     depth: int = 0,
     show: Callable[[str], None] | None = print,
 ) -> Generator[list[Call]]:
-    """A context in which calls of the model and its submodules are shown and kept in the list that it gives.
+    """Shows the calls of a model and its submodules within the context, and collects them in the yielded list.
 
-    `folder` gets a record of them when the context ends without an error; a record that is there is replaced, and
-    another folder is not. `show` is what prints a line for each call, `None` for none. `only` and `depth` choose
-    modules as in `chosen_modules`. Tensors are copied, so that a module which changes its inputs is recorded as called.
+    If the context ends without an error, the calls are recorded in `folder`. An existing record is replaced; any other
+    existing folder is an error. `show` is called with one line for each call; `None` shows nothing. `only` and `depth`
+    choose modules as in `chosen_modules`. Tensors are copied, so the record has the original inputs of a module that
+    changes them.
     """
     if isinstance(model, Igniter):
         raise IgniterError("a compiled module calls none of its submodules: intercept its `wrapped`, which does")
@@ -113,7 +114,7 @@ def intercept(
 
 
 def copied(value: Any) -> Any:
-    """A copy of a nest of values: its tensors have their own memory and no gradients."""
+    """Returns a copy of nested values. Its tensors have their own memory and no gradients."""
 
     def copy(tensor: Tensor) -> Tensor:
         return tensor.detach().clone()
@@ -122,7 +123,7 @@ def copied(value: Any) -> Any:
 
 
 def save_calls(calls: Sequence[Call], folder: Path) -> None:
-    """Write a record of calls; it appears in one step."""
+    """Writes a record of calls. It appears atomically."""
     with staging_folder(folder) as staging:
         entries: list[dict[str, Any]] = []
         for number, call in enumerate(calls):
@@ -145,7 +146,7 @@ def save_calls(calls: Sequence[Call], folder: Path) -> None:
 
 
 def load_calls(folder: str | Path) -> list[Call]:
-    """The calls of a record, without those that were given or gave something that a record cannot hold."""
+    """Returns the calls of a record, without calls that have an argument or result a record cannot hold."""
     where = Path(folder)
     found: list[Call] = []
     for entry in _entries(where):
@@ -173,8 +174,8 @@ def _entries(where: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Replayed:
-    """How a submodule's result compares with that of the record: the largest difference over the largest value, and
-    what is wrong (empty: nothing)."""
+    """The comparison of a submodule's result with the record: the largest difference over the largest value, and the
+    error (empty if both agree)."""
 
     name: str
     kind: str
@@ -186,10 +187,10 @@ class Replayed:
 
 
 def replay(model: Any, folder: str | Path, *, only: str = "*", rtol: float = 1e-5) -> list[Replayed]:
-    """Give submodules what the record says they were given, and compare what they give now.
+    """Repeats the recorded calls of submodules and compares the results.
 
-    `model` is the model that was recorded, a changed one, or a compiled one (`igniter.torch.compile(model)`), of which
-    submodules are looked up by name. `IgniterError` where it has no submodule of a recorded name.
+    `model` is the recorded model, a changed one or a compiled one (`igniter.torch.compile(model)`). Its submodules are
+    looked up by name. Raises `IgniterError` if `model` has no submodule of a recorded name.
     """
     modules = dict(model.named_modules())
     modules[""] = model
@@ -207,7 +208,7 @@ def replay(model: Any, folder: str | Path, *, only: str = "*", rtol: float = 1e-
 
 
 def flat(value: Any) -> list[Any]:
-    """The tensors and other leaves of a result, those of mappings (dataclass outputs are some) in their order."""
+    """Returns the tensors and other leaves of a result. Mappings (such as dataclass outputs) keep their order."""
     if isinstance(value, dict):
         return [leaf for each in cast("dict[Any, Any]", value).values() for leaf in flat(each)]
     if isinstance(value, (list, tuple)):

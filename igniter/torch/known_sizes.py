@@ -1,8 +1,8 @@
-"""Sizes that the conditions of a trace fix, though the trace keeps their symbols.
+"""Symbols with a size fixed by a condition of the trace.
 
-`torch.export` is asked not to look at sizes of 0 and 1, so that one trace serves them all. Where two tensors broadcast
-with each other it still has to know which dims are 1. It notes that as a condition, `Eq(s85, 1)`, which is checked
-before each call, and the types of the graph go on saying `s85`. Igniter would not know that such a dim broadcasts.
+Sizes of 0 and 1 are not specialised during `torch.export`, so one trace serves all sizes. If two tensors broadcast,
+the trace still depends on the dims of size 1. It records them as conditions, such as `Eq(s85, 1)`, checked before each
+call. The types of the graph keep the symbol `s85`, so Igniter could not see that such a dim broadcasts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from igniter.torch.names import GraphModule, is_symbolic, is_tensor, pytree
 
 
 def known_sizes(graph: GraphModule) -> dict[str, int]:
-    """The symbols of a traced graph that its conditions make numbers."""
+    """Returns the symbols of a traced graph with a constant size in its conditions."""
     found: dict[str, int] = {}
     for condition in getattr(_shapes(graph), "guards", ()):
         expression: Any = condition.expr
@@ -26,7 +26,7 @@ def known_sizes(graph: GraphModule) -> dict[str, int]:
 
 
 def _shapes(graph: GraphModule) -> Any:
-    """What the trace knows of its symbols; `None` where it has none."""
+    """Returns the trace's `ShapeEnv`, or `None` if the graph has no symbol."""
     for node in graph.graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             dims = value.shape if is_tensor(value) else [value]
@@ -37,7 +37,7 @@ def _shapes(graph: GraphModule) -> Any:
 
 
 def fix_sizes(model: Any, sizes: dict[str, int]) -> None:
-    """Make dims of an ONNX model's values numbers, by the names that they have."""
+    """Replaces symbolic dims of an ONNX model's values by their sizes. `sizes` maps the name of a dim to its size."""
     for values in (model.graph.input, model.graph.value_info, model.graph.output):
         for value in values:
             for dim in value.type.tensor_type.shape.dim:

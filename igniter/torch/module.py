@@ -1,8 +1,8 @@
-"""A module that runs compiled, in the place of the one that it is made of.
+"""A compiled module in place of the original one.
 
-Each structure of arguments (which are given, nested how, of which types and ranks) is exported once, for all sizes.
-What `torch.export` cannot trace goes through `torch.compile(backend="igniter")`, which compiles what lies between graph
-breaks. In training, and wherever gradients are recorded, the module itself runs.
+Each structure of arguments (their number, nesting, types and ranks) is exported once, for all sizes. A call that
+`torch.export` cannot trace uses `torch.compile(backend="igniter")`, so the code between graph breaks is compiled. In
+training mode, and while gradients are recorded, the original module runs.
 """
 
 from __future__ import annotations
@@ -40,24 +40,25 @@ DELEGATED = (
     "zero_grad",
     "apply",
 )
-"""What is the wrapped module's own, under its own names."""
+"""Methods delegated to the wrapped module."""
 
 OWN = ("wrapped", "options", "statistics", "why_eager", "training")
-"""Attributes that are set on the wrapper; others are set on the module."""
+"""Attributes set on the wrapper; all others are set on the module."""
 
 HASHABLE = (torch.Tensor, bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
-"""Arguments that one call can have in common with another; a module with others is compiled in parts."""
+"""Types of arguments comparable between calls. A call with other arguments is compiled in parts."""
 
 NUMBERS = 6
-"""Exports for arguments that are alike but for the values of numbers; beyond, Dynamo makes symbols of the numbers."""
+"""The maximum number of exports for arguments that differ only in numbers. Beyond it, Dynamo makes numbers symbolic."""
 TRIES = 3
-"""Exports for arguments that are alike, for each session that is kept."""
+"""The maximum number of exports for equal arguments, for each kept session."""
 
 
 @dataclass
 class SessionStatistics:
-    """How the cache of sessions was used. `hits` found one, `misses` made one, `evicted` were the least recently used;
-    `eager` calls ran the module itself, `reasons` counts why; `partly` went through `torch.compile`."""
+    """Statistics of the cache of sessions. `hits` counts calls with a cached session, `misses` those without one,
+    `evicted` the sessions dropped as least recently used, `eager` calls of the original module, `partly` calls through
+    `torch.compile`."""
 
     hits: int = 0
     misses: int = 0
@@ -75,10 +76,10 @@ class SessionStatistics:
 
 
 class Igniter(torch.nn.Module):
-    """`module`, compiled when it is called. Its state dict, parameters, submodules and other attributes are those of
-    the module; options are those of `TorchOptions`.
+    """`module`, compiled at its calls. Its state dict, parameters, submodules and other attributes are those of the
+    original module. `options` are fields of `TorchOptions`.
 
-    `statistics` says how the cache of sessions was used, `why_eager` why calls were left to the module.
+    `statistics` describes the cache of sessions. `why_eager` counts the calls of the original module by reason.
     """
 
     def __init__(self, module: Any, **options: Any):
@@ -115,20 +116,20 @@ class Igniter(torch.nn.Module):
                 found = self._find((hash((spec, kinds)), spec, kinds), leaves)
         if found is None:
             self.statistics.partly += 1
-            # Dynamo does not look for hooks that were added since, unless it is told to.
+            # By default, Dynamo does not check for hooks added after the trace.
             with torch._dynamo.config.patch(skip_nnmodule_hook_guards=False):
                 return self._in_parts()(*args, **kwargs)
         return found(leaves)
 
     def _reason(self, leaves: Sequence[Any]) -> str:
-        """Why a call is the module's own; empty where it is not."""
+        """Returns the reason to run the original module; empty if the compiled one can run."""
         if self.wrapped.training:
             return "the module is in training mode"
         if torch.compiler.is_compiling():
             return "the caller is being compiled"
         if isinstance(self.wrapped, torch.jit.ScriptModule):
             return "a scripted module has no Python code to trace: compile the module that it was made of"
-        # Without gradients parameters are not looked at: there may be hundreds.
+        # Parameters are only checked with gradients on: there may be hundreds.
         return why_eager(leaves) or (why_eager(list(self.wrapped.parameters())) if torch.is_grad_enabled() else "")
 
     def _eager(self, reason: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -139,7 +140,7 @@ class Igniter(torch.nn.Module):
         return self.wrapped(*args, **kwargs)
 
     def _find(self, key: tuple[int, Any, Any], leaves: Sequence[Any]) -> Exported | None:
-        """The export that holds for a call, made where there is none; `None` where there can be none."""
+        """Returns an export valid for a call, made if necessary; `None` if the call must be compiled in parts."""
         if key in self._untraceable:
             state = self._untraceable[key]
             if state is None or state.unchanged():
@@ -162,7 +163,7 @@ class Igniter(torch.nn.Module):
         return None if made.writes_shared(leaves) else made
 
     def _export(self, key: tuple[int, Any, Any], leaves: Sequence[Any]) -> Exported | None:
-        """An export for a call; `None`, noted for the next such call, where there can be none."""
+        """Returns an export for a call. If that is impossible, records this for similar calls and returns `None`."""
         report = note(f"igniter.torch.compile({type(self.wrapped).__name__})", 0)
         state = ModuleState(self.wrapped)
         like = (key[1], tuple(map(_loose_kind, leaves)))
@@ -179,7 +180,7 @@ class Igniter(torch.nn.Module):
         try:
             return Exported(self.wrapped, leaves, key[1], self.options, report, state)
         except Exception as error:
-            # torch.export's errors have no base of their own; what it does not trace is compiled in parts.
+            # torch.export's errors have no common base class. A call it cannot trace is compiled in parts.
             self._untraceable[key] = state
             text = str(error).strip().splitlines()
             why = text[0] if text else ""
@@ -196,12 +197,12 @@ class Igniter(torch.nn.Module):
             before = set(attributes)
             made = torch.compile(self.wrapped, backend=backend, dynamic=True, options=self._given)
             for name in set(attributes) - before:
-                # torch.compile leaves a mark, which is no change of the module's.
+                # torch.compile adds a marker attribute; it must not count as a change of the module.
                 del attributes[name]
             self._parts = made
         return made
 
-    # -- in the module's place ----------------------------------------------------------------------------------------
+    # -- behaviour of the original module -----------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
         if name == "wrapped":
@@ -209,7 +210,7 @@ class Igniter(torch.nn.Module):
         return getattr(self.wrapped, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Not a submodule: names in the state dict stay what they are.
+        # `wrapped` is not a submodule, so names in the state dict do not change.
         if name in OWN or name.startswith("_"):
             object.__setattr__(self, name, value)
         else:
@@ -221,12 +222,12 @@ class Igniter(torch.nn.Module):
         return self
 
     def _apply(self, fn: Any, recurse: bool = True) -> Igniter:
-        """What `.to`, `.half` and `.cuda` come down to: weights that moved are seen at the next call."""
+        """Implements `.to`, `.half` and `.cuda`. The next call detects the moved weights."""
         self.wrapped._apply(fn, recurse)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are of the module and the options; sessions are made again."""
+        """Copies and pickles only the module and the options. Sessions are made again."""
         return _remade, (self.wrapped, self._given)
 
     def __repr__(self) -> str:
@@ -251,21 +252,21 @@ for _name in DELEGATED:
 
 
 def compile(module: Any, **options: Any) -> Igniter:
-    """`module` as one that runs compiled: `Igniter(module, **options)`."""
+    """Returns a compiled version of `module`: `Igniter(module, **options)`."""
     return Igniter(module, **options)
 
 
 def _kind(value: Any) -> Any:
-    """What an argument has to have in common with that of an earlier call for its export to do."""
+    """Returns the properties of an argument that must match for an earlier export to be reused."""
     if is_tensor(value):
         return (value.dtype, value.dim(), value.device.type, value.layout, _order(value))
-    # By their text: a NaN is like no other, and zeros of both signs are alike.
+    # Floats by their text: NaNs are unequal to themselves, and zeros of both signs are equal.
     return (type(value), repr(value) if isinstance(value, (float, complex)) else value)
 
 
 def _order(value: Any) -> Any:
-    """How a tensor lies in memory: `None` in order, else its axes by their strides, those that repeat elements, and
-    whether it is dense. `contiguous` and `reshape` copy or not by that."""
+    """Returns the memory layout of a tensor: `None` if contiguous, else its axes by stride, the axes of stride 0, and
+    its density. `contiguous` and `reshape` decide by the layout if they copy."""
     if value.layout is not torch.strided or value.is_contiguous():
         return None
     axes = sorted(range(value.dim()), key=lambda axis: -value.stride(axis))
@@ -274,17 +275,17 @@ def _order(value: Any) -> Any:
 
 
 def _loose_kind(value: Any) -> Any:
-    """The same without what a number is."""
+    """Returns the same as `_kind`, but without the values of numbers."""
     return type(value) if isinstance(value, (int, float, complex)) else _kind(value)
 
 
 def _same_objects(leaves: Sequence[Any]) -> tuple[int, ...]:
-    """For each tensor the first that is the same object: code may ask for that, as attention does."""
+    """Returns for each tensor the position of the first identical object. Code may test identity, as attention does."""
     first: dict[int, int] = {}
     return tuple(first.setdefault(id(leaf), place) for place, leaf in enumerate(leaves) if is_tensor(leaf))
 
 
 def _ambient() -> tuple[Any, ...]:
-    """What else the result of an op depends on."""
+    """Returns the global settings that affect the results of ops: the autocast and default types."""
     autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
     return (autocast, torch.get_default_dtype())

@@ -1,4 +1,4 @@
-"""PyTorch, which is an extra: its modules as `Any`, since its types are not there where Igniter's are checked."""
+"""PyTorch's modules, typed as `Any`: PyTorch is an extra, and Igniter is type-checked without it."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def is_tensor(value: Any) -> bool:
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether a value of a traced graph stands for a number that is known when the graph runs."""
+    """True if a value of a traced graph is a symbol for a number; the number is known when the graph runs."""
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))

@@ -1,4 +1,4 @@
-"""Nested arguments and results: `torch.utils._pytree`, which makes a tuple of what was a `torch.Size`."""
+"""Nested arguments and results: `torch.utils._pytree`, except that a `torch.Size` does not become a tuple."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from igniter.torch.names import pytree, torch
 
 
 def unflattener(spec: Any) -> Callable[[Sequence[Any]], Any]:
-    """The function from leaves to the nested value that `spec` describes."""
+    """Returns the function from leaves to the nested value of structure `spec`."""
     if torch.Size not in _types(spec):
         return lambda leaves: pytree.tree_unflatten(leaves, spec)
     return lambda leaves: _value(iter(leaves), spec)

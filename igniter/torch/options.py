@@ -1,4 +1,4 @@
-"""What a user of `igniter.torch` can choose."""
+"""The options of `igniter.torch`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ WEIGHTS = ("frozen", "checked", "inputs")
 class TorchOptions:
     """Options of `torch.compile(..., backend="igniter", options={...})` and of `igniter.torch.compile`.
 
-    * `weights`: `frozen` makes parameters and buffers constants, which are packed for the machine, and looks before
-      each call whether they changed (`igniter.torch.weights`); `checked` reads every byte of them for that; `inputs`
-      hands them over at each call.
-    * `verify` compares the first call of each compiled graph with eager; what differs by more than `rtol` of the
-      largest value stays eager.
-    * `keep_faster` times the calls behind the first one in eager as well; what is clearly slower compiled stays eager
-      (`igniter.torch.faster`). `False` keeps what is compiled.
-    * `sets_of_weights` is how many different sets of frozen weights one graph is compiled for (equal layers share a
-      graph); beyond, it takes them as inputs. `sessions` is how many sessions `igniter.torch.compile` keeps.
-    * `threads` are ONNX Runtime's, 0: as many as `torch.get_num_threads()` says when a graph is compiled.
-    * `smallest` is the number of ATen ops below which a graph stays eager.
-    * `cache` keeps exported graphs and compiled models on disk. `compile_options` are handed on to
-      `igniter.compile`, `session_options` to `Artifact.session`.
+    * `weights`: `frozen` makes parameters and buffers constants, packed for the machine, and checks them for changes
+      before each call (`igniter.torch.weights`); `checked` does the same check on every byte; `inputs` passes them at
+      each call.
+    * `verify` compares the first call of each compiled graph with eager. The graph stays eager if a result differs by
+      more than `rtol` of the largest value.
+    * `keep_faster` also times eager in the calls after the first one. A part clearly slower than eager stays eager
+      (`igniter.torch.faster`). `False` always keeps the compiled part.
+    * `sets_of_weights`: the maximum number of sets of frozen weights for one graph (equal layers share a graph).
+      With more sets, the graph takes weights as inputs. `sessions`: the number of sessions that
+      `igniter.torch.compile` keeps.
+    * `threads`: the threads of ONNX Runtime; 0: `torch.get_num_threads()` at the time of compilation.
+    * `smallest`: a graph with fewer ATen ops stays eager.
+    * `cache` keeps exported graphs and compiled models on disk. `compile_options` are passed to `igniter.compile`,
+      `session_options` to `Artifact.session`.
     """
 
     weights: str = "frozen"
@@ -54,7 +55,7 @@ class TorchOptions:
 
 
 def options_of(given: Mapping[str, Any] | None) -> TorchOptions:
-    """The options that a mapping names; `IgniterError` for one that there is not."""
+    """Returns the options in a mapping. An unknown option raises `IgniterError`."""
     known = [f.name for f in fields(TorchOptions)]
     for name in given or {}:
         if name not in known:

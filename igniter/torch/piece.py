@@ -1,10 +1,10 @@
-"""One part of a graph that runs in ONNX Runtime: compiled when it is first called, with what it is called with.
+"""One part of a graph that runs in ONNX Runtime, compiled at its first call from the arguments of this call.
 
-By then it is known which inputs are weights and what is in them. A piece has a session for each set of weights that it
-meets, since Dynamo runs one graph for all modules that are alike; beyond `sets_of_weights` of them, weights are inputs.
+The first call shows the weights among the inputs, and their values. A piece has one session for each set of weights,
+because Dynamo runs one graph for all modules of the same structure. Beyond `sets_of_weights` sets, weights are inputs.
 
-* A parameter that changed is frozen again the first time (a state dict was loaded), and an input from the second on.
-* A buffer or other tensor of a module is an input once it has changed; one that the graph itself changes always is.
+* A parameter is frozen again after its first change (a loaded state dict), and an input after the second.
+* A buffer or other tensor of a module is an input after its first change. A tensor changed by the graph is always one.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from igniter.torch.statistics import PieceReport, log
 from igniter.torch.weights import WeightWatch
 
 PATIENCE = 3
-"""So many calls in a row may fail in ONNX Runtime before a part that has worked stays eager."""
+"""The number of calls in a row that must fail in ONNX Runtime before a part with an earlier success stays eager."""
 
 
 @dataclass
 class _Frozen:
-    """A session with one set of weights in it."""
+    """A session with one set of weights as constants."""
 
     watch: WeightWatch
     runner: Runner
 
 
 class Piece:
-    """A functional graph, called with tensors and numbers as the graph is; it returns what the graph returns.
+    """A functional graph, compiled. It has the same arguments (tensors and numbers) and results as the graph.
 
-    `is_weight` says of an input of the first call whether it belongs to a module. Inputs numbered in `never` are not
-    frozen in any case.
+    `is_weight` is true for an input of the first call that belongs to a module. The inputs numbered in `never` are
+    never frozen.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class Piece:
         if runner is None:
             self.report.eager_calls += 1
             return self.eager(*args)
-        # The first call of a session has work to do that the others have not.
+        # The first call of a session does extra work, so it is not timed.
         if self._race.settled or not self.options.keep_faster or runner.calls == 0:
             return self._run(runner, args)
         return self._measured(runner, args)
 
     def _measured(self, runner: Runner, args: Sequence[Any]) -> Any:
-        """A call both ways, timed."""
+        """Times a call in both the compiled part and eager, and returns the result."""
         result = self._race.run(lambda: self._run(runner, args), lambda: self.eager(*args), args)
         if self._race.settled:
             self.report.reason = ""
@@ -103,7 +103,7 @@ class Piece:
         try:
             given = runner([everything[place] for place in self._rest])
         except Exception as error:
-            # ONNX Runtime's errors have no base of their own. The graph is functional: nothing has been changed yet.
+            # ONNX Runtime's errors have no common base class. The graph is functional, so nothing has changed yet.
             return self._failed(error, args)
         self._failures = 0
         self.report.calls += 1
@@ -120,7 +120,10 @@ class Piece:
         return results
 
     def _failed(self, error: Exception, args: Sequence[Any]) -> Any:
-        """A call in eager, and all further ones where the first or several in a row have failed."""
+        """Repeats a failed call in eager.
+
+        The part stays eager if no call has succeeded yet, or after `PATIENCE` failures in a row.
+        """
         self._failures += 1
         reason = f"ONNX Runtime failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
         if self.report.calls == 0 or self._failures >= PATIENCE:
@@ -131,7 +134,7 @@ class Piece:
         return self.eager(*args)
 
     def _check(self, results: Any, args: Sequence[Any]) -> Any:
-        """Compare the first results with eager's, and return them where they are the same."""
+        """Compares the first results with eager's, and returns them if they agree. Otherwise the part stays eager."""
         assert self._prepared is not None
         expected = self.eager(*args)
         single = self._prepared.single
@@ -152,7 +155,7 @@ class Piece:
     # -- sessions -----------------------------------------------------------------------------------------------------
 
     def _runner(self, args: Sequence[Any]) -> Runner | None:
-        """The session for these weights, made where there is none; `None` where there can be none."""
+        """Returns the session for these weights, made if necessary; `None` if it cannot be made."""
         try:
             if self._prepared is None:
                 self._begin(args)
@@ -169,7 +172,7 @@ class Piece:
                 self._thaw(self._weights)
             return self._freeze(args)
         except Exception as error:
-            # Whatever an exporter, a compiler and a runtime may raise: it is said, and the part stays eager.
+            # Any error of the exporter, the compiler or the runtime is reported, and the part stays eager.
             if isinstance(error, IgniterError) and "igniter.torch" in error.message:
                 raise
             self._gave_up = True
@@ -177,7 +180,7 @@ class Piece:
             return None
 
     def _living(self) -> int:
-        """How many sets of weights there are sessions for, after those are dropped whose modules are gone."""
+        """Drops the sessions of freed weights, and returns the number of the others."""
         for key in [key for key, frozen in self._frozen.items() if not frozen.watch.alive()]:
             del self._frozen[key]
         return len(self._frozen)
@@ -189,7 +192,7 @@ class Piece:
             self._weights = [place for place in tensors if self._is_weight(args[place])]
 
     def _note_changes(self, changed: Sequence[int]) -> None:
-        """Decide for weights that changed whether they are frozen again."""
+        """Makes inputs of changed weights, except of parameters at their first change: these are frozen again."""
         again: list[int] = []
         for place in (self._weights[which] for which in changed):
             self._changes[place] = self._changes.get(place, 0) + 1

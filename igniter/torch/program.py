@@ -1,4 +1,4 @@
-"""A functional graph as pieces that are compiled and, between them, the ops that are not."""
+"""A functional graph split into compiled pieces, with eager ops between them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def make_program(
     is_weight: Callable[[Any], bool],
     never: Collection[int] = (),
 ) -> Callable[..., Any]:
-    """What computes `graph` when it is called as that is, on tensors and numbers.
+    """Returns a callable that computes `graph`, with the same arguments (tensors and numbers).
 
-    Ops that cannot be compiled stay eager, each with a reason in `report`; the others are gathered into as few pieces
-    as there can be. `never` are the inputs that the caller knows to change.
+    Ops that cannot be compiled stay eager, each with a reason in `report`. The others are grouped into as few pieces as
+    possible. `never` lists the inputs that the caller changes.
     """
     reasons = {node: why for node in graph.graph.nodes if (why := why_not(node))}
     for node, why in reasons.items():
@@ -66,7 +66,7 @@ def _partitioned(
     is_weight: Callable[[Any], bool],
     never: Collection[int],
 ) -> Callable[..., Any]:
-    """The graph with its pieces as calls. Subgraphs of control flow stay with the ops that have them."""
+    """Returns the graph with its pieces as calls. Subgraphs of control flow stay with their ops."""
     partitioner = import_module("torch.fx.passes.infra.partitioner")
     support = import_module("torch.fx.passes.operator_support")
     owners = {user for node in graph.graph.nodes if node.op == "get_attr" for user in node.users if _has_graphs(user)}

@@ -1,5 +1,4 @@
-"""From a prepared graph and its frozen weights to a session; graphs and compiled models come from the cache where they
-have been there before."""
+"""Sessions from prepared graphs and their frozen weights. Exported graphs and compiled models are cached."""
 
 from __future__ import annotations
 
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 4096
 UNTOUCHED = 1 << 40
-"""Nanoseconds, more than any clock is off by."""
+"""Nanoseconds, larger than any clock error."""
 KEYED = {"options", "target", "machine", "sizes", "precision", "winograd", "fusion_author", "sanitize", "strict"}
-"""Options of `igniter.compile` that a result is kept under; with others nothing is kept."""
+"""Options of `igniter.compile` in the key of a cached result. With any other option, results are not cached."""
 INSIDE = 1024
-"""Weights of less than this many bytes are in the model itself."""
+"""Weights smaller than this number of bytes are stored in the model itself."""
 
 
 def make_session(prepared: Prepared, frozen: Mapping[str, Tensor], options: TorchOptions, report: PieceReport) -> Any:
-    """An `InferenceSession` of the graph with the inputs named in `frozen` as constants.
+    """Returns an `InferenceSession` of the graph with the inputs in `frozen` as constants.
 
-    Inputs that nothing reads are not among the session's. Raises what the exporter, Igniter or ONNX Runtime raise.
+    Unused inputs are removed. Errors of the exporter, Igniter and ONNX Runtime are passed on.
     """
     start = time.perf_counter()
     data = exported(prepared, options, report)
@@ -57,14 +56,14 @@ def make_session(prepared: Prepared, frozen: Mapping[str, Tensor], options: Torc
         **options.session_options,
     }
     session: Any = artifact.session(**settings)
-    # The files live as long as this object does.
+    # The files exist as long as this object.
     session.igniter_artifact = artifact
     report.add_seconds("session", time.perf_counter() - start)
     return session
 
 
 def compiled(path: Path, options: TorchOptions) -> Artifact:
-    """The model compiled, from the cache where it can be."""
+    """Returns the compiled model, from the cache if possible."""
     import igniter
     from igniter.api import _chosen, check
     from igniter.runtime.cache import default_cache
@@ -81,13 +80,13 @@ def compiled(path: Path, options: TorchOptions) -> Artifact:
     if found is None:
         module = igniter.load(path)
         found = module.compile(**given)
-        # The file is a moment old, which elsewhere means that it may have changed since it was read. It is this call's.
+        # A recent file counts as possibly changed since it was read. This one belongs to the call, so it is unchanged.
         replace(results, opened=time.time_ns() + UNTOUCHED).keep(found, sorted(module.external), None)
     return found
 
 
 def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> bytes:
-    """The graph as an ONNX model, every parameter an input."""
+    """Returns the graph as an ONNX model with every parameter as an input."""
     if not options.cache:
         return to_onnx(prepared.graph, prepared.sizes)
     from igniter.runtime.cache import cache_key, default_cache
@@ -104,7 +103,7 @@ def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> 
 
 @cache
 def _versions() -> list[str]:
-    """What else an exported graph comes from: the files of this folder, and packages."""
+    """Returns the other inputs of an export for its cache key: digests of this folder's files, versions of packages."""
     found = [__version__]
     found += [hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(Path(__file__).parent.glob("*.py"))]
     for name in ("torch", "onnxscript", "onnx"):
@@ -116,7 +115,7 @@ def _versions() -> list[str]:
 
 
 def write_frozen(data: bytes, frozen: Mapping[str, Tensor], path: Path) -> None:
-    """Write a model with some of its inputs as constants, large ones in a file beside it."""
+    """Writes a model with some inputs as constants, and the large ones in a file beside it."""
     import onnx
 
     model = onnx.load_model_from_string(data)
@@ -137,7 +136,7 @@ def write_frozen(data: bytes, frozen: Mapping[str, Tensor], path: Path) -> None:
 
 
 def _reads(node: Any) -> list[str]:
-    """What a node reads, in its subgraphs too."""
+    """Returns the names of the values read by a node and its subgraphs."""
     found = list(node.input)
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):

@@ -1,9 +1,9 @@
-"""What the Python code of a module may read besides tensors: whether it is what it was when the module was traced.
+"""Detection of changes to a module's Python state, other than tensors, since it was traced.
 
-`torch.export` runs the code once. What it found in attributes (a scale, whether a submodule is in training, which
-submodules and hooks there are) is fixed in the graph from then on. So attributes are copied one level deep, of every
-submodule and of the lists, dicts, sets and plain objects (a `config`) that hang on it, and compared before each call.
-Comparing is one comparison of dicts, which Python does in C and mostly by identity.
+`torch.export` runs the code once. The attributes it reads (a scale, the training mode of a submodule, the list of
+submodules and hooks) become fixed in the graph. So the attributes of every submodule, and of the lists, dicts, sets and
+plain objects (a `config`) reachable from it, are copied shallowly and compared before each call. The comparison is one
+comparison of two lists of containers, done by Python in C and mostly by identity.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, cast
 from igniter.torch.names import is_tensor, torch
 
 DEPTH = 4
-"""How many containers and objects deep attributes are looked into."""
+"""The maximum nesting depth of containers and objects searched from an attribute."""
 MOST = 20_000
-"""Containers and objects of one module; what there is beyond is not looked into."""
+"""The maximum number of containers and objects of one module; any further ones are ignored."""
 TABLES = ("_parameters", "_buffers")
 LOOKED_INTO = ("_modules", "_forward_hooks", "_forward_pre_hooks")
-"""Attributes of `nn.Module` itself that a trace depends on."""
+"""Attributes of `nn.Module` itself that affect a trace."""
 
 DERIVED = ("_flat_weights", "_flat_weight_refs")
-"""Lists of its parameters that an `nn.LSTM` and its kind make anew in `forward` when these are others."""
+"""Lists of parameters that `nn.LSTM` and similar modules rebuild in `forward` after the parameters change."""
 
 
 class ModuleState:
-    """The attributes of a module and its submodules, as they are when this is made."""
+    """A snapshot of the attributes of a module and its submodules."""
 
     def __init__(self, module: Any):
         self._live: list[Any] = []
@@ -40,11 +40,11 @@ class ModuleState:
         own = frozenset(cast("dict[str, Any]", vars(torch.nn.Module())))
         self.hooked = False
         for each in module.modules():
-            # The attributes of a scripted module are in C++, and no trace reads them.
+            # A scripted module has its attributes in C++, where no trace reads them.
             if not isinstance(each, torch.jit.ScriptModule):
                 self._add_module(each, own)
         self._names = list(map(list, self._tables))
-        # A trace has a tensor once that is a parameter in two places.
+        # In a trace, a parameter that appears in two places is one tensor.
         self._tied = {number: places for number, places in self._tied.items() if len(places) > 1}
 
     def _add_module(self, module: Any, own: frozenset[str]) -> None:
@@ -73,7 +73,7 @@ class ModuleState:
     def _look_into(self, owner: Any, items: Iterable[tuple[Any, Any]], depth: int) -> None:
         for key, value in items:
             if is_tensor(value):
-                # Comparing two tensors is no answer to whether they are the same one.
+                # Tensors are compared by identity: `==` compares their elements.
                 self._tensors.append((owner, key, value))
             elif depth < DEPTH and len(self._live) < MOST:
                 self._look_at(value, depth)
@@ -91,7 +91,7 @@ class ModuleState:
         self._look_into(None if isinstance(inside, set) else inside, items, depth + 1)
 
     def unchanged(self) -> bool:
-        """Whether all attributes are what they were."""
+        """True if all attributes have their old values."""
         if not _same(self._live, self._were) and not all(map(_same_but_derived, self._live, self._were)):
             return False
         if list(map(list, self._tables)) != self._names:
@@ -103,7 +103,7 @@ class ModuleState:
         return all(len({id(table[key]) for table, key in places}) == 1 for places in self._tied.values())
 
     def restore(self) -> None:
-        """Put everything back that has changed."""
+        """Restores all changed attributes."""
         for live, was in zip(self._live, self._were, strict=True):
             if _same(live, was):
                 continue
@@ -118,7 +118,7 @@ def _same(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
     except (RuntimeError, TypeError, ValueError):
-        # Tensors and arrays are not comparable as a whole: another one is there than was.
+        # Comparing different tensors or arrays fails. An unchanged one compares by identity and does not get here.
         return False
 
 
@@ -133,7 +133,7 @@ def _same_but_derived(one: Any, other: Any) -> bool:
 
 
 def _inside(value: Any) -> dict[Any, Any] | list[Any] | set[Any] | None:
-    """A container, or the attributes of a plain object; `None` of what is neither."""
+    """Returns a container itself, or the attributes of a plain object; `None` for any other value."""
     if isinstance(value, (dict, list, set)):
         return cast("dict[Any, Any] | list[Any] | set[Any]", value)
     if isinstance(value, (type, ModuleType, torch.nn.Module)) or callable(value):

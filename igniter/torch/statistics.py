@@ -1,4 +1,4 @@
-"""What was compiled, what stayed eager and why: noted as it happens, for `igniter.torch.explain()`."""
+"""Records of compiled and eager parts, with the reasons, for `igniter.torch.explain()`."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ log = logging.getLogger("igniter.torch")
 
 @dataclass
 class PieceReport:
-    """One part of a graph. `nodes` are ATen ops; `reason` says why it is eager, where it is."""
+    """One part of a graph. `nodes` counts ATen ops; `reason` explains why the part is eager, if it is."""
 
     nodes: int
     compiled: bool = False
     reason: str = ""
     sessions: int = 0
-    """How many sessions were made: one for each set of frozen weights, and for each change of them."""
+    """The number of sessions made: one for each set of frozen weights, and one for each change of them."""
     calls: int = 0
     eager_calls: int = 0
     failed_calls: int = 0
-    """Calls that ONNX Runtime refused, and that eager took."""
+    """Calls that failed in ONNX Runtime and ran in eager instead."""
     copied_inputs: int = 0
-    """Inputs that were copied because ONNX Runtime takes dense tensors only."""
+    """Inputs copied because ONNX Runtime accepts only dense tensors."""
     copied_outputs: int = 0
     exported_from_cache: bool = False
     compiled_from_cache: bool = False
     weight_inputs: int = 0
-    """Parameters and buffers that are given at each call, because they change."""
+    """Parameters and buffers passed at each call because they change."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     def leave(self, reason: str) -> None:
-        """Note that this part stays eager, and say so once."""
+        """Records that this part stays eager, and logs the reason."""
         self.compiled, self.reason = False, reason
         log.warning("%d ops stay eager: %s", self.nodes, reason)
 
@@ -54,15 +54,15 @@ class PieceReport:
 
 @dataclass
 class GraphReport:
-    """One graph that Dynamo or `torch.export` handed over."""
+    """One graph from Dynamo or `torch.export`."""
 
     name: str
     nodes: int
     pieces: list[PieceReport] = field(default_factory=list[PieceReport])
     left: dict[str, str] = field(default_factory=dict[str, str])
-    """Ops that no piece has, and why."""
+    """Ops outside all pieces, with the reasons."""
     reason: str = ""
-    """Why the whole graph is eager, where it is."""
+    """The reason why the whole graph is eager, if it is."""
 
     def leave(self, reason: str) -> None:
         self.reason = reason
@@ -79,13 +79,13 @@ class GraphReport:
 
 @dataclass
 class Explanation:
-    """Every graph since the process began, or since `reset()`."""
+    """All graphs since the start of the process or the last `reset()`."""
 
     graphs: list[GraphReport] = field(default_factory=list[GraphReport])
 
     @property
     def compiled(self) -> int:
-        """Parts that run in ONNX Runtime."""
+        """The number of parts that run in ONNX Runtime."""
         return sum(piece.compiled for graph in self.graphs for piece in graph.pieces)
 
     @property
@@ -94,7 +94,7 @@ class Explanation:
 
     @property
     def reasons(self) -> list[str]:
-        """Why anything is eager: of graphs, parts and ops."""
+        """The distinct reasons why graphs, parts and ops are eager."""
         found: list[str] = []
         for graph in self.graphs:
             found += [graph.reason] if graph.reason else []
@@ -110,29 +110,29 @@ _seen = Explanation()
 
 
 def note(name: str, nodes: int) -> GraphReport:
-    """A report for a new graph."""
+    """Adds and returns a report for a new graph."""
     report = GraphReport(name, nodes)
     _seen.graphs.append(report)
     return report
 
 
 def forget(report: GraphReport) -> None:
-    """Take back the report on a graph that there will not be."""
+    """Removes the report of an abandoned graph."""
     if report in _seen.graphs:
         _seen.graphs.remove(report)
 
 
 def explain() -> Explanation:
-    """What was compiled, what stayed eager and why; a live object, which prints as a list."""
+    """Returns the compiled and eager graphs with the reasons. The object is updated later; it prints as a list."""
     return _seen
 
 
 def reset() -> None:
-    """Forget what `explain` says; what is compiled stays so."""
+    """Clears the result of `explain`. Compiled graphs stay compiled."""
     global _seen
     _seen = Explanation()
 
 
 def op_name(target: Any) -> str:
-    """`aten.add.Tensor` of an op, the name of a function."""
+    """Returns the name of an op (such as `aten.add.Tensor`) or of a function."""
     return str(target) if hasattr(target, "_schema") else str(getattr(target, "__name__", target))

@@ -1,4 +1,4 @@
-"""Each submodule of a model compiled by itself and compared with eager, on what the model gives it."""
+"""Verification of each submodule of a model, compiled separately and compared with eager on the model's own calls."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COLUMNS = ("module", "class", "calls", "status", "error", "reason")
 
 @dataclass(frozen=True)
 class ModuleResult:
-    """How one submodule fared: `status` is `same`, `differs`, `eager` (nothing of it was compiled), `partly` (some of
-    it) or `not called`; `error` is the largest difference over the largest value of its calls."""
+    """The result of one submodule. `status` is `same`, `differs`, `eager` (nothing was compiled), `partly` (some of it
+    was compiled) or `not called`. `error` is the largest difference over the largest value, of all calls."""
 
     name: str
     kind: str
@@ -32,7 +32,7 @@ class ModuleResult:
 
 @dataclass(frozen=True)
 class ModuleResults:
-    """The results of a model's submodules, in the order of its `named_modules()`. True where none differs."""
+    """The results of a model's submodules, in the order of its `named_modules()`. True if none differs."""
 
     modules: tuple[ModuleResult, ...] = field(default=())
 
@@ -43,7 +43,7 @@ class ModuleResults:
         return [asdict(each) for each in self.modules]
 
     def rows(self) -> list[tuple[str, ...]]:
-        """A row of `COLUMNS` for each submodule."""
+        """Returns a row of `COLUMNS` for each submodule."""
         return [
             (
                 each.name or "(model)",
@@ -76,11 +76,11 @@ def verify_every_module(
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> ModuleResults:
-    """Run `model` in eager, then compile each submodule by itself and give it what it got there.
+    """Runs `model` in eager, then compiles each submodule separately and repeats its calls.
 
-    Every call that the model made of a submodule is compared. `only` and `depth` choose submodules as in `intercept`;
-    options are those of `TorchOptions`. `progress` is told each result. The model is put into evaluation mode for the
-    time.
+    Every call of a submodule by the model is compared. `only` and `depth` choose submodules as in `intercept`;
+    `options` are fields of `TorchOptions`. `progress` is called with each result. The model is in evaluation mode
+    meanwhile.
     """
     training = [module for module in model.modules() if module.training]
     model.eval()
@@ -96,7 +96,7 @@ def verify_every_module(
         return ModuleResults(tuple(results))
     finally:
         for module in training:
-            # Not `train()`, which would put submodules into training that were not.
+            # Not `train()`: it would also switch submodules that were in evaluation mode before.
             module.training = True
 
 

@@ -1,4 +1,4 @@
-"""Which ops of a graph can be compiled, and why the others stay eager."""
+"""The ops of a graph that can be compiled, and the reasons why the others stay eager."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from igniter.torch.exporter import is_exportable
 from igniter.torch.names import Node, is_tensor, pytree, torch
 
 READ_MEMORY = ("aten::as_strided", "aten::as_strided_copy", "aten::as_strided_scatter")
-"""Ops whose results depend on the strides of tensors, which ONNX has not."""
+"""Ops whose results depend on the strides of tensors; ONNX has no strides."""
 
 ELEMENT_TYPES: dict[Any, int] = {
     torch.float32: 1,
@@ -24,11 +24,11 @@ ELEMENT_TYPES: dict[Any, int] = {
     torch.float64: 11,
     torch.bfloat16: 16,
 }
-"""ONNX's number for each element type that passes between torch and ONNX Runtime."""
+"""ONNX's number of each element type supported between torch and ONNX Runtime."""
 
 
 def why_not(node: Node) -> str:
-    """Why a node cannot be compiled; empty where it can."""
+    """Returns the reason why a node cannot be compiled; empty if it can."""
     wrong = next((why for value in _values(node) if (why := _wrong_type(value))), "")
     if wrong or node.op in ("placeholder", "get_attr", "output"):
         return wrong
@@ -51,7 +51,7 @@ def why_not(node: Node) -> str:
 
 
 def _never_drops(node: Node) -> bool:
-    """Whether an op draws random numbers for its dropout only, and has none."""
+    """True if an op draws random numbers only for dropout, and its dropout is off."""
     arguments = [argument.name for argument in node.target._schema.arguments]
     given = {**dict(zip(arguments, node.args, strict=False)), **node.kwargs}
     if "dropout_p" in arguments:
@@ -60,7 +60,7 @@ def _never_drops(node: Node) -> bool:
 
 
 def is_assertion(node: Node) -> bool:
-    """Whether a node only checks, which the exporter leaves out."""
+    """True if a node is only an assertion; the exporter removes these."""
     return str(node.target) in (
         "aten.sym_constrain_range_for_size.default",
         "aten._assert_async.default",
@@ -71,7 +71,7 @@ def is_assertion(node: Node) -> bool:
 
 
 def _values(node: Node) -> list[Any]:
-    """The node's values, and those that it takes."""
+    """Returns the values of a node and of its operands."""
     nodes: list[Any] = [node, *node.all_input_nodes]
     return [value for each in nodes for value in pytree.tree_leaves(each.meta.get("val"))]
 
@@ -89,7 +89,7 @@ def _wrong_type(value: Any) -> str:
 
 
 def computes(node: Node) -> bool:
-    """Whether a node is worth counting: it is no view's bookkeeping, getitem or size."""
+    """True if a node counts as an op: a call of an ATen op with a tensor result, but no getitem, size or assertion."""
     if node.op != "call_function" or node.target is operator.getitem or is_assertion(node):
         return False
     return isinstance(node.target, torch._ops.OpOverload) and is_tensor(_first(node.meta.get("val")))

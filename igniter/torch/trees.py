@@ -1,9 +1,9 @@
-"""What modules are given and give, as JSON and arrays: nothing in a record is code, and reading one runs none.
+"""Arguments and results of modules as JSON and arrays. A record contains no code, and reading one runs none.
 
-{"tensor": 3, "dtype": "bfloat16"}    array number 3 of the file beside
+{"tensor": 3, "dtype": "bfloat16"}    array number 3 of the file beside it
 {"list": [...]}, {"tuple": [...]}, {"dict": [[key, value], ...]}
 {"value": 1}                          None, booleans, numbers and strings
-{"object": "DynamicCache"}            what is none of these: it is named, and cannot be replayed
+{"object": "DynamicCache"}            any other object: only its class is recorded, so it cannot be replayed
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from igniter.errors import IgniterError
 from igniter.torch.names import is_tensor, torch
 
 _BITS = {torch.bfloat16: torch.int16}
-"""Element types that NumPy has not, and those that their bits are stored as."""
+"""Element types missing in NumPy, with the integer types that store their bits."""
 
 
 def encode(value: Any, arrays: list[Any]) -> dict[str, Any]:
-    """A value as JSON; its tensors are put at the end of `arrays`."""
+    """Returns a value as JSON and appends its tensors to `arrays`."""
     if is_tensor(value):
         dense = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
         arrays.append(dense.view(_BITS[dense.dtype]).numpy() if dense.dtype in _BITS else dense.numpy())
@@ -38,7 +38,7 @@ def encode(value: Any, arrays: list[Any]) -> dict[str, Any]:
 
 
 def decode(tree: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
-    """The value that `encode` wrote; `IgniterError` for what it could not write."""
+    """Returns the value written by `encode`. Raises `IgniterError` for an object recorded by its class only."""
     if "tensor" in tree:
         dtype = getattr(torch, tree["dtype"])
         read = torch.from_numpy(np.array(arrays[f"arr_{tree['tensor']}"]))
@@ -56,14 +56,14 @@ def decode(tree: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
 
 
 def can_replay(tree: Any) -> bool:
-    """Whether `decode` can read all of a tree."""
+    """True if `decode` can read all of a tree."""
     if isinstance(tree, Mapping):
         return "object" not in tree and all(can_replay(each) for each in tree.values())  # pyright: ignore[reportUnknownVariableType]
     return all(can_replay(each) for each in tree) if isinstance(tree, list) else True  # pyright: ignore[reportUnknownVariableType]
 
 
 def summary(value: Any) -> str:
-    """One line: `float32[2, 16]` of a tensor, the others as they nest."""
+    """Returns a value in one line: `float32[2, 16]` for a tensor, containers with their brackets."""
     if is_tensor(value):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     if isinstance(value, Mapping):

@@ -1,20 +1,20 @@
-"""Outputs of a graph that are views: made on the torch side, where a view is no copy and shares memory as in eager.
+"""Views among the outputs of a graph. PyTorch makes them, so they are not copied and share memory as in eager.
 
-ONNX Runtime returns tensors in memory of their own. In eager, outputs that are views of an input, or of one another,
-share memory. So a graph is split: the core computes tensors, the rest makes views of those and of the inputs.
+ONNX Runtime returns each tensor in its own memory. In eager, views of an input or of another output share memory. So a
+graph is split: the core computes tensors, the rest makes views of these tensors and of the inputs.
 
     def graph(x, i):                    core                    rest
         y = x * 2                       y = x * 2               def rest(x, i, y):
         return y, y[i], x.t()           return y                    return y, y[i], x.t()
 
-A view of an input that the graph changes is a matter of its own. In a functional graph such an input has a new value,
-and the view is one of that:
+A view of a changed input needs other treatment. In a functional graph such an input has a new value, and the view is a
+view of the new value:
 
     def graph(x, i):
         new = x + 1
         return new, new[i]              new is copied into x, and new[i] is to be x[i]
 
-Whoever copies `new` into `x` wants a view of `x`: `regrown` makes it, of the input itself.
+The code that copies `new` into `x` needs a view of `x`: `regrown` makes it from the input itself.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from igniter.torch.names import GraphModule, Node, fx, is_tensor, pytree, torch
 
 @dataclass(frozen=True)
 class Split:
-    """A graph in two: `core`, and `rest`, which takes the graph's inputs and then the core's outputs.
+    """A graph split in two: `core` and `rest`. `rest` takes the graph's inputs, then the core's outputs.
 
-    `rest` is `None` where the core returns what the graph does.
+    `rest` is `None` if the core returns the outputs of the graph.
     """
 
     core: GraphModule
@@ -42,7 +42,7 @@ class Split:
 
 
 def split_views(graph: GraphModule) -> Split:
-    """The core of a graph and the views around it; a graph without views as it is."""
+    """Splits a graph into its core and the views around it. A graph without such views is returned as the core."""
     outputs = [value for value in dict.fromkeys(output_nodes(graph)) if isinstance(value, fx.Node)]
     roots = {value: _root(value) for value in outputs if is_tensor(value.meta.get("val"))}
     outside = [value for value, root in roots.items() if root is not value and _is_outside(value, root, roots)]
@@ -55,10 +55,9 @@ def split_views(graph: GraphModule) -> Split:
 
 
 def _is_outside(value: Node, root: Node, roots: Mapping[Node, Node]) -> bool:
-    """Whether an output is made as a view of its root.
+    """True if an output is made by `rest` as a view of its root.
 
-    The only view of a tensor that is not returned is computed in the core where it has fewer elements: the others then
-    need not be computed.
+    The core computes a single view of a tensor if the view is smaller. The other elements then need not be computed.
     """
     if not _needs_only(value, root):
         return False
@@ -67,13 +66,13 @@ def _is_outside(value: Node, root: Node, roots: Mapping[Node, Node]) -> bool:
 
 
 def _count(node: Node) -> float:
-    """Elements of a tensor, by the sizes of the trace; fewer than any where they depend on data."""
+    """Returns the element count of a tensor at the sizes of the trace; -inf if a size depends on data."""
     sizes: list[Any] = [d if isinstance(d, int) else getattr(d.node, "hint", None) for d in node.meta["val"].shape]
     return -math.inf if None in sizes else float(math.prod(sizes))
 
 
 def _root(node: Node) -> Node:
-    """The tensor that a node is a view of, in the end."""
+    """Returns the tensor at the end of a node's chain of views."""
     while node.op == "call_function" and _is_view(node):
         node = node.args[0]
     return node
@@ -83,13 +82,13 @@ def _is_view(node: Node) -> bool:
     if not node.args or not isinstance(node.args[0], fx.Node):
         return False
     if node.target is operator.getitem:
-        # An op of several results is itself a view of what it splits, or computes something.
+        # An op with several results either is a view of its operand (a split) or computes something.
         return bool(getattr(node.args[0].target, "is_view", False))
     return bool(getattr(node.target, "is_view", False))
 
 
 def _needs_only(node: Node, root: Node) -> bool:
-    """Whether a view of `root` needs nothing besides but sizes of inputs and of `root`."""
+    """True if a view of `root` is computed from `root` and from sizes of the inputs and of `root` alone."""
     pending, seen = [node], {root}
     while pending:
         each = pending.pop()
@@ -103,14 +102,14 @@ def _needs_only(node: Node, root: Node) -> bool:
 
 
 def _is_size(node: Node) -> bool:
-    """Whether a node is a number of sizes: what reads an element of a tensor computes that first."""
+    """True if a node is a number computed from sizes. Reading an element of a tensor is not: it must be computed."""
     values = pytree.tree_leaves(node.meta.get("val"))
     reads = node.target is torch.ops.aten._local_scalar_dense.default
     return not reads and not any(is_tensor(value) for value in values)
 
 
 def _returning(graph: GraphModule, outputs: Sequence[Node]) -> GraphModule:
-    """The graph with these outputs, a tuple, and the inputs that it had."""
+    """Returns the graph with the same inputs and with a tuple of `outputs`."""
     nodes = fx.Graph()
     copies: dict[Node, Node] = {}
     nodes.graph_copy(graph.graph, copies)
@@ -120,7 +119,7 @@ def _returning(graph: GraphModule, outputs: Sequence[Node]) -> GraphModule:
 
 
 def _rest(graph: GraphModule, returned: Sequence[Node]) -> GraphModule:
-    """The outputs of a graph of its inputs and of the tensors `returned`."""
+    """Returns a graph that makes the outputs of `graph` from its inputs and from the tensors `returned`."""
     nodes = fx.Graph()
     known: dict[Node, Node] = {}
     for node in graph.graph.nodes:
@@ -135,7 +134,7 @@ def _rest(graph: GraphModule, returned: Sequence[Node]) -> GraphModule:
 
 
 def _copied(value: Any, nodes: Any, known: dict[Node, Node]) -> Any:
-    """A node with all that it is made of, down to what is known, as nodes of another graph."""
+    """Copies a node and its transitive operands, down to the nodes in `known`, into another graph."""
     if not isinstance(value, fx.Node):
         return value
     pending = [value]
@@ -153,10 +152,10 @@ def _copied(value: Any, nodes: Any, known: dict[Node, Node]) -> Any:
 
 @dataclass(frozen=True)
 class Aliases:
-    """Outputs that are views of inputs which the graph changes.
+    """Outputs that are views of changed inputs.
 
-    `views` are positions of outputs, each with the number of the input; `news` are inputs by number, each with the
-    position of the output that is copied into it.
+    `views` maps the positions of these outputs to the numbers of their inputs. `news` maps the numbers of changed
+    inputs to the positions of the outputs with their new values.
     """
 
     views: Mapping[int, int]
@@ -164,9 +163,9 @@ class Aliases:
 
 
 def regrown(graph: GraphModule, aliases: Aliases) -> tuple[GraphModule, GraphModule]:
-    """The graph without the outputs in `aliases.views` (they are `None`), and a graph that makes these of the inputs.
+    """Returns the graph with `None` for the outputs in `aliases.views`, and a graph that makes these from the inputs.
 
-    `IgniterError` where one of them is no chain of views of the input or of its new value.
+    Raises `IgniterError` if one of them is not a chain of views of the input or of its new value.
     """
     inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
     outputs = output_nodes(graph)
@@ -194,7 +193,7 @@ def regrown(graph: GraphModule, aliases: Aliases) -> tuple[GraphModule, GraphMod
 
 
 def _root_in(node: Node, roots: Sequence[Node]) -> Node | None:
-    """The first of `roots` on the way from a view to what it is a view of."""
+    """Returns the first of `roots` on a node's chain of views, or `None`."""
     while node not in roots:
         if node.op != "call_function" or not _is_view(node):
             return None

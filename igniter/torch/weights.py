@@ -1,13 +1,13 @@
-"""Frozen weights, and whether they are still what was frozen.
+"""Detection of changes to frozen weights.
 
-A session has weights as constants: folded, packed for the machine. PyTorch's are still there, and anything can write to
-them. So before each call three things are compared, and then a fourth:
+A session has weights as constants, folded and packed for the machine. PyTorch's tensors still exist, and any code can
+write to them. So four properties of each weight are compared before each call:
 
-* that it is the same tensor (Dynamo runs one graph for many modules that are alike);
-* its version, which every in-place op through autograd's front door counts up: optimisers, `load_state_dict`;
-* the address of its data, which `param.data = other` changes;
-* a few of its elements, 8 bytes at each of up to `SAMPLES` places: what is written through `param.data` or NumPy counts
-  no version. A write that misses all of those is not seen; `weights="checked"` compares a digest of all bytes instead.
+* its identity, because Dynamo runs one graph for several modules of the same structure;
+* its version: in-place ops visible to autograd increment it, such as those of optimisers and `load_state_dict`;
+* the address of its data: `param.data = other` changes it;
+* some of its elements, 8 bytes at each of up to `SAMPLES` places: a write through `param.data` or NumPy leaves the
+  version unchanged. A write elsewhere in the tensor goes unnoticed; `weights="checked"` adds a digest of all bytes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SAMPLES = 8
 
 
 class WeightWatch:
-    """What a set of weights was when it was frozen."""
+    """The state of a set of weights at the time of freezing."""
 
     def __init__(self, weights: Sequence[Tensor], whole: bool):
         self._tensors = [weakref.ref(w) for w in weights]
-        # Tensors that were made in inference mode count no versions.
+        # Tensors made in inference mode have no version.
         self._counted = [place for place, w in enumerate(weights) if not w.is_inference()]
         self._versions = [weights[place]._version for place in self._counted]
         self._addresses = [w.data_ptr() for w in weights]
@@ -38,16 +38,16 @@ class WeightWatch:
         self._digests = [_digest(w) for w in weights] if whole else None
 
     def alive(self) -> bool:
-        """Whether all the tensors that were frozen are still there."""
+        """True if all frozen tensors still exist."""
         return all(ref() is not None for ref in self._tensors)
 
     def are(self, weights: Sequence[Tensor]) -> bool:
-        """Whether these are the tensors that were frozen, whatever is in them now."""
+        """True if these are the frozen tensors, regardless of their content."""
         return all(ref() is w for ref, w in zip(self._tensors, weights, strict=True))
 
     def unchanged(self, weights: Sequence[Tensor]) -> bool:
-        """Whether `weights`, which are those that were frozen, hold what they held."""
-        # The addresses come first: a cell may be read only while its tensor is where it was.
+        """True if `weights`, the frozen tensors, have their old content."""
+        # The addresses come first: a cell may be read only while its tensor has its old address.
         if [w.data_ptr() for w in weights] != self._addresses:
             return False
         if [weights[place]._version for place in self._counted] != self._versions:
@@ -57,7 +57,7 @@ class WeightWatch:
         return self._digests is None or [_digest(w) for w in weights] == self._digests
 
     def changed(self, weights: Sequence[Tensor]) -> list[int]:
-        """Which of `weights` are not what they were."""
+        """Returns the positions of the changed weights."""
         found: list[int] = []
         start = 0
         versions = dict(zip(self._counted, self._versions, strict=True))
@@ -78,13 +78,13 @@ def _digest(weight: Tensor) -> bytes:
 
 
 def _places(weight: Tensor) -> list[int]:
-    """Offsets in bytes of the places that are sampled; the first and the last are among them."""
+    """Returns the byte offsets of the samples. In a dense tensor they include its first and last 8-byte cells."""
     size = weight.element_size()
     count = weight.numel()
     if count == 0:
         return []
     if not weight.is_contiguous():
-        # Elements, from the origin along the last axis' stride: the others may overlap or leave gaps.
+        # Elements along the last axis only: the strides of the others may overlap or leave gaps.
         steps = range(0, weight.shape[-1], max(1, weight.shape[-1] // SAMPLES))
         return [step * weight.stride(-1) * size for step in steps]
     cells = count * size // 8
