@@ -133,7 +133,7 @@ class DefaultAuthor(FusionAuthor):
         return [*_moves(graph), *_dequantized(graph), *graph.candidates]
 
     def refuse_merge(self, a: Group, b: Group) -> Refusal | None:
-        """Refuses to merge contractions better apart, and distant groups with only a common input."""
+        """Refuses merges of contractions that are faster apart, and of distant groups with only a common input."""
         connected = a.feeds(b) or b.feeds(a)
         if a.classes and b.classes and not (connected and are_chained(a, b)):
             if "weights" in a.classes or "weights" in b.classes:

@@ -73,7 +73,7 @@ class OrderedList:
         self.insert_after(item, self._previous[anchor])
 
     def take_place(self, item: int, other: int) -> None:
-        """Puts a removed item in the place of `other`, and removes that."""
+        """Puts a removed item in the place of `other`, and removes `other`."""
         before, after = self._previous[other], self._next[other]
         self.label[item] = self.label[other]
         self._next[before] = item

@@ -51,7 +51,7 @@ class Reason:
 
 
 Legality: TypeAlias = "Callable[[OnnxOp], Reason | None]"
-"""Returns the reason why a node with a lowering can still be in no region: the backend has no code for it."""
+"""A check of a node with a lowering; its reason if the backend has no code for the node."""
 
 
 def all_legal(op: OnnxOp) -> Reason | None:

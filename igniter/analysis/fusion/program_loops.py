@@ -33,7 +33,7 @@ from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import Requirement, unproven
 
 NodeReason = Callable[[Operation, frozenset[str]], Reason | None]
-"""Returns the reason why a node of a body cannot be in a program, given the symbols known around it."""
+"""A check of a body's node, given the symbols known around it; its reason if no program can hold the node."""
 
 
 @dataclass(frozen=True)

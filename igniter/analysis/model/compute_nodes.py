@@ -22,7 +22,7 @@ class NodeCount:
 
     @property
     def data(self) -> int:
-        """The nodes on the data of inputs."""
+        """The nodes that use the data of inputs."""
         return self.nodes - self.shape - self.constant
 
     def to_dict(self) -> dict[str, int]:

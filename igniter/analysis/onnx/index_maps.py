@@ -4,8 +4,8 @@
     %u = Unsqueeze(%r) [0, 2]      %u[0, i, 0] = i
     %m = Mul(%u, 3)                %m[0, i, 0] = 3*i
 
-The subscript of axis `k` is the symbol `#k`, from 0 to the dim. From this follows that a Gather by such a tensor is the
-identity, or a comparison of two of them true everywhere.
+The subscript of axis `k` is the symbol `#k`, from 0 to the dim. This can prove that a Gather by such a tensor is the
+identity, and a comparison of two of them true everywhere.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def parameters(weight: Weight, coding: Coding) -> tuple[Array, Array]:
     if coding.symmetric:
         scale = np.maximum(high / coding.greatest, low / coding.least)
     else:
-        # Divide before subtracting: the range of finite numbers may overflow.
+        # Halve before subtracting: the difference of finite numbers may overflow.
         scale = 2.0 * (high / (2 * coding.greatest) - low / (2 * coding.greatest))
     kind = np.float16 if isinstance(weight.element_type, Float16Type) else np.float32
     if kind is np.float16:

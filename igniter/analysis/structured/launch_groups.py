@@ -185,7 +185,7 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
     grid = {d for d in extents if d not in group.reduced | reduces | whole and extents[d] != ONE}
     if reduces and group.grid and not grid:
         return "no dim would be left to tell programs apart"
-    # Without a dim of the grid, a nest would be computed again by programs along the dim, and not at all if the dim is
+    # A nest without one of the grid's dims would be computed again by each program along it, and not at all if it is
     # empty.
     for member, dims in ((nest, names), *group.names.items()):
         if not grid <= set(dims.values()):

@@ -141,9 +141,9 @@ def _takes_any_rows(nest: NestOp, contraction: Contraction) -> bool:
 
 def _depth_block(nest: NestOp, contraction: Contraction, width: int, machine: Machine) -> int | None:
     """Returns the block size of a depth, in steps: the panels of a tile then fit half of the first-level cache. `None`
-    in three cases: the depth is not much longer than a block, and blocks would only add traffic to the result; a
-    tile is so wide that its sums, moved once a block, have too few steps between moves; the kind's micro-kernels
-    need the whole depth."""
+    if the depth is not much longer than a block, as blocks would only add traffic to the result; if a tile is so
+    wide that its sums, moved once a block, have too few steps between moves; if the depth is only a part of the
+    reduction; and for few rows, for batches, or without a weight."""
     if contraction.rows is None or contraction.batch or contraction.sums or contraction.kind not in WHOLE_ROWS:
         return None
     depth = nest.axis(contraction.depth).extent.constant

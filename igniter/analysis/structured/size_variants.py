@@ -1,10 +1,10 @@
 """Variants of kernels for some sizes, where one schedule does not suit all: which are worth their code, and their
 sizes.
 
-A product of two computed tensors has its right factor packed into panels for micro-kernels. It is profitable where rows
-share it. A symbolic number of rows may be 1, as in each step of a decoder behind the first. The copy then dominates, so
-a single row is multiplied with the unpacked matrix. Measured on one core of a server with AVX-512, in us, with packing
-and without:
+A product of two computed tensors has its right factor packed into panels for micro-kernels. Packing is profitable where
+rows share the panels. A symbolic number of rows may be 1, as in each step of a decoder behind the first. The copy then
+dominates, so a single row is multiplied with the unpacked matrix. Measured on one core of a server with AVX-512, in us,
+with packing and without:
 
     scores of 12 heads of 64, 64 keys      1 row   7.6   5.0    2 rows   7.7   9.9
     scores of 12 heads of 64, 512 keys     1 row   120    40    2 rows   120    76    3 rows   124   116

@@ -33,7 +33,7 @@ class Softmax:
     sums: tuple[NestOp, ...]
     """The sums of the exponentials over the keys, alone or times values."""
     scores: tuple[tuple[NestOp, str], ...]
-    """The producers of the scores for all rows and keys, each with its axis of keys; consumers before producers."""
+    """The producers of the scores for all rows and keys, each with its axis of keys, in reverse order."""
 
 
 def difference_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | None:
