@@ -137,8 +137,8 @@ class Artifact:
         return make_session(self.model_path, self.libraries, **ort_options)
 
     def _check_saving(self, ort_options: Mapping[str, Any]) -> None:
-        """Raises if ORT would save its optimised model outside the model's folder: the saved model refers to the
-        weights by their path relative to this folder."""
+        """Raises if ORT would save its optimised model outside the folder of its external weights: the saved model
+        refers to them by their path relative to this folder."""
         wanted = ort_options.get("optimized_model_filepath")
         settings = ort_options.get("sess_options")
         wanted = wanted or getattr(settings, "optimized_model_filepath", "")

@@ -53,7 +53,7 @@ _MAX_PAGE = {"x86_64": 4096, "aarch64": 65536}
 
 
 def find_linker(triple: str) -> Linker:
-    """Returns the linker for a target; `LinkError` names a package to install if there is none."""
+    """Returns the linker for a target; `LinkError` names a package to install if no linker is found."""
     return _find(architecture(triple), triple, os.environ.get("IGNITER_LINKER", ""), os.environ.get("PATH", ""))
 
 

@@ -1,4 +1,4 @@
-"""Expressions of lanes: names with a value for each lane, their increments, and values as vectors."""
+"""Expressions over lanes: lane-dependent names, their increments, and values as vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def names_of(vectors: Mapping[str, Value], lane: str | None) -> set[str]:
 
 @contextmanager
 def local_ranges(f: Function, lane: str | None, lanes: int, indices: int) -> Generator[None]:
-    """Declares the lane variable and the indirect operands, of unknown range, as names in expressions for the block."""
+    """Declares the lane variable, and the indirect operands with an unknown range, as names for the block."""
     names = [f"{INDIRECT_PREFIX}{k}" for k in range(indices)]
     f.axes.update(dict.fromkeys(names, ANYTHING))
     if lane is not None:

@@ -1,4 +1,4 @@
-"""A stand-in for this machine, so that a test suite shows the influence of the machine it runs on.
+"""A stand-in for this machine, to show in a test suite the influence of the machine.
 
 `IGNITER_NATIVE` in the environment selects the machine of the target `native`:
 

@@ -1,6 +1,6 @@
 """The additional parts of a library of GPU kernels: the driver, loaded and called through its own API, as LLVM IR.
 
-    igniter_gpu_create    loads the modules that an op's func launches, in the context of the device that ORT chose
+    igniter_gpu_create    loads the modules of an op's func, in the context of the device that ORT chose
     igniter_gpu_run       runs the func on ORT's stream, with an arena that belongs to that stream; nothing waits
     igniter_launch        called by the func, once for each launch
     igniter_gpu_destroy   unloads them

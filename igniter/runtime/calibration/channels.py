@@ -59,7 +59,7 @@ class ChannelCounter:
 
     @property
     def found(self) -> Channels | None:
-        """Returns the statistics; None if there are none."""
+        """Returns the statistics; None without usable samples."""
         import numpy as np
 
         if self.broken or not self.lows:

@@ -1,8 +1,8 @@
-"""Samples to calibrate on, one at a time: a `.npz` file, a folder of samples, or a function that yields them.
+"""Samples to calibrate on, one at a time: a `.npz` file, a folder of samples, or a generator function.
 
 FILE.npz            one sample, an array for each input
 FOLDER              the `.npz` files in it in the order of their names, or folders `test_data_set_*` of `input_*.pb`
-module:function     a function, called without arguments, that yields mappings of inputs by name
+module:function     a function, called without arguments, yielding mappings of inputs by name
 FILE.py:function    the same of a file
 """
 

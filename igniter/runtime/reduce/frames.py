@@ -36,7 +36,7 @@ class Frame(ABC):
 
     @abstractmethod
     def set_outputs(self, values: Sequence[SSAValue]) -> None:
-        """Makes these values the only outputs. Raises `CannotEdit` if there are none."""
+        """Makes these values the only outputs. Raises `CannotEdit` for an empty list."""
 
     @abstractmethod
     def drop_input(self, index: int) -> None:
