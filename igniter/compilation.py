@@ -274,8 +274,8 @@ class Compilation:
         return self.ctx.on(machine or self.machines[0], self.isolation, dict(self.options.sizes))
 
     def one_target(self) -> Target:
-        """The one CPU to compile for; raises `IgniterError` if there are several, because only a library can hold
-        them."""
+        """Returns the one CPU to compile for; raises `IgniterError` if there are several, because only a library can
+        hold them."""
         if len(self.targets) > 1:
             raise IgniterError(f"only a library is for several targets ('{self.options.target}'): name one")
         return self.targets[0]
@@ -293,5 +293,5 @@ class Compilation:
             self.peak_memory[name] = peak_memory()
 
     def report_seconds(self) -> dict[str, float]:
-        """The seconds of every stage so far, for reports."""
+        """Returns the seconds of every stage so far, for reports."""
         return {name: round(seconds, 4) for name, seconds in self.seconds.items()}

@@ -61,7 +61,7 @@ class Listing:
         return max((int(a or b) for a, b in frames), default=0)
 
     def loops(self) -> list[AssemblyLoop]:
-        """The innermost loops, those with the largest share of multiply-adds first, then the longest."""
+        """Returns the innermost loops, those with the largest share of multiply-adds first, then the longest."""
         found = [loop for loop in _loops(self.text.splitlines()) if loop.instructions]
         return sorted(found, key=lambda loop: (-loop.multiply_adds / loop.instructions, -loop.instructions))
 

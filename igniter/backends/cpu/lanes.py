@@ -39,7 +39,7 @@ def local_ranges(f: Function, lane: str | None, lanes: int, indices: int) -> Gen
 
 
 def growth(e: Expr, lane: str) -> tuple[int | None, int | None]:
-    """Returns the most by which `e` rises, and the most by which it falls, from one lane to the next; None: unknown."""
+    """Returns the largest rise and the largest fall of `e` from one lane to the next; None: unknown."""
     up: int | None = 0
     down: int | None = 0
     for monomial, factor in e.terms:

@@ -91,7 +91,7 @@ class Histogram:
         return int(self.counts.sum())
 
     def centres(self) -> Array:
-        """The middle of each bin."""
+        """Returns the middle of each bin."""
         import numpy as np
 
         return (np.arange(BINS) + 0.5) * (2 * self.reach / BINS) - self.reach

@@ -61,7 +61,7 @@ class Manifest:
     """The segments of ranks, in order."""
 
     def places(self) -> list[list[str]]:
-        """The models of each stage, or of each rank: each list must be in one place."""
+        """Returns the models of each stage, or of each rank: each list must be in one place."""
         if self.kind == "pipeline":
             return [[s.model] for s in self.stages]
         return [[s.models[rank] for s in self.segments] for rank in range(len(self.stages))]

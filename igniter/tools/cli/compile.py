@@ -58,7 +58,7 @@ class CompileRequest:
     """Dims to make equal to others before the compilation, `s84=s13`."""
 
     def typical(self) -> dict[str, int]:
-        """The sizes given by `--sizes`."""
+        """Returns the sizes given by `--sizes`."""
         return parse_sizes(self.sizes)
 
     def options(self) -> CompileOptions:

@@ -150,7 +150,7 @@ def expm1(x: Num) -> Num:
 
 
 def tanh(x: Num) -> Num:
-    """t/(t+2) with t = e^(2|x|) - 1. f32: 2 ulp, f64: 2 ulp; never beyond 1."""
+    """Returns t/(t+2) with t = e^(2|x|) - 1. f32: 2 ulp, f64: 2 ulp; never beyond 1."""
     f = format_of(x)
     y = x.abs().at_most(f.tanh_limit)
     biased = y.fma(2 * LOG2E, f.magic)
@@ -175,14 +175,14 @@ def _quarter_exp(x: Num, f: Format) -> tuple[Num, Num]:
 
 
 def sinh(x: Num) -> Num:
-    """t/2 + t/(2(t+1)) with t = e^|x| - 1. 2 ulp."""
+    """Returns t/2 + t/(2(t+1)) with t = e^|x| - 1. 2 ulp."""
     t, e = _quarter_exp(x.abs(), format_of(x))
     half = (t / e).fma(0.25, t)
     return (half + half).with_sign_of(x)
 
 
 def cosh(x: Num) -> Num:
-    """(e^|x| + e^-|x|)/2. 2 ulp."""
+    """Returns (e^|x| + e^-|x|)/2. 2 ulp."""
     _, e = _quarter_exp(x.abs(), format_of(x))
     half = e + 0.0625 / e
     return half + half

@@ -126,7 +126,7 @@ def log1p(x: Num) -> Num:
 
 
 def asinh(x: Num) -> Num:
-    """log1p(|x| + x^2/(1 + sqrt(x^2 + 1))). f64: 3 ulp."""
+    """Returns log1p(|x| + x^2/(1 + sqrt(x^2 + 1))). f64: 3 ulp."""
     a = x.abs()
     huge = a.gt(2.0**28)
     y = huge.where(a.of(1.0), a)
@@ -136,7 +136,7 @@ def asinh(x: Num) -> Num:
 
 
 def acosh(x: Num) -> Num:
-    """log1p(t + sqrt(2t + t^2)), t = x - 1. f64: 3 ulp; NaN below 1."""
+    """Returns log1p(t + sqrt(2t + t^2)), t = x - 1. f64: 3 ulp; NaN below 1."""
     huge = x.gt(2.0**28)
     t = huge.where(x.of(1.0), x) - 1.0
     small = log1p(t + t.fma(t, t + t).sqrt())
@@ -144,7 +144,7 @@ def acosh(x: Num) -> Num:
 
 
 def atanh(x: Num) -> Num:
-    """log1p(2|x|/(1 - |x|))/2. f64: 3 ulp; NaN beyond 1."""
+    """Returns log1p(2|x|/(1 - |x|))/2. f64: 3 ulp; NaN beyond 1."""
     a = x.abs()
     return (log1p((a + a) / (1.0 - a)) * 0.5).with_sign_of(x)
 

@@ -145,7 +145,7 @@ class Num:
         return Num(self.b, self.b.binary_intrinsic("copysign", self.v, other.v))
 
     def fma(self, y: Num | float, z: Num | float) -> Num:
-        """`self*y + z`."""
+        """Returns `self*y + z`."""
         return Num(self.b, self.b.muladd(self.v, self.of(y).v, self.of(z).v))
 
     def at_most(self, bound: float) -> Num:

@@ -13,7 +13,7 @@ def erf(x: Num) -> Num:
 
 
 def _erf32(x: Num) -> Num:
-    """-expm1(-L) with L = -log(erfc |x|), a polynomial: one path for the whole line."""
+    """Returns -expm1(-L) with L = -log(erfc |x|), a polynomial: one path for the whole line."""
     f = SINGLE
     y = x.abs().at_most(3.95)
     exponent = y.fma(y.polynomial(table.ERF32), y)

@@ -274,7 +274,7 @@ def cos(x: Num, short: bool = False) -> Num:
 
 
 def tan(x: Num, short: bool = False) -> Num:
-    """sin/cos of the rest, or -cos/sin. f64: 3 ulp."""
+    """Returns sin/cos of the rest, or -cos/sin. f64: 3 ulp."""
     r, low, q = _reduced(x, short)
     s, c = _sin_polynomial(r, low), _cos_polynomial(r, low)
     swap = (q & 1).ne(0)
@@ -304,7 +304,7 @@ def atan(x: Num, short: bool = False) -> Num:
 
 
 def atan2(y: Num, x: Num, short: bool = False) -> Num:
-    """The angle of (x, y); C's cases for zeros and infinities. f64: 3 ulp."""
+    """Returns the angle of (x, y); C's cases for zeros and infinities. f64: 3 ulp."""
     ay, ax = y.abs(), x.abs()
     swap = ay.gt(ax)
     small, large = swap.where(ax, ay), swap.where(ay, ax)
