@@ -51,7 +51,7 @@ class Remark:
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Remark:
-        """Returns the inverse of `to_dict`."""
+        """Restores an object from the result of `to_dict`."""
         return Remark(data["pass"], data["node"], data["kind"], data["message"], data["details"])
 
 

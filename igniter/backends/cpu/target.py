@@ -63,7 +63,7 @@ class Target:
         return " ".join(parts)
 
     def lanes(self, element_bytes: int) -> int:
-        """Returns the elements of one vector register."""
+        """Returns the number of elements in one vector register."""
         return self.vector_bytes // element_bytes
 
     @property

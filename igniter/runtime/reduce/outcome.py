@@ -88,6 +88,6 @@ class Request:
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Request:
-        """Returns the inverse of `to_dict`."""
+        """Restores an object from the result of `to_dict`."""
         passes = data.pop("passes")
         return Request(**data, passes=None if passes is None else tuple(passes))
