@@ -1,14 +1,14 @@
-"""Whether a compiled model computes what ONNX Runtime computes on the original: see `docs/verification.md`.
+"""The parts of the comparison of a compiled model with ONNX Runtime on the original: see `docs/verification.md`.
 
-    inputs.py       values for inputs, of the kind that each input is
-    roles.py        what a symbolic dim stands for
+    inputs.py       values of inputs, by the kind of each input
+    roles.py        the roles of symbolic dims
     sizes.py        sizes at which the original runs
     given.py        inputs from files
-    original.py     the original model: its sessions, its noise, its values cut out
-    judgement.py    two arrays, the tolerance and the noise
-    decisions.py    integers and booleans that come out of a rounding
-    report.py       what a verification says
+    original.py     the original model: its sessions, its noise, its internal values
+    judgement.py    the comparison of two arrays, by tolerance and noise
+    decisions.py    integers and booleans that result from a rounding
+    report.py       the results of a verification
     regions.py      every value that crosses a region
 
-`igniter.runtime.verify` puts them together.
+`igniter.runtime.verify` combines them.
 """

@@ -1,16 +1,16 @@
-"""Verification where the outputs of the whole model cannot tell: piece by piece, each piece on identical inputs.
+"""Verification of a model with inconclusive outputs: piece by piece, each piece on identical inputs.
 
-A detector that sees nothing gives noise of 1e-7, and one nudge of its input makes other noise. Nothing can be said of
-such an output, but all can be said of how it was made. Three comparisons cover the way from the original's nodes to
-what the compiled model computes:
+A detector that finds nothing gives noise of 1e-7, and any perturbation of its input changes the noise. Such an output
+is inconclusive, but each step of its computation can be checked. Three comparisons cover the path from the original's
+nodes to the compiled model:
 
-1. *The passes before fusion.* The original and the graph that the regions were formed in are cut at the values that
-   both have and that cross a region. Both get the original's values there, and must make the same of them.
-2. *The kernels.* Each region's kernel gets the inputs that its nodes get (`igniter.runtime.verification.regions`).
-3. *The whole.* The compiled model must give, bit for bit, what the regions give as custom ops of their own, which are
-   called by ONNX Runtime one after the other: the same kernels, checked by their digest.
+1. *The passes before fusion.* The original, and the graph in which regions were formed, are cut at every common value
+   that crosses a region. Both get the original's values there, and their results must agree.
+2. *The kernels.* Each region's kernel gets the inputs of its nodes (`igniter.runtime.verification.regions`).
+3. *The whole.* The compiled model must agree, bit for bit, with its regions as separate custom ops, called in sequence
+   by ONNX Runtime. A digest shows that the kernels are the same.
 
-The first two are judged as outputs are: by the tolerance, the noise of the piece and its roundings.
+The first two are judged like outputs: by the tolerance, the noise of the piece and its roundings.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from igniter.dialects.fusion import RegionOp
 
 MOST_UNKNOWN = 0.1
-"""If more than this share of the pieces says nothing either, nothing is said of the model."""
+"""If more than this share of the pieces is inconclusive, so is the model."""
 
 
 @dataclass(frozen=True)
 class ByRegion:
-    """The pieces of one compiled model. `digest` is that of its kernels; `whole` runs it, without graph optimisations
-    of ONNX Runtime's."""
+    """The pieces of one compiled model. `digest` is the digest of its kernels. `whole` runs the model without ONNX
+    Runtime's graph optimisations."""
 
     original: Original
     options: CompileOptions
@@ -53,7 +53,7 @@ class ByRegion:
     budget: float
 
     def case(self, sizes: dict[str, int], ready: Ready) -> CaseResult:
-        """The pieces on one feed; skipped, with the reason, where they cannot be compared."""
+        """Returns the comparison of the pieces on one feed; skipped, with the reason, if they cannot be compared."""
         result = CaseResult(sizes, "passed", kind=BY_REGION)
         try:
             outputs = self._outputs(ready)
@@ -86,13 +86,13 @@ class ByRegion:
         with doing("the compiled model ran region by region", runs="kernels"):
             kernels = self._kernels(c, regions, ready)
             resting = {o.name.split(" (@")[0] for o in kernels if o.ok and o.says_nothing}
-            # A value that is the same for other inputs says nothing of the passes or the whole either.
+            # A value that stays the same for other inputs is also inconclusive for the passes and the whole.
             return [*kernels, *(_resting(o, resting) for o in (*passes, *self._whole(c, ready)))]
 
     # -- the passes before fusion -------------------------------------------------------------------------------------
 
     def _passes(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
-        """Every value that both graphs have and that crosses a region, made of the original's values above it."""
+        """Compares every common value of both graphs that crosses a region, computed from the original's values."""
         from igniter.frontend import export_model, surgery
         from igniter.transforms.fusion.inline_regions import onnx_level
 
@@ -105,7 +105,7 @@ class ByRegion:
         later = Original(after.SerializeToString(), options=_plain())
         values = _arrays(self.original.exposing(names), ready.feed, names)
         there = _arrays(later.exposing(names), ready.feed, names)
-        # A name says which value it is; a layout of its own would be another.
+        # Values are matched by name. A value with another type or shape is a different one, so it is left out.
         shared = {n: a for n, a in values.items() if n in there and _alike(a, there[n])}
         one, two = (self._cut(proto, shared) for proto in (before, after))
         feeds = [{v.name: {**ready.feed, **shared}[v.name] for v in p.session.get_inputs()} for p in (one, two)]
@@ -158,7 +158,7 @@ class ByRegion:
     def _other_values(
         self, c: Compilation, regions: Sequence[RegionOp], nodes: Original, crossing: Sequence[SSAValue], ready: Ready
     ) -> list[Any]:
-        """The values of the regions' nodes for other inputs of the model; none where it does not run on them."""
+        """Returns the values of the regions' nodes for other inputs; none if the model does not run on them."""
         from igniter.runtime.verification import regions as side
 
         changed = changed_feed(ready.feed, ready.seed)
@@ -173,7 +173,7 @@ class ByRegion:
     # -- the whole ----------------------------------------------------------------------------------------------------
 
     def _whole(self, c: Compilation, ready: Ready) -> list[OutputResult]:
-        """The outputs of the compiled model, which must be those of its regions."""
+        """Compares the outputs of the compiled model with those of its regions; they must be equal."""
         from igniter.runtime.verification.regions import compiled_session
 
         session = compiled_session(c, c.module, **_plain())
@@ -193,7 +193,7 @@ def _resting(output: OutputResult, resting: Collection[str]) -> OutputResult:
 
 
 def _plain() -> dict[str, Any]:
-    """The options of sessions that compute each node as it stands."""
+    """Returns the options of a session that computes each node unchanged."""
     return {"log_severity_level": 4, "graph_optimization_level": unoptimised()}
 
 
@@ -209,7 +209,7 @@ def _names(value: SSAValue) -> list[str]:
 
 
 def _arrays(session: Any, feed: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The values named that are tensors."""
+    """Returns the tensors among the values `names`."""
     found = dict(zip(names, run(session, feed, names), strict=True))
     return {n: v for n, v in found.items() if hasattr(v, "dtype")}
 
@@ -219,7 +219,7 @@ def _alike(one: Any, two: Any) -> bool:
 
 
 def _same_bits(one: Any, two: Any) -> bool:
-    """Of what is no tensor, a sequence or an optional, no more is asked than that it agrees exactly."""
+    """True if two values have the same bits. Values other than numeric tensors only need to be equal."""
     if not hasattr(one, "dtype") or not hasattr(two, "dtype") or one.dtype.kind in "OUS":
         return compare_output("", one, two, 0.0).ok
     return _alike(one, two) and one.tobytes() == two.tobytes()

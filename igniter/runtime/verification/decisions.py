@@ -1,10 +1,10 @@
-"""Integers, booleans and indices that come out of floats: was another choice as good?
+"""Equally good choices of integers, booleans and indices computed from floats.
 
-A comparison, a cast or an ArgMax jumps where its input moves by nothing. What a node of the original chose between is
-looked at in the original alone: its inputs are moved by as much as they could be off as outputs, and what the node then
-gives are its *alternatives*. An output that such a node computes may be made of alternatives. For an output further
-down the original runs again with single choices replaced by alternatives, the best one kept each time, and must then
-agree with the compiled model.
+A comparison, a cast or an ArgMax jumps under tiny changes of its input. The choices of such a node are examined in the
+original alone: its inputs are moved by their allowed error as outputs, and the node's results are its *alternatives*.
+If the node computes an output, the output may consist of alternatives. For an output further downstream, the original
+runs again with single choices replaced by alternatives, keeping the best one each time. The result must then agree with
+the compiled model.
 """
 
 from __future__ import annotations
@@ -37,27 +37,28 @@ ROUNDING = frozenset((
 # fmt: on
 MOST_NODES = 64
 MOST_CHANGES = 8
-"""Choices that may be different at once."""
+"""The maximum number of different choices at once."""
 MOST_ELEMENTS = 16
-"""Elements of one node that are tried, those first that change most readily."""
+"""The maximum number of tried elements of one node; elements that differ in most alternatives come first."""
 SAMPLES = 24
 
 
 @dataclass
 class Choice:
-    """A rounding node, its value in the original, and what it could have been."""
+    """A rounding node, its value in the original, and its alternatives."""
 
     node: Any
     output: str
     value: Array
     alternatives: list[Array]
     moved: list[tuple[Array, Array]]
-    """Of each input its value and by how much it may be off."""
+    """The value and the allowed error of each float input."""
 
 
 @dataclass
 class Explainer:
-    """For one case: `feed` and what the random nodes drew. `deadline` is by `time.monotonic`."""
+    """The search for alternatives of one case: `feed`, and `drawn` from the random nodes. `deadline` is in
+    `time.monotonic` seconds."""
 
     original: Original
     feed: Mapping[str, Any]
@@ -66,7 +67,7 @@ class Explainer:
     deadline: float
 
     def explain(self, name: str, actual: Any, noise: Noise) -> str:
-        """Why `actual` is as right as the original's own output `name`; "" where nothing says so."""
+        """Returns the reason why `actual` is as good as the original's output `name`; "" if it is not."""
         if self.original.proto is None or not hasattr(actual, "dtype"):
             return ""
         choices = self._choices(name)
@@ -75,7 +76,7 @@ class Explainer:
                 return f"another choice of {_label(choice.node)} is as good" if _is_as_good(choice, actual) else ""
         return self._with_changes(name, actual, noise, choices)
 
-    # -- what the original chose between ------------------------------------------------------------------------------
+    # -- choices of the original --------------------------------------------------------------------------------------
 
     def _choices(self, name: str) -> list[Choice]:
         from igniter.frontend import surgery
@@ -97,7 +98,7 @@ class Explainer:
         return {**feed, **self.drawn, **dict(zip(names, run(session, {**feed, **self.drawn}, names), strict=True))}
 
     def _spreads(self, session: Any, names: Sequence[str], values: Mapping[str, Any]) -> dict[str, float]:
-        """The noise of every value: the most that any element moves when the inputs are nudged."""
+        """Returns the noise of every value: its largest change when the inputs are perturbed."""
         import numpy as np
 
         found: dict[str, float] = {}
@@ -133,7 +134,7 @@ class Explainer:
         )
         found: dict[bytes, Array] = {}
         for moves in _samples(off):
-            # Arithmetic makes NumPy scalars of arrays without dims, which ONNX Runtime does not take.
+            # Arithmetic on arrays of rank 0 returns NumPy scalars, and ONNX Runtime does not accept these.
             changed = {n: np.asarray(a + moves[n], a.dtype) if n in moves else a for n, a in inputs.items()}
             with doing(f"a node of the original ran, {node.op_type}", runs="onnxruntime", hint=WITHOUT):
                 other: Array = np.asarray(run(session, changed, [output])[0])
@@ -151,10 +152,10 @@ class Explainer:
         magnitude = float(np.max(finite, initial=0.0))
         return np.full(array.shape, max(self.allowed.of(array.dtype.name) * magnitude, NOISE_FACTOR * spread))
 
-    # -- other choices further up -------------------------------------------------------------------------------------
+    # -- other choices upstream ---------------------------------------------------------------------------------------
 
     def _with_changes(self, name: str, actual: Any, noise: Noise, choices: Sequence[Choice]) -> str:
-        """Replace one element after the other by an alternative, each time the one that brings the output nearest."""
+        """Replaces elements by alternatives, one at a time; each step takes the one with the nearest output."""
         candidates = list(_changes(choices))
         chosen: dict[str, Array] = {}
         changed: list[str] = []
@@ -182,8 +183,8 @@ class Explainer:
         return ""
 
     def _run_with(self, name: str, values: Mapping[str, Array]) -> Any:
-        """The original's output with values of its inside replaced; `None` where it cannot run with them: another
-        length, say, does not fit what random nodes drew for the one that it had."""
+        """Returns the original's output with internal values replaced; `None` if it cannot run with them. For example,
+        another length may not fit the draws of random nodes for the old length."""
         cut = {**self.drawn, **values}
         session = self.original.exposing([], cut)
         needed = {v.name for v in session.get_inputs()}
@@ -200,12 +201,12 @@ _SIZED_BY: dict[str, slice] = {
     "NonZero": slice(0, 1),
     **dict.fromkeys(("Expand", "Tile", "Resize", "Slice", "Pad", "Reshape", "Compress", "OneHot"), slice(1, None)),
 }
-"""The operands whose values decide the size of what a node gives."""
+"""The operands whose values decide the size of a node's results."""
 
 
 def sized_by_rounding(original: Original, name: str) -> str:
-    """The rounding node, in words, whose results decide a size on the way to an output; "" where there is none, as
-    where sizes follow from those of the inputs alone."""
+    """Returns the label of a rounding node that decides a size on the path to an output; "" if no node does, for
+    example if sizes depend only on the sizes of the inputs."""
     from igniter.frontend import surgery
 
     if original.proto is None:
@@ -225,7 +226,7 @@ def sized_by_rounding(original: Original, name: str) -> str:
 
 
 def _above(name: str, producers: Mapping[str, Any]) -> Iterator[str]:
-    """A value and those that it is computed from, not only by their sizes."""
+    """Yields a value and its transitive operands, without operands used only for their sizes."""
     seen: set[str] = set()
     todo = [name]
     while todo:
@@ -240,7 +241,7 @@ def _above(name: str, producers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _roundings_above(name: str, producers: Mapping[str, Any]) -> Iterator[Any]:
-    """The rounding nodes that a value depends on, nearest first."""
+    """Yields the rounding nodes upstream of a value, nearest first."""
     seen: set[str] = set()
     level = [name]
     while level:
@@ -257,9 +258,9 @@ def _roundings_above(name: str, producers: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _jumps(node: Any, inputs: Mapping[str, Array], value: Array, other: Array) -> Array | None:
-    """The elements of `other` that are another choice than those of `value`, the rest as in `value`; `None` where there
-    are none. A result that follows its input, as that of a Cast to a type that holds all values, is no choice: any
-    error would be one."""
+    """Returns `value` with its elements replaced by those of `other` that are different choices; `None` if the node
+    makes no choice. A result that follows its input, such as a Cast to a wider type, is no choice: it would excuse any
+    error."""
     import numpy as np
 
     if node.op_type == "Cast" and np.can_cast(inputs[node.input[0]].dtype, value.dtype, "safe"):
@@ -277,7 +278,7 @@ def _jumps(node: Any, inputs: Mapping[str, Array], value: Array, other: Array) -
 
 
 def _samples(off: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
-    """Ways to move the inputs: all up, all down, against each other, and at random."""
+    """Yields changes of the inputs: all up, all down, in opposite directions, and at random."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -289,7 +290,7 @@ def _samples(off: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
         yield {name: size * o * rng.choice((-1.0, 1.0), o.shape) for name, o in off.items()}
 
 
-# -- is it as good? ---------------------------------------------------------------------------------------------------
+# -- equally good results ---------------------------------------------------------------------------------------------
 
 
 def _is_as_good(choice: Choice, actual: Array) -> bool:
@@ -309,7 +310,8 @@ def _is_as_good(choice: Choice, actual: Array) -> bool:
 
 
 def _rows_are_as_good(choice: Choice, actual: Array) -> bool:
-    """For results of varying length: every row is one of some alternative, and none is missing that all have."""
+    """True if every row occurs in some alternative, and the rows common to all alternatives are present. This is for
+    results of varying length."""
     rows = [{r.tobytes() for r in _rows(a, choice.node.op_type)} for a in (choice.value, *choice.alternatives)]
     got = {r.tobytes() for r in _rows(actual, choice.node.op_type)}
     return set.intersection(*rows) <= got <= set.union(*rows)
@@ -318,13 +320,13 @@ def _rows_are_as_good(choice: Choice, actual: Array) -> bool:
 def _rows(array: Array, op_type: str) -> Array:
     import numpy as np
 
-    # NonZero gives the indices in columns.
+    # NonZero returns the indices in columns.
     turned = array.T if op_type == "NonZero" else array
     return np.ascontiguousarray(turned.reshape(turned.shape[0], -1) if turned.ndim else turned.reshape(1, 1))
 
 
 def _is_extreme(choice: Choice, actual: Array) -> bool:
-    """Whether the indices name values that are the largest (smallest) but for what they may be off."""
+    """True if the indices select the largest (smallest) values, within their allowed error."""
     import numpy as np
 
     value, off = choice.moved[0]
@@ -342,7 +344,7 @@ def _is_extreme(choice: Choice, actual: Array) -> bool:
 
 
 def _is_top(choice: Choice, actual: Array) -> bool:
-    """Whether the indices, each once, name values that are in order but for what they may be off."""
+    """True if the indices are distinct and select the top values in order, within their allowed error."""
     import numpy as np
 
     value, off = choice.moved[0]
@@ -362,7 +364,8 @@ def _is_top(choice: Choice, actual: Array) -> bool:
 
 
 def _changes(choices: Sequence[Choice]) -> Iterator[tuple[Choice, int | None, Array]]:
-    """Elements that an alternative has otherwise (`None` for a whole array of another length), readiest first."""
+    """Yields the elements that differ in alternatives, the most frequently different first; `None` for a whole array of
+    another shape."""
     import numpy as np
 
     for choice in choices:
@@ -390,7 +393,7 @@ def _replaced(value: Array, index: int | None, alternative: Array) -> Array:
 
 
 def _distance(one: Any, two: Any) -> float:
-    """How far two arrays are apart; those of another shape are further than any of the same."""
+    """Returns the distance of two arrays; it is larger for different shapes than for any arrays of the same shape."""
     import numpy as np
 
     if np.shape(one) != np.shape(two):

@@ -1,4 +1,4 @@
-"""Whether an edited model is valid, and computes what the original does where the edits say so."""
+"""Checks of an edited model: it must be valid, and must agree with the original unless the edits change its outputs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 MOST_BYTES = 1 << 30
-"""A model with more weights is not run: ONNX Runtime would have them in memory, twice."""
+"""The maximum size of a model's weights for a run: ONNX Runtime would hold them in memory twice."""
 OTHER_SIZES = (2, 3)
-"""What freed dims are tried at, besides what they were."""
+"""The sizes to try for freed dims, besides their old size."""
 TRIED_SIZE = 3
-"""Dims that are made equal have this size where nothing else is said."""
+"""The default size of dims that are made equal."""
 
 
 def too_big(module: ModuleOp) -> str:
-    """Why a model is not run beside another; "" where it is not too big for that."""
+    """Returns the reason why a model is too big to run beside another; "" if it is not."""
     from igniter.frontend.saving import weight_bytes
 
     size = weight_bytes(module)
@@ -41,14 +41,14 @@ def too_big(module: ModuleOp) -> str:
 
 @dataclass(frozen=True)
 class EditCheck:
-    """What was looked at. `status` is `passed` where outputs were compared and agree, `runs` where the edited model ran
-    and its outputs are not meant to be the same, `not run` with the reason, or `differs`."""
+    """The result of a check. `status` is `passed` if outputs were compared and agree, `runs` if the edited model ran
+    and its outputs need not be the same, `not run` with the reason, or `differs`."""
 
     status: Literal["passed", "runs", "not run", "differs"]
     outputs: tuple[OutputResult, ...] = ()
-    """The outputs that were compared, by the names of the edited model."""
+    """The compared outputs, with their names in the edited model."""
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    """The sizes at which they were."""
+    """The sizes of the comparison."""
     reason: str = ""
 
     @property
@@ -59,13 +59,13 @@ class EditCheck:
         return self.ok
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Returns JSON values."""
         outputs = [{"name": o.name, "max_error": o.max_error, "ok": o.ok, "reason": o.reason} for o in self.outputs]
         return plain({"status": self.status, "reason": self.reason, "sizes": self.sizes, "outputs": outputs})
 
 
 def interface_of(module: ModuleOp, edits: Sequence[Edit]) -> Interface:
-    """How what the edits lead to relates to the original `module`."""
+    """Returns the correspondence between the edited model's interface and the original `module`."""
     from igniter.dialects.onnx.structure import main_graph
 
     graph = main_graph(module)
@@ -85,8 +85,8 @@ def check_edits(
     seed: int = 0,
     budget: float = 30.0,
 ) -> EditCheck:
-    """Check an edited module against the model in `source`. `path` is where it is written already; otherwise it is
-    written to a temporary file. `IgniterError` where the edited model is not valid and the original is."""
+    """Checks an edited module against the model in `source`. `path` is its existing file; without one it is written to
+    a temporary file. Raises `IgniterError` if the edited model is invalid and the original is valid."""
     from igniter.frontend import import_model, save_model
 
     if source is None:
@@ -132,7 +132,7 @@ class _Comparison:
         try:
             _ = original.session
         except SessionError as error:
-            # An op of somebody's own, or one that it has no kernel for: that is no fault of the edit.
+            # A custom op, or an op without a kernel in ONNX Runtime: the edit is not at fault.
             return EditCheck("not run", reason=f"the original does not run: {_first(error)}")
         try:
             session = edited.session
@@ -168,7 +168,7 @@ class _Comparison:
         return typical_inputs(original, facts_of(self.module), fixed, self.seed, self.budget, small=True)
 
     def _symbol(self, text: str, known: set[str]) -> str | None:
-        """How an ORT session calls a dim of the original: an unnamed one, `x:0`, is `x.0` there."""
+        """Returns the name of an original's dim in an ORT session; the unnamed dim `x:0` is `x.0` there."""
         if text in known:
             return text
         place = ModelDims(self.module).place(text)
@@ -190,7 +190,7 @@ class _Comparison:
             fixed[symbol] = target.evaluate(values)
 
     def _alone(self, edited: Original, sizes: Mapping[str, int], reason: str) -> EditCheck:
-        """Whether the edited model runs at all."""
+        """Checks only that the edited model runs."""
         from igniter.runtime.verify import typical_inputs
 
         try:
@@ -211,7 +211,7 @@ class _Comparison:
             given[name] = value
             if dtype is not None and value.dtype != dtype:
                 given[name] = value.astype(dtype)
-                # What is lost when it is converted is lost for the original too.
+                # The original must get the same converted value, including the rounding.
                 feed[old] = given[name].astype(value.dtype)
         names = [v.name for v in session.get_outputs()]
         wanted = {n: self.interface.outputs.get(n, self.interface.original_value(n)) for n in names}

@@ -1,10 +1,10 @@
-"""Inputs from files: a `.npz` with an array for each (of a sequence `NAME[0]`, `NAME[1]`, ...), or a folder of `.pb`
-files as ONNX's tests have them, in which maps and sequences have a place too.
+"""Inputs from files: a `.npz` with an array for each input (for a sequence `NAME[0]`, `NAME[1]`, ...), or a folder of
+`.pb` files as in ONNX's tests. The `.pb` files can also hold maps and sequences.
 
     test_data_set_0/input_0.pb  input_1.pb ...  output_0.pb ...
 
-The number of a `.pb` is the input's place in the model's list; a tensor that has the name of an input goes there. A
-folder of such folders is several cases.
+A value in a `.pb` file belongs to the input of its name, or else to the input at the position in the file's name. A
+folder of such folders gives several cases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from igniter.errors import IgniterError
 
 
 def read_inputs(path: str | Path, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The feeds in a file or folder, for a model whose inputs are called `names`."""
+    """Returns the feeds in a file or folder for a model with the inputs `names`."""
     where = Path(path)
     if where.is_dir():
         folders = sorted(p for p in where.glob("test_data_set_*") if p.is_dir())

@@ -1,4 +1,4 @@
-"""What the graph of a model asks of its inputs: bounds of indices, signs, sizes that are read from values, and more."""
+"""Facts of a model's graph for its inputs: bounds of indices, signs, inferred dims, and more."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GraphFacts:
-    """Of the main graph's inputs by name, and of the graph itself."""
+    """Facts of the main graph's inputs by name, and of the graph itself."""
 
     limits: dict[str, int] = field(default_factory=dict[str, int])
-    """For an input that is used as indices: the smallest length of what it is an index into."""
+    """For each input used as indices: the smallest length of an indexed axis."""
     positive: frozenset[str] = frozenset()
-    """Inputs that a logarithm or a square root reads, that integers are divided by, or that are trips of a loop."""
+    """Operands of logarithms and square roots, divisors, bases of powers, and trip counts of loops."""
     large: frozenset[str] = frozenset()
-    """Integer inputs with which the graph only computes: no indices, no sizes, nothing that becomes a float."""
+    """Integer inputs used only in arithmetic: never as indices or sizes, and never converted to floats."""
     sound: bool = False
-    """Whether there is a convolution over one axis, or a Fourier transform over time."""
+    """True if the graph has a convolution over one axis, or a Fourier transform over time."""
     stride: int = 1
-    """The product of the strides on the way from the inputs to where it is largest."""
+    """The largest product of strides along a path from the inputs."""
     image_size: tuple[int, int] | None = None
-    """Height and width that the metadata states."""
+    """Height and width from the metadata."""
     dims: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """The dims of the inputs as inference sees them, where it ran: equal texts are equal dims."""
+    """The inferred dims of the inputs: equal texts are equal dims."""
     likely_dims: Callable[[], dict[str, list[str]]] = dict[str, list[str]]
-    """The same where dims that broadcast with each other are taken for equal: no facts, but sizes worth trying."""
+    """The same under the assumption that broadcast dims are equal: not facts, but sizes worth trying."""
     bytes_of: tuple[tuple[str, Expr], ...] = ()
-    """Values of the main graph by name, with their bytes; of values of equal sizes the first."""
+    """Values of the main graph by name, with their bytes; only the first of several values of the same shape."""
 
     def too_large(self, sizes: Mapping[str, int], limit: int) -> str | None:
-        """Why the graph does not run at these sizes of dims: a value that has more bytes than `limit`."""
+        """Returns a message if a value has more bytes than `limit` at these sizes of dims, otherwise `None`."""
         for name, size in self.bytes_of:
             if size.symbols <= sizes.keys() and (found := size.evaluate(sizes)) > limit:
                 return f"the value '{name}' takes {_amount(found)}, more than the {limit >> 20} MB that a run may take"
@@ -54,7 +54,7 @@ class GraphFacts:
 
 
 def facts_of(module: ModuleOp) -> GraphFacts:
-    """The facts of a module as it was imported."""
+    """Returns the facts of an imported module."""
     from igniter.analysis.onnx.shape_inference import infer_shapes
     from igniter.dialects.onnx.structure import main_graph
 
@@ -75,7 +75,7 @@ def facts_of(module: ModuleOp) -> GraphFacts:
 
 
 def _sizes(graph: GraphOp, types: Types) -> Iterator[tuple[str, Expr]]:
-    """The bytes of what the nodes of the main graph compute, each size once."""
+    """Yields the values of the main graph's nodes with their bytes, each shape once."""
     from xdsl.dialects.builtin import TensorType
 
     from igniter.dialects.onnx.base import OnnxOp
@@ -100,7 +100,7 @@ def _sizes(graph: GraphOp, types: Types) -> Iterator[tuple[str, Expr]]:
 
 
 def _amount(size: int) -> str:
-    """Bytes, rounded down to a power of two where they are many."""
+    """Returns a number of bytes as text, rounded down to a power of two from 2^40."""
     return f"2^{size.bit_length() - 1} bytes" if size >> 40 else f"{size >> 20} MB"
 
 
@@ -119,7 +119,7 @@ _INDEXED = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1}
 
 
 def index_limits(module: ModuleOp) -> dict[str, int]:
-    """For every input of the main graph that is used as indices: the smallest length of what it is an index into."""
+    """Returns the smallest length of an indexed axis for each input of the main graph used as indices."""
     from igniter.dialects.onnx.structure import main_graph
 
     graph = main_graph(module)
@@ -132,7 +132,7 @@ def index_limits(module: ModuleOp) -> dict[str, int]:
 
 
 def _limits(value: SSAValue) -> Iterator[int]:
-    """The lengths that `value`, or its elements moved about, are indices into."""
+    """Yields the lengths of the axes indexed by `value`, directly or after data movement."""
     from igniter.dialects.onnx.base import OnnxOp
 
     seen: set[SSAValue] = set()
@@ -149,7 +149,7 @@ def _limits(value: SSAValue) -> Iterator[int]:
             if op.op_type == "OneHot" and use.index == 0:
                 yield from _largest(op.operands[1])
             elif op.op_type == "Equal":
-                # Compared with 0, 1, 2, ...: a one-hot written out.
+                # A comparison with 0, 1, 2, ... is a decomposed one-hot.
                 yield from (n + 1 for n in _largest(op.operands[1 - use.index]) if n >= _ONE_HOT)
             elif _INDEXED.get(op.op_type) == use.index:
                 limit = _length(op.operands[0], int(op.attr("axis", 0)))
@@ -160,11 +160,11 @@ def _limits(value: SSAValue) -> Iterator[int]:
 
 
 _ONE_HOT = 8
-"""An integer compared with a constant list up to this or more is an index; below it may be a flag."""
+"""The minimum largest element of a constant list for an integer compared with it to be an index, not a flag."""
 
 
 def _largest(value: SSAValue) -> Iterator[int]:
-    """The largest element of a constant."""
+    """Yields the largest element of a constant."""
     import numpy as np
 
     weight = constant_weight(value)
@@ -183,7 +183,7 @@ def _length(data: SSAValue, axis: int) -> int | None:
     return shape[axis]
 
 
-# -- what becomes of a value ------------------------------------------------------------------------------------------
+# -- uses of a value --------------------------------------------------------------------------------------------------
 
 # fmt: off
 _COMPUTES = frozenset((
@@ -202,7 +202,7 @@ _MOVES = frozenset((
 
 
 def _only_computed_with(value: SSAValue, types: Types) -> bool:
-    """Whether an integer, at any size, is nothing but a number to all that reads it."""
+    """True if every transitive use of an integer value is arithmetic on integers, correct for any magnitude."""
     from xdsl.dialects.builtin import IntegerType
 
     from igniter.dialects.onnx.base import OnnxOp
@@ -241,7 +241,7 @@ def _only_computed_with(value: SSAValue, types: Types) -> bool:
 
 
 def _bounds(op: OnnxOp, index: int) -> bool:
-    """True if the results are small whatever the operand at `index` is, as those of a hash are before a Gather."""
+    """True if the results are bounded for any operand at `index`, such as a hash before a Gather."""
     if op.op_type not in ("BitwiseAnd", "Mod") or len(op.operands) != 2:
         return False
     if op.op_type == "Mod" and (index != 0 or int(op.attr("fmod", 0))):
@@ -261,7 +261,7 @@ def _must_be_positive(value: SSAValue) -> bool:
         if isinstance(op, OnnxOp) and (
             op.op_type in ("Log", "Sqrt")
             or (op.op_type in ("Div", "Mod", "Pow") and use.index == (op.op_type != "Pow"))
-            # A loop that does not run has outputs of which nothing is known.
+            # A loop without a trip has unknown outputs.
             or (op.op_type == "Loop" and use.index == 0)
         ):
             return True
@@ -286,7 +286,7 @@ _STRIDED = ("Conv", "MaxPool", "AveragePool", "LpPool", "QLinearConv", "ConvInte
 
 
 def _largest_stride(graph: GraphOp) -> int:
-    """By how much a height or width shrinks at most: the largest product of strides along a path."""
+    """Returns the largest factor by which a height or width shrinks: the largest product of strides along a path."""
     from igniter.dialects.onnx.base import OnnxOp
 
     strides: dict[Any, int] = {}
@@ -306,7 +306,7 @@ def _largest_stride(graph: GraphOp) -> int:
 
 
 def _stated_size(module: ModuleOp) -> tuple[int, int] | None:
-    """`imgsz` of the metadata, as Ultralytics writes it: one number or two."""
+    """Returns height and width from `imgsz` in the metadata, one number or two as written by Ultralytics."""
     from igniter.dialects.onnx.attributes import entries_of
 
     metadata = dict(pairs_of(entries_of(module.attributes.get("onnx.model")).get("metadata")))
@@ -321,7 +321,7 @@ def _stated_size(module: ModuleOp) -> tuple[int, int] | None:
 
 
 def _inferred_dims(graph: GraphOp, types: Types) -> dict[str, list[str]]:
-    """The dims of the inputs as text; those of which inference knows none are left out."""
+    """Returns the dims of the inputs as text, without inputs of unknown rank."""
     from igniter.dialects.sym import dims_of
 
     found: dict[str, list[str]] = {}

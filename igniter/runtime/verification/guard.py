@@ -1,4 +1,4 @@
-"""Runs of a model that may turn out too long or too big: they are ended, not waited for."""
+"""Runs of a model with limits on time and memory."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ POLL_SECONDS = 0.02
 
 
 class TooMuch(IgniterError):
-    """A run that took more time or memory than it was given."""
+    """The error of a run over its limit of time or memory."""
 
 
 def guarded_run(
     session: Any, names: Sequence[str] | None, feed: Mapping[str, Any], seconds: float | None, memory: int | None = None
 ) -> list[Any]:
-    """`session.run`, ended with `TooMuch` after `seconds`, or when the process has grown by `memory` bytes.
+    """Calls `session.run`. Raises `TooMuch` after `seconds`, or if the process has grown by `memory` bytes.
 
-    ONNX Runtime looks for the request to end between nodes, so one node can take longer.
+    ONNX Runtime checks the request to stop between nodes, so one node can take longer.
     """
     if seconds is None:
         return run(session, feed, names)
@@ -63,7 +63,7 @@ def guarded_run(
 
 
 def resident_bytes() -> int:
-    """The memory of this process; 0 where the system does not say."""
+    """Returns the memory of this process in bytes; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -72,7 +72,7 @@ def resident_bytes() -> int:
 
 
 def memory_limit() -> int:
-    """How much a run may add: half of what is free, 8 GB at most."""
+    """Returns the memory limit of a run in bytes: half of the free memory, at most 8 GB."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             free = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))

@@ -1,7 +1,7 @@
-"""Values for the inputs of a model, of the kind that each input is.
+"""Values for the inputs of a model, by the kind of each input.
 
-What the graph says comes first: indices are below the length of what they index, logarithms get positive numbers. Where
-it says nothing, the name and the dims of the input do: masks are ones and then zeros, positions count up, a `sr` is
+Facts of the graph come first: indices are below the length of the indexed axis, operands of logarithms are positive.
+Otherwise the name and the dims of the input decide: masks are ones and then zeros, positions count up, an `sr` is
 16000, 4 dims with 3 channels are images.
 """
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 Style = Literal["usual", "ones", "zeros", "large"]
-"""What integers and scalars without a kind of their own are: `usual` random, `large` near the limits of their type."""
+"""The values of integers and scalars without a specific kind: `usual` is random, `large` is near the type's limits."""
 
 
 ELEMENTS = 2
-"""Of a sequence."""
+"""The number of elements of a generated sequence."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class _Request:
     spec: InputSpec
     shape: tuple[int, ...]
     length: int
-    """The largest dim that any input has in these sizes: what a length may be at most."""
+    """The largest symbolic dim of the inputs at these sizes, except first dims: the maximum of a length."""
     facts: GraphFacts
     rng: np.random.Generator
     style: Style
@@ -59,14 +59,14 @@ def random_inputs(
     seed: int = 0,
     style: Style = "usual",
 ) -> dict[str, Any]:
-    """A value for every input, the same for the same seed: an array, or a list of them for a sequence. `facts` may be
-    the bounds of integer inputs alone."""
+    """Returns a value for every input, deterministic in `seed`: an array, or a list of arrays for a sequence. `facts`
+    can also be just the bounds of integer inputs."""
     import numpy as np
 
     known = facts if isinstance(facts, GraphFacts) else GraphFacts(dict(facts or {}))
     rng = np.random.default_rng(seed)
     made = [spec.shape(shapes) for spec in specs]
-    # The lengths that a "lengths" input can mean are those of its neighbours' last dims that are symbolic.
+    # A "lengths" input can refer to any symbolic dim of an input except the first.
     symbolic = [n for spec, shape in zip(specs, made, strict=True) for n, d in _axes(spec, shape) if d.constant is None]
     length = max(symbolic, default=1)
     found: dict[str, Any] = {}
@@ -83,7 +83,7 @@ def _axes(spec: InputSpec, shape: tuple[int, ...]) -> list[tuple[int, Any]]:
 def _value(r: _Request) -> Array:
     if r.spec.is_float:
         values = _floats(r)
-        # A type of exponents alone has neither a sign nor a zero.
+        # A type with only exponent bits has no sign and no zero.
         return (abs(values) + 0.25 if r.spec.dtype == "float8e8m0" else values).astype(_dtype(r.spec.dtype))
     if r.spec.dtype == "bool":
         return (_mask(r.shape, r.rng) if "mask" in r.name else r.rng.integers(0, 2, r.shape)).astype(bool)
@@ -108,8 +108,8 @@ _FLOAT_NAMES: tuple[tuple[str, Callable[[_Request], Any]], ...] = (
 
 
 def _setting(spec: InputSpec, shape: Sequence[int]) -> Callable[[_Request], Any] | None:
-    """What makes a float input that is a setting or a mask by its name: a scalar or a short vector, or a mask of any
-    rank; not a tensor that happens to be called so."""
+    """Returns the generator of a float input that is a setting or a mask by its name, or `None`. A setting is a scalar
+    or a vector; a mask has any rank. Other tensors with such a name do not count."""
     if is_image(spec):
         return None
     for pattern, make in _FLOAT_NAMES:
@@ -119,7 +119,7 @@ def _setting(spec: InputSpec, shape: Sequence[int]) -> Callable[[_Request], Any]
 
 
 def is_setting(spec: InputSpec, shape: Sequence[int]) -> bool:
-    """Whether a float input is a setting or a mask, whose values have a meaning of their own."""
+    """True if a float input is a setting or a mask, so that its values have a specific meaning."""
     return _setting(spec, shape) is not None
 
 
@@ -132,8 +132,8 @@ def _floats(r: _Request) -> Array:
     if r.spec.name in r.facts.positive:
         return r.rng.uniform(0.1, 2.0, r.shape)
     if is_image(r.spec):
-        # Models of pictures differ in what they want: 0 .. 1, centred on zero, and text, as detectors of text see
-        # nothing in all else. Noise shows every pixel.
+        # Image models expect different ranges: 0 .. 1, or centred on zero. Text detectors find nothing without text.
+        # Noise makes every pixel count.
         kind = r.seed % 4
         if kind == 3:
             return ranged(r.spec, page(r.spec, r.shape, r.rng), "normalised")
@@ -150,7 +150,7 @@ def _filled(shape: tuple[int, ...], value: float) -> Array:
 
 
 def _image(r: _Request) -> Array:
-    """Smooth patches in 0 .. 1 with a little noise, channels and pictures different from each other."""
+    """Returns smooth patches in 0 .. 1 with a little noise, different in each channel and picture."""
     import numpy as np
 
     coarse = r.rng.uniform(0.0, 1.0, tuple(-(-n // 8) if n > 8 else n for n in r.shape))
@@ -161,7 +161,7 @@ def _image(r: _Request) -> Array:
 
 
 def _sound(r: _Request) -> Array:
-    """A few sine waves with noise in -1 .. 1, each row its own."""
+    """Returns three sine waves with noise, mostly in -1 .. 1, different in each row."""
     import numpy as np
 
     time = np.arange(r.shape[-1]) / 16000.0
@@ -174,13 +174,14 @@ def _sound(r: _Request) -> Array:
 
 
 def takes_large(spec: InputSpec, facts: GraphFacts) -> bool:
-    """Whether an integer input may be anything: the graph only computes with it, and its name says nothing else."""
+    """True if an integer input may have any value: the graph only computes with it, and its name has no other
+    meaning."""
     named = rf"mask|position|{_SAMPLE_RATE}|{_LENGTH}"
     return spec.name in facts.large and spec.is_integer and re.search(named, spec.name.lower()) is None
 
 
 def is_position(name: str) -> bool:
-    """Whether an integer input by its name has an order of its own, or few values: positions, masks, types, lengths."""
+    """True if the name of an integer input implies an order or few values: positions, masks, types, lengths."""
     return re.search(rf"mask|position|type|segment|{_LENGTH}", name.lower()) is not None
 
 
@@ -198,7 +199,7 @@ def _integers(r: _Request) -> Array:
     if re.search(_SAMPLE_RATE, r.name):
         return np.full(r.shape, min(16000, int(info.max)), dtype)
     if re.search(_LENGTH, r.name) and r.limit is None:
-        # The first is the longest: somebody has to be as long as the batch is wide.
+        # The first is the longest: one row must have the full length of the batch.
         lengths = r.rng.integers(max(1, r.length // 2), r.length + 1, r.shape)
         return np.asarray(np.where(np.arange(lengths.size).reshape(r.shape) == 0, r.length, lengths)).astype(dtype)
     if r.style in ("ones", "zeros"):
@@ -223,7 +224,7 @@ def _small(r: _Request, dtype: Any, info: Any) -> Array:
 
 
 def _large(r: _Request, dtype: Any, info: Any) -> Array:
-    """Values at and near the limits of the type, near powers of two, and small ones between."""
+    """Returns values at and near the type's limits, near powers of two, and small values among them."""
     import numpy as np
 
     low, high = int(info.min), int(info.max)
@@ -248,7 +249,7 @@ def _integer_type(spec: InputSpec) -> tuple[Any, Any]:
 
 
 def _mask(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Ones and then zeros along the last axis, never only zeros, as padding makes them."""
+    """Returns ones and then zeros along the last axis, as for padding; every row has a one."""
     import numpy as np
 
     if not shape or shape[-1] == 0:

@@ -1,4 +1,4 @@
-"""Judges outputs beside those of an original: first by its noise of a few runs, and what fails that by all it takes."""
+"""Judgement of outputs against those of the original: first with the noise of a few runs, then more thoroughly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from igniter.runtime.verification.report import OutputResult
 
 @dataclass(frozen=True)
 class Ready:
-    """A case that the original runs: the inputs, its outputs for them, and what its random nodes drew."""
+    """A case that runs in the original: the inputs, its outputs for them, and the draws of its random nodes."""
 
     feed: dict[str, Any]
     expected: Sequence[Any]
@@ -25,7 +25,7 @@ class Ready:
 
 @dataclass
 class Judge:
-    """For one original; `budget` is in seconds from `started` on, and what is begun is finished."""
+    """The judge for one original. `budget` is in seconds after `started`; a running step is always finished."""
 
     original: Original
     allowed: Allowance
@@ -33,13 +33,13 @@ class Judge:
     started: float = field(default_factory=time.monotonic)
 
     def outputs(self, ready: Ready, actual: Sequence[Any]) -> list[OutputResult]:
-        """One result for each output of the original."""
+        """Returns a result for each output of the original."""
         found = self._judged(ready, actual, thorough=False)
         return found if all(o.ok for o in found) else self._judged(ready, actual, thorough=True)
 
     def on_threads(self, ready: Ready, threads: int) -> tuple[Judge, Ready]:
-        """The judge and the case for a compiled model that runs on so many threads: of an original whose outputs depend
-        on them, both are of sessions with as many."""
+        """Returns the judge and the case for a compiled model on `threads` threads. If the original's outputs depend
+        on the number of threads, both use sessions with the same number."""
         original = self.original.on_threads(threads)
         if original is self.original:
             return self, ready
@@ -47,7 +47,7 @@ class Judge:
         return replace(self, original=original), replace(ready, expected=expected)
 
     def first_look(self, ready: Ready, actual: Sequence[Any]) -> list[OutputResult]:
-        """The outputs without a run of the original for its noise; what fails here may pass in `outputs`."""
+        """Judges the outputs without more runs of the original for its noise. A failure here may pass in `outputs`."""
         sources = self.original.sigmoids(self.original.output_names)
         return [
             compare_output(n, e, a, self.allowed.rtol, self.allowed.atol, Noise(source=sources.get(n, 0.0)))
@@ -80,15 +80,15 @@ class Judge:
 
 
 def _explained(explainer: Explainer, output: OutputResult, actual: Any, noise: Noise) -> OutputResult:
-    """The output, good where the roundings above it could as well have gone the other way."""
+    """Returns the output, accepted if the roundings before it have equally good alternatives that explain it."""
     try:
         note = explainer.explain(output.name, actual, noise)
     except Exception as error:
-        # A model that cannot be looked into is judged without that.
+        # If the model's internal values are not available, the output is judged without them.
         return replace(output, reason=f"{output.reason} (its roundings cannot be looked at: {first_line(error)})")
     return replace(output, ok=True, reason="", note=note, says_nothing=False) if note else output
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, without what follows."""
+    """Returns the first line of an error's message."""
     return str(error).strip().split("\n", 1)[0]

@@ -1,4 +1,4 @@
-"""Whether two values of one output agree: within the tolerance, or within the noise of the original itself."""
+"""The comparison of two values of an output, within the tolerance or within the noise of the original."""
 
 from __future__ import annotations
 
@@ -22,60 +22,60 @@ _TINY_FLOATS = {
     "float8_e8m0fnu": 1.0,
     "float4_e2m1fn": 2.0**-1,
 }
-"""The unit in the last place of 1, which is the tolerance: one rounding that goes the other way makes so much."""
+"""The unit in the last place of 1, used as the tolerance: one different rounding causes this difference."""
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
-"""The largest error allowed by default, by the type of the output."""
+"""The default tolerance by the type of the output."""
 
 NOISE_FACTOR = 16
-"""An output may be off by this many times what the original moves by itself. Noise is sampled by a few runs, and
-Igniter rounds at other places than ORT, at every op, not at the inputs alone."""
+"""An output may differ by this multiple of the original's noise. The noise is a sample of a few runs, and Igniter
+rounds differently from ORT at every op, not only at the inputs."""
 
 SLICE_TOLERANCE = 10
-"""A slice along an axis may be off by this many tolerances of its own magnitude ..."""
+"""A slice along an axis may differ by this multiple of the tolerance of its own magnitude ..."""
 SLICE_NOISE_FACTOR = 64
-"""... or by this many times its own noise. Slices are fewer elements than the whole, so their noise is less known."""
+"""... or by this multiple of its own noise. A slice has fewer elements than the whole, so its noise is less certain."""
 SLICE_RANGE = 1e-5
-"""A slice this small beside the whole is no better known than an element near zero is."""
+"""A slice smaller than this share of the whole is not judged separately, like an element near zero."""
 
 CHAOS = "the original moves, nudged by one unit in the last place,"
 SMALL = "the output is no larger than what the original rounds away:"
 MOST_NOISE = 0.2
-"""More than this share of its magnitude no output may be off, whatever the noise: where that would be allowed, the
-output says nothing, and is not judged."""
+"""The largest allowed error as a share of the output's magnitude. If noise would allow more, the output is
+inconclusive."""
 
 BEYOND = 4
-"""A difference of more than this many magnitudes of the output ..."""
+"""A difference larger than this multiple of the output's magnitude ..."""
 BEYOND_NOISE = 64
-"""... and times its noise is wrong, however little the output says: two results of one model are not so far apart."""
+"""... and this multiple of its noise is wrong even for an inconclusive output."""
 
 SLICE_ELEMENTS = 32
-"""Of fewer elements neither the magnitude nor the noise is known: one alone may be near zero."""
+"""The minimum size of a judged slice. With fewer elements, magnitude and noise are not reliable."""
 
 SOURCE_ULPS = 64
-"""What an output may be off by where large values cancel in it: units in the last place of the largest of them."""
+"""The allowed error of an output with cancellation, in units in the last place of the largest cancelled value."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """How far an output may be off: `rtol` of its magnitude (by default `TOLERANCES`) and `atol`."""
+    """The tolerance of an output: `rtol` of its magnitude (default: `TOLERANCES`) plus `atol`."""
 
     rtol: float | None = None
     atol: float = 0.0
 
     def of(self, dtype: str) -> float:
-        """The relative tolerance for a type."""
+        """Returns the relative tolerance for a type."""
         return TOLERANCES.get(dtype, _TINY_FLOATS.get(dtype, 1e-4)) if self.rtol is None else self.rtol
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What one output of the original was in other runs that are as good as the first."""
+    """The values of one output in other, equally good runs of the original."""
 
     others: Sequence[Any] = ()
     source: float = 0.0
-    """The largest magnitude among the values that the output was made from; 0 where it is not known."""
+    """The largest magnitude among the operands of the output's computation; 0 if unknown."""
     seen: bool = field(default=False)
-    """Whether the original ran again at all."""
+    """True if the original ran again."""
 
 
 NO_NOISE = Noise()
@@ -84,7 +84,7 @@ NO_NOISE = Noise()
 def compare_output(
     name: str, expected: Any, actual: Any, rtol: float | None = None, atol: float = 0.0, noise: Noise = NO_NOISE
 ) -> OutputResult:
-    """How far `actual` is from `expected`; sequences are compared element by element, and the worst counts."""
+    """Compares `actual` with `expected`. Sequences are compared element by element, and the worst element counts."""
     import numpy as np
 
     if isinstance(expected, list) or isinstance(actual, list):
@@ -100,7 +100,7 @@ def compare_output(
     if e.dtype.kind in "OUS":
         return _same(name, str(e.dtype), e.shape) if _equal(e, a) else failure(name, "string", e.shape, "text differs")
     if e.dtype.kind == "V" and "int" in e.dtype.name:
-        # The integers of four bits and two, which numpy lacks.
+        # Integers of four or two bits, not supported by NumPy.
         e, a = e.astype(np.int8), a.astype(np.int8)
     if e.dtype.kind in "biu":
         return _compare_exact(name, e, a, noise)
@@ -115,10 +115,10 @@ def _compare_exact(name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], 
 
     differs = e != a
     for other in _alike(noise, e):
-        # The original itself says this where it is nudged.
+        # The perturbed original gives the same value.
         differs &= other != a
     wrong = int(np.count_nonzero(differs))
-    # Differences of integers can pass 64 bits; their size is only for the report.
+    # Differences of integers can overflow 64 bits. They are only for the report.
     difference = float(np.max(np.abs(e.astype(np.float64) - a.astype(np.float64)), initial=0.0))
     magnitude = float(np.max(np.abs(e.astype(np.float64)), initial=0.0))
     error = difference / magnitude if magnitude else difference
@@ -140,7 +140,7 @@ def _compare_floats(
     others = [other.astype(wide) for other in _alike(noise, e)]
     e, a = e.astype(wide), a.astype(wide)
     finite = np.isfinite(e) & np.isfinite(a)
-    # Equal infinities are equal; all else that is not finite on both sides must be NaN on both.
+    # Equal infinities agree. Any other pair with a value that is not finite must be NaN on both sides.
     odd = ~finite & ~(np.isnan(e) & np.isnan(a)) & ~(e == a)
     for other in others:
         odd &= np.isfinite(other) == np.isfinite(e)
@@ -188,7 +188,7 @@ def _compare_floats(
 def _worst_slice(
     e: Floats, off: Floats, moved: Floats, magnitude: float, tolerance: float, atol: float, eps: float
 ) -> str:
-    """The first slice along an axis that is wrong beside its own magnitude; "" where there is none."""
+    """Returns a message for the first slice that is wrong relative to its own magnitude; "" if all are right."""
     import numpy as np
 
     if e.ndim < 2 or not magnitude:
@@ -212,7 +212,7 @@ def _worst_slice(
 
 
 def _apart(one: Floats, two: Floats) -> Floats:
-    """How far each element is from the other, 0 where either is not finite."""
+    """Returns the distance of each pair of elements; 0 if one of them is not finite."""
     import numpy as np
 
     with np.errstate(invalid="ignore", over="ignore"):  # infinities of both
@@ -238,7 +238,7 @@ def _alike(noise: Noise, e: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, An
 
 
 def _epsilon(dtype: np.dtype[Any]) -> float:
-    """The unit in the last place of 1."""
+    """Returns the unit in the last place of 1."""
     known = {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7, **_TINY_FLOATS}
     return known.get(dtype.name, 2.0**-23)
 
@@ -266,8 +266,8 @@ def _compare_sequence(name: str, expected: Any, actual: Any, allowed: Allowance,
 
 
 def _table(maps: Any) -> tuple[list[Any], np.ndarray[Any, Any]] | None:
-    """Maps from the same keys to floats, as ZipMap gives one for each row: their keys, and an array of a row for each.
-    `None` for anything else."""
+    """Returns the keys and the values of a list of maps to floats with the same keys, as from ZipMap. The values are an
+    array with one row per map. Returns `None` for anything else."""
     import numpy as np
 
     if not isinstance(maps, list) or not maps or not all(isinstance(m, dict) for m in maps):  # pyright: ignore[reportUnknownVariableType]
@@ -291,5 +291,5 @@ def _same(name: str, dtype: str = "", shape: tuple[int, ...] = ()) -> OutputResu
 
 
 def failure(name: str, dtype: str, shape: tuple[int, ...], reason: str) -> OutputResult:
-    """An output that cannot be put in figures."""
+    """Returns the result of an output that differs in a way without a numeric error."""
     return OutputResult(name, dtype, shape, math.inf, math.inf, 0.0, False, reason)

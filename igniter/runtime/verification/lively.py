@@ -1,8 +1,7 @@
-"""Inputs that look like what models are made for: pages of text, scenes, speech, words, and other ranges of values.
+"""Realistic inputs: pages of text, scenes, speech, words, and other ranges of values.
 
-Random values leave many outputs at rest: a detector of text sees none in noise, and a sigmoid behind large weights is 0
-or 1. `variants` are the inputs that are tried where the usual ones leave an output at rest, and `mutations` change the
-best of them further.
+Random values leave many outputs at rest: a text detector finds no text in noise, and a sigmoid after large weights is 0
+or 1. If the usual inputs leave an output at rest, `variants` are tried, and `mutations` then change the best of them.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ Feed = dict[str, Any]
 FAR = frozenset(
     (*(f"values times {factor}" for factor in ("16", "0.0625", "128", "0.00390625")), "single values", "special values")
 )
-"""Kinds of `variants` far from what models are made for, where many compute nothing but noise and infinities."""
+"""Kinds of `variants` far from realistic inputs. Many models compute only noise and infinities for them."""
 
 
 def variants(specs: Sequence[InputSpec], sizes: Shapes, facts: GraphFacts, seed: int) -> Iterator[tuple[str, Feed]]:
-    """Feeds of these sizes, each with a word for its kind: pictures, sounds and texts for the inputs that take them,
-    then the usual values in other ranges. Those that change nothing are left out."""
+    """Yields feeds of these sizes, each with the name of its kind: pictures, sounds and texts for suitable inputs, then
+    the usual values in other ranges. Feeds without a change are left out."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -83,7 +82,7 @@ def _kinds(facts: GraphFacts) -> Iterator[tuple[str, Callable[[InputSpec, Any], 
 
 
 def mutations(best: Feed, other: Mapping[str, Any], specs: Sequence[InputSpec], rng: np.random.Generator) -> Feed:
-    """The best feed so far with each of its float inputs scaled, shifted, or mixed with those of another."""
+    """Returns the best feed so far with each float input scaled, shifted, or mixed with that of another feed."""
     import numpy as np
 
     changed = dict(best)
@@ -139,7 +138,7 @@ def _special(spec: InputSpec, value: Array, rng: np.random.Generator) -> Array:
 
 
 def _speech(spec: InputSpec, value: Array, rng: np.random.Generator) -> Array:
-    """Vowels in turn: the overtones of a voice, loudest at two formants, with pauses."""
+    """Returns a sequence of vowels with pauses: the overtones of a voice, loudest at two formants."""
     import numpy as np
 
     length = int(value.shape[-1])
@@ -179,7 +178,7 @@ _TEXT = (
 
 
 def _words(value: Array, limit: int | None, rng: np.random.Generator) -> Array:
-    """Bytes of text for indices of about 256, else few different words, common ones more often than rare ones."""
+    """Returns bytes of text if indices are below about 256, otherwise few distinct words with geometric frequencies."""
     import numpy as np
 
     high = min(limit or 100, int(np.iinfo(value.dtype).max) if value.dtype.kind in "iu" else 100)

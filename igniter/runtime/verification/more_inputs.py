@@ -1,7 +1,7 @@
-"""More inputs for a comparison: others at the sizes that were found, inputs under which outputs leave their rest, and
-inputs that make a suspicious difference larger.
+"""More inputs for a comparison: others at the sizes found, inputs that move outputs at rest, and inputs that enlarge a
+suspicious difference.
 
-Each is compared at a first look, without the noise of the original; one that fails is judged as every case is.
+Each is first judged without the noise of the original. A failing one is then judged like every other case.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHARE = 0.25
-"""Of the time that a verification took, for more inputs ..."""
+"""The share of the verification's time so far that is spent on more inputs ..."""
 LEAST_SECONDS, MOST_SECONDS = 0.05, 1.0
-"""... between these ..."""
+"""... between these limits ..."""
 ROUND = 10
-"""Inputs of other kinds than the usual ones come first, so many of them if they take no longer than `MOST_SECONDS`."""
+"""The number of inputs of unusual kinds that come first, within `MOST_SECONDS`."""
 MANY_THREADS = 4
-"""Threads of some cases, whatever the number of cores: work that is shared out must be shared out right."""
+"""The threads of some cases, on any number of cores: they test the distribution of work."""
 MOST_INPUTS = 32
 SUSPICIOUS = 0.05
-"""... but where an error is over this share of the tolerance and over the noise ..."""
+"""... but if an error exceeds this share of the tolerance and this multiple of the noise ..."""
 SUSPICIOUS_NOISE = 4.0
 SUSPICIOUS_SECONDS = 6.0
-"""... this long, with inputs that make it larger."""
+"""... this time, with inputs that enlarge the error."""
 SEARCH_SECONDS = 8.0
 SEARCH_ELEMENTS = 1 << 17
-"""Of the inputs under which outputs are looked for that move."""
+"""The preferred maximum number of input elements in the search for inputs that move outputs."""
 MUTATIONS = 16
 HALVINGS = 12
 FEW_ELEMENTS = 8
-"""Of an output of fewer elements nobody can say that it is saturated."""
+"""The minimum number of elements of an output that can count as saturated."""
 Score = tuple[bool, int, float]
-"""Of an output under some inputs: whether it moves enough, how many values it has, and how far it moves."""
+"""The score of an output under some inputs: true if it moves enough, its number of values, and its movement."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A case that was judged."""
+    """A judged case."""
 
     sizes: dict[str, int]
     ready: Ready
@@ -63,7 +63,7 @@ Start = Callable[[dict[str, Any], dict[str, int], int], "Ready | None"]
 
 @dataclass
 class MoreInputs:
-    """For one verification: `start` runs the original on a feed, `run` the compiled model."""
+    """The search for more inputs of one verification. `start` runs the original on a feed, `run` the compiled model."""
 
     original: Original
     facts: GraphFacts
@@ -73,18 +73,18 @@ class MoreInputs:
     run: Run
     seed: int
     fixed: frozenset[str] = frozenset()
-    """Symbols whose sizes were asked for."""
+    """Symbols with requested sizes."""
     settle: Callable[[CaseResult, Ready], CaseResult] = lambda case, _: case
-    """What becomes of a case that was judged."""
+    """The final treatment of a judged case."""
     known: dict[tuple[Any, ...], Known] = field(default_factory=dict[tuple[Any, ...], Known])
-    """The first case of each choice of shapes."""
+    """The first case with each choice of shapes."""
     _count: int = 0
     _kinds: tuple[dict[str, int], Iterator[dict[str, Any]]] = field(default_factory=lambda: ({}, iter(())))
-    """Sizes, and the feeds of other kinds that are left at these."""
+    """Sizes, with the remaining feeds of unusual kinds at these sizes."""
     _next_index: dict[str, int] = field(default_factory=dict[str, int])
 
     def compare(self, sizes: dict[str, int], ready: Ready, kind: str, threads: int = 0) -> CaseResult:
-        """One more case."""
+        """Returns the judgement of one more case."""
         actual = self.run(ready, threads)
         judge, ready = self.judge.on_threads(ready, threads)
         outputs = judge.first_look(ready, actual)
@@ -93,7 +93,7 @@ class MoreInputs:
         return self.settle(result_of(CaseResult(sizes, "passed", kind=kind, threads=threads), outputs), ready)
 
     def note(self, ready: Ready, case: CaseResult) -> None:
-        """Keep a case of these sizes, and look at what moved since the first one of them."""
+        """Keeps the first case of its shapes, and records the outputs that moved between it and this case."""
         if not case.outputs:
             return
         key = tuple((name, getattr(v, "shape", ())) for name, v in ready.feed.items())
@@ -106,7 +106,7 @@ class MoreInputs:
     # -- the same sizes, other inputs ---------------------------------------------------------------------------------
 
     def beside(self, sizes: dict[str, int], specs: Sequence[InputSpec]) -> Iterator[CaseResult]:
-        """A second case at the sizes of one, as long as outputs are there that have not moved."""
+        """Yields a second case at the same sizes while some outputs have not moved."""
         other = self._other(sizes, specs) if self.watch.unseen else None
         if other is not None:
             case = self.compare(sizes, other, MORE)
@@ -114,7 +114,8 @@ class MoreInputs:
             yield case
 
     def look_at(self, ready: Ready, case: CaseResult) -> None:
-        """See whether outputs move from given inputs, which are all that is compared, to inputs made from them."""
+        """Records the outputs of the original that move between given inputs and changed copies of them. Only the given
+        inputs are compared."""
         changed = changed_feed(ready.feed, self.seed)
         other = None if changed is None else self.start(changed, case.shapes, self.seed)
         if other is not None:
@@ -135,9 +136,9 @@ class MoreInputs:
     def _of_other_kind(
         self, other_sizes: dict[str, int], specs: Sequence[InputSpec]
     ) -> tuple[dict[str, int], Ready] | None:
-        """Sizes and inputs that look real, or are in other ranges and of other means than the usual ones, one kind
-        after the other: units that the usual ones never wake (behind a Relu, say) have a part in the outputs. All kinds
-        have the sizes of the first; then `other_sizes` are those of the next round."""
+        """Returns sizes and inputs of the next unusual kind: realistic, or with other ranges and means. They activate
+        units that the usual inputs never activate, for example before a Relu. All kinds of a round have the same sizes;
+        `other_sizes` are the sizes of the next round."""
         sizes, feeds = self._kinds
         found = next(feeds, None)
         if found is None:
@@ -149,8 +150,8 @@ class MoreInputs:
         return None if ready is None else (sizes, ready)
 
     def _swept(self, feed: dict[str, Any]) -> dict[str, Any]:
-        """The feed with indices in turn, from where the last feed ended: all rows of a table that is not too long are
-        read once."""
+        """Returns the feed with consecutive indices, continued from the previous feed. So each row of a moderately long
+        table is read."""
         import numpy as np
 
         for name, limit in self.facts.limits.items():
@@ -164,18 +165,18 @@ class MoreInputs:
     # -- outputs at rest ----------------------------------------------------------------------------------------------
 
     def look_for(self, specs: Sequence[InputSpec], budget: float) -> Iterator[CaseResult]:
-        """Cases under which outputs move that are at rest or saturated so far, where any is found."""
+        """Yields cases that move outputs at rest or saturated so far, if the search finds any."""
         resting = self.watch.at_rest or self._saturated()
         if not resting or not self.known:
             return
-        # Many rows are many chances; a run must be short all the same.
+        # More elements give more chances to move, but each run must be short.
         base = max(self.known.values(), key=lambda k: (n := _elements(k.ready), -n)[n > SEARCH_ELEMENTS])
         sizes = base.sizes
         deadline = time.monotonic() + min(budget / 4, SEARCH_SECONDS)
         best: dict[str, tuple[Score, Ready]] = {}
 
         def is_better(feed: dict[str, Any], names: Sequence[str]) -> bool:
-            """Try a feed; whether the outputs named move enough under it."""
+            """Tries a feed. True if all outputs in `names` move enough."""
             ready = self.start(feed, sizes, self.seed)
             scores = {} if ready is None else {n: self._score(n, base, ready) for n in resting}
             for name, score in scores.items():
@@ -199,8 +200,8 @@ class MoreInputs:
             yield case
 
     def _between(self, low: Ready, high: Ready, moves: Callable[[dict[str, Any]], bool], deadline: float) -> None:
-        """Halve the way between two feeds, of which one leaves an output at rest and the other saturates it: between
-        them is where it is neither."""
+        """Bisects between a feed that leaves an output at rest and one that saturates it: the output may be neither
+        between them."""
         import numpy as np
 
         below, above = 0.0, 1.0
@@ -221,7 +222,7 @@ class MoreInputs:
         sizes: dict[str, int],
         best: Mapping[str, tuple[Score, Ready]],
     ) -> Iterator[dict[str, Any]]:
-        """The variants, and then changes of the best of them."""
+        """Yields the variants, then mutations of the best of them."""
         import numpy as np
 
         rng = np.random.default_rng(self.seed + 17)
@@ -234,7 +235,7 @@ class MoreInputs:
             yield mutations(leading[k % len(leading)], made[int(rng.integers(len(made)))], specs, rng)
 
     def _score(self, name: str, base: Known, ready: Ready) -> Score:
-        """Whether an output moves enough from the base, how many values it has, and how far it moves."""
+        """Returns the score of an output: true if it moves enough from the base, its number of values, its movement."""
         import numpy as np
 
         at = list(self.original.output_names).index(name)
@@ -249,7 +250,7 @@ class MoreInputs:
         return finite and far >= self.watch.enough(magnitude, one.dtype, blur), variety(b, blur), min(far, 1e30)
 
     def _saturated(self) -> list[str]:
-        """Outputs that move, of which no case has more than two values."""
+        """Returns the outputs with fewer than `FEW_VALUES` values in every case."""
         found: dict[str, int] = {}
         for known in self.known.values():
             for o, value in zip(known.outputs, known.ready.expected, strict=True):
@@ -260,8 +261,8 @@ class MoreInputs:
     # -- seeds --------------------------------------------------------------------------------------------------------
 
     def seeds(self, specs: Sequence[InputSpec], cases: Sequence[CaseResult], spent: float) -> CaseResult | None:
-        """Other inputs and sizes for as long as a share of the time `spent`, the worst of them as one case. Where a
-        case has an error over its noise and not far below the tolerance, longer, and with inputs that enlarge it."""
+        """Compares other inputs and sizes for a share of the time `spent`, and returns the worst case. If a case has a
+        suspicious error, the search is longer, and half of its inputs are mutations of the worst ones."""
         import numpy as np
 
         suspicious = any(self._is_suspicious(o) for case in cases for o in case.outputs)
@@ -307,7 +308,7 @@ class MoreInputs:
 
 
 def result_of(case: CaseResult, outputs: Sequence[OutputResult]) -> CaseResult:
-    """The case with its outputs: those that say nothing count neither way, and it is skipped where all say nothing."""
+    """Returns the case with its outputs. Inconclusive outputs do not count; if all are, the case is skipped."""
     telling = [o for o in outputs if not o.says_nothing]
     if outputs and not telling:
         return replace(case, status="skipped", outputs=tuple(outputs), reason=outputs[0].reason)
@@ -315,7 +316,7 @@ def result_of(case: CaseResult, outputs: Sequence[OutputResult]) -> CaseResult:
 
 
 def varied(sizes: Mapping[str, int], fixed: Collection[str], rng: np.random.Generator) -> dict[str, int]:
-    """Other sizes near these: dims of one size stay of one size, and about half of them stay as they are."""
+    """Returns other sizes near these. Equal dims stay equal, and each size is kept with a probability of 0.4."""
     made: dict[int, int] = {}
     for size in sizes.values():
         if size not in made:
@@ -331,8 +332,8 @@ def _elements(ready: Ready) -> int:
 
 
 def changed_feed(feed: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
-    """A feed of the same kind: floats in another order, half as large and with some noise, integers in another order;
-    `None` where nothing can be another."""
+    """Returns a feed of the same kind: floats permuted, halved and with some noise, integers permuted; `None` if no
+    input can change."""
     import numpy as np
 
     rng = np.random.default_rng(seed)

@@ -1,9 +1,9 @@
-"""The original model: its sessions, its random values, and how far its outputs move by themselves.
+"""The original model: its sessions, its random values, and the noise of its outputs.
 
-The sessions are made when they are first needed: the one that gives the reference, one without graph optimisations,
-one that nudges what it computes, one whose integer sums do not saturate, and ones with values of the inside as outputs
-or inputs (`igniter.frontend.surgery`). In all of them integers are exact (`igniter.frontend.exact_integers`), where
-ONNX Runtime makes sums and powers of integers in f64.
+The sessions are made on first use: the reference, one without graph optimisations, one with perturbed intermediate
+values, one without saturation of integer sums, and ones with internal values as outputs or inputs
+(`igniter.frontend.surgery`). All have exact integers (`igniter.frontend.exact_integers`), although ONNX Runtime
+computes sums and powers of integers in f64.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from igniter.runtime.verification.stand_in import StandIn
 
 MODEL_LIMIT = 1 << 30
-"""In a file bigger than this the values of the inside are not nudged: it would be in memory three times."""
+"""The maximum size of a model for a run with perturbed internal values: it would be in memory three times."""
 NUDGES = 2
 MORE_NUDGES = 4
-"""Once an output has failed."""
+"""The number of runs with perturbed inputs after a failed output."""
 NUDGEABLE = frozenset(("float16", "float32", "float64"))
 SIGMOID_SOURCE = 0.5 * 4 / SOURCE_ULPS
-"""ONNX Runtime computes a sigmoid as one half and a fraction (MlasComputeLogistic), so that it knows a small one to
-units in the last place of one half and not to its own: it was off by 1.05e-7 around 5e-5. This allows four of them,
-which are 2.4e-7."""
+"""The source magnitude of a sigmoid. ONNX Runtime computes it as one half plus a fraction (MlasComputeLogistic), so the
+error of a small sigmoid is in units in the last place of one half: 1.05e-7 was measured around 5e-5. This value allows
+four such units, 2.4e-7."""
 WITHOUT = "--no-verify compiles the model without running the original"
-"""What a user can do where ONNX Runtime crashes on the original model."""
+"""The advice to a user if ONNX Runtime crashes on the original model."""
 
 
 class Original:
-    """`model` is a path or the bytes of a model; without it (`session` alone) nothing of the inside is seen.
+    """The original model. `model` is its path or its bytes; with `session` alone, internal values are not available.
 
-    With `stand_in`, that makes the sessions, and not ONNX Runtime, which does not load the model. `exact=False` keeps
-    ONNX Runtime's own sums of integers: for models that are to run in ONNX Runtime as they are.
+    If ONNX Runtime does not load the model, `stand_in` makes the sessions instead. `exact=False` keeps ONNX Runtime's
+    own sums of integers, for models that must run in ONNX Runtime unchanged.
     """
 
     def __init__(
@@ -63,27 +63,27 @@ class Original:
         self._session = session
         self._cut: dict[tuple[str, ...], Any] = {}
         self.threads = 0
-        """The threads that all runs have; 0 where a run may have others (`on_threads`)."""
+        """The number of threads of all runs; 0 if it may differ between runs (`on_threads`)."""
         self._on_threads: dict[int, Original] = {}
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
     @property
     def session(self) -> Any:
-        """The session that the references come from."""
+        """The session of the reference outputs."""
         if self._session is None:
             self._session = self._make(self._source)
         return self._session
 
     @cached_property
     def _source(self) -> str | bytes:
-        """The model that sessions are made of: with exact integers, where ONNX Runtime's are not."""
+        """The model for the sessions: the one with exact integers, if ONNX Runtime's are not exact."""
         assert self.model is not None
         return self.model if self.exact_model is None else self.exact_model.proto.SerializeToString()
 
     @cached_property
     def exact_model(self) -> ExactModel | None:
-        """The model with exact integers; `None` where ONNX Runtime's are exact."""
+        """The model with exact integers; `None` if ONNX Runtime's are exact."""
         from igniter.frontend.exact_integers import with_exact_integers
 
         if self.model is None or not self.exact:
@@ -91,7 +91,7 @@ class Original:
         try:
             proto = self._read[0]
             return None if proto is None else with_exact_integers(proto, unsigned=self.stand_in is not None)
-        except IgniterError:  # it cannot be read, as the session will say
+        except IgniterError:  # the model cannot be read; the session will report it
             return None
 
     @cached_property
@@ -101,7 +101,7 @@ class Original:
         return self._make(self.model)
 
     def inexact(self, feed: Mapping[str, Any], expected: Sequence[Any]) -> bool:
-        """True if ONNX Runtime's own run gives something else than `expected`, because its integers are not exact."""
+        """True if ONNX Runtime's own run differs from `expected`, because its integers are not exact."""
         import numpy as np
 
         if self.exact_model is None or self.stand_in is not None:
@@ -109,7 +109,7 @@ class Original:
         try:
             found = _run_original(self._as_it_is, self.output_names, feed)
         except Exception:
-            # A sum that saturates is an index or a size further down.
+            # A saturated sum may be an invalid index or size later.
             return True
         for e, a in zip(expected, found, strict=True):
             wanted: np.ndarray[Any, Any] = np.asarray(e)
@@ -119,15 +119,15 @@ class Original:
 
     @cached_property
     def specs(self) -> list[InputSpec]:
-        """Its inputs; `IgniterError` for one of which no values can be made up."""
+        """The model's inputs. Raises `IgniterError` if values of an input cannot be generated."""
         sequences = any("seq(" in value.type for value in self.session.get_inputs())
         graph = self.proto.graph if sequences and self.proto is not None else None
         return specs_of(self.session, elements=None if graph is None else element_dims(graph))
 
     @cached_property
     def unoptimised(self) -> Any:
-        """A session without graph optimisations; `None` without the model, and where ONNX Runtime has no kernel for a
-        node that its optimisations take away."""
+        """A session without graph optimisations; `None` without the model, or if ONNX Runtime has no kernel for a node
+        usually removed by its optimisations."""
         if self.model is None or self.stand_in is not None:
             return None
         try:
@@ -137,18 +137,18 @@ class Original:
 
     @cached_property
     def unsigned(self) -> Any:
-        """A session of the same model with i8 weights as u8, whose sums are exact; `None` where there are none."""
+        """A session of the same model with i8 weights as u8, so that sums are exact; `None` without such weights."""
         from igniter.frontend.unsigned_weights import with_unsigned_weights
 
         made = None if self.proto is None or self.stand_in is not None else with_unsigned_weights(self.proto)
         try:
             return None if made is None else self._make(made.SerializeToString())
-        except SessionError:  # an op that takes no u8
+        except SessionError:  # an op does not support u8
             return None
 
     @cached_property
     def nudged(self) -> Any:
-        """A session in which all that is rounded is nudged; `None` where that is not possible."""
+        """A session with perturbed rounded values; `None` if that is not possible."""
         from igniter.frontend import surgery
         from igniter.frontend.reading import byte_size
 
@@ -164,16 +164,16 @@ class Original:
 
     @property
     def proto(self) -> onnx.ModelProto | None:
-        """The model's message, for surgery, with exact integers."""
+        """The model's message with exact integers, for surgery."""
         return self._read[0] if self.exact_model is None else self.exact_model.proto
 
     @property
     def folder(self) -> str:
-        """Where the external data of `proto` is."""
+        """The folder of the external data of `proto`."""
         return self._read[1]
 
     def exposing(self, names: Sequence[str], cut: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Any:
-        """A session with the values `names` as outputs besides its own, and those of `cut` as inputs."""
+        """Returns a session with the values `names` as additional outputs, and the values in `cut` as inputs."""
         from igniter.frontend import surgery
 
         key = (*names, "|", *(cut or {}))
@@ -183,7 +183,7 @@ class Original:
             made = surgery.with_outputs(self.proto, names)
             if cut:
                 made = surgery.with_inputs(made, cut)
-            # Fused nodes have no values inside them to show.
+            # The values inside fused nodes are not available.
             self._cut[key] = self._make(made.SerializeToString())
         return self._cut[key]
 
@@ -191,13 +191,13 @@ class Original:
 
     @cached_property
     def by_threads(self) -> bool:
-        """True if outputs depend on the number of threads, by more than the order of sums."""
+        """True if outputs depend on the number of threads, other than by the order of sums."""
         from igniter.frontend import surgery
 
         return self.stand_in is None and self.proto is not None and surgery.thread_dependent(self.proto) > 0
 
     def on_threads(self, threads: int) -> Original:
-        """The original in sessions of so many threads (0: as it is); itself where outputs do not depend on them."""
+        """Returns the original with `threads` threads; unchanged for 0, or if outputs do not depend on the number."""
         if not threads or self.threads or not self.by_threads:
             return self
         if threads not in self._on_threads:
@@ -208,7 +208,7 @@ class Original:
         return self._on_threads[threads]
 
     def on_one_thread(self) -> Original:
-        """The original in sessions of one thread, which `on_threads` keeps."""
+        """Returns the original with one thread, regardless of later calls of `on_threads`."""
         made = self.on_threads(1)
         made.threads = 1
         return made
@@ -236,7 +236,7 @@ class Original:
 
     @cached_property
     def random_values(self) -> list[str] | None:
-        """The values that random nodes compute; `None` where they cannot be cut out."""
+        """The values computed by random nodes; `None` if they cannot be cut."""
         from igniter.frontend import surgery
 
         return [] if self.proto is None else surgery.random_values(self.proto)
@@ -244,7 +244,7 @@ class Original:
     def run(
         self, feed: Mapping[str, Any], seconds: float | None = None, memory: int | None = None
     ) -> tuple[list[Any], dict[str, Any]]:
-        """The outputs, and what the random nodes drew for them."""
+        """Returns the outputs, and the draws of the random nodes."""
         if not self.random_values:
             return _run_original(self.session, self.output_names, feed, seconds, memory), {}
         session = self.exposing(self.random_values)
@@ -254,7 +254,7 @@ class Original:
         return [found[n] for n in self.output_names], {n: found[n] for n in self.random_values}
 
     def run_again(self, feed: Mapping[str, Any], drawn: Mapping[str, Any], seconds: float | None = None) -> list[Any]:
-        """The outputs for other inputs, with the same random values."""
+        """Returns the outputs for other inputs with the same random values."""
         session = self.exposing([], drawn) if drawn else self.session
         return _run_original(session, self.output_names, {**feed, **drawn}, seconds)
 
@@ -263,8 +263,8 @@ class Original:
     def others(
         self, feed: Mapping[str, Any], drawn: Mapping[str, Any], seed: int, *, thorough: bool, seconds: float | None
     ) -> list[list[Any]]:
-        """The outputs of runs that are as good as the first: without optimisations, with inputs nudged; `thorough`
-        adds more nudges, weights of i8 as u8, and every value of the inside nudged."""
+        """Returns the outputs of runs as good as the first: without optimisations, and with perturbed inputs.
+        `thorough` adds more perturbed inputs, i8 weights as u8, and perturbed internal values."""
         runs: list[list[Any]] = []
         if not drawn and self.unoptimised is not None:
             runs += _attempt(self.unoptimised, self.output_names, feed, seconds)
@@ -281,8 +281,8 @@ class Original:
         return runs
 
     def sources(self, names: Sequence[str], feed: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, float]:
-        """For every output the largest magnitude among the values that it was made from: the operands of the sum,
-        difference or reduction that it comes from, however it was moved since; of a sigmoid `SIGMOID_SOURCE`."""
+        """Returns for every output the largest magnitude of the operands of its sum, difference or reduction, looking
+        through data movement; `SIGMOID_SOURCE` for a sigmoid."""
         import numpy as np
 
         from igniter.frontend import surgery
@@ -299,7 +299,7 @@ class Original:
                 session = self.exposing(missing, drawn or None)
                 known.update(zip(missing, _run_original(session, missing, {**feed, **drawn}), strict=True))
         except Exception:
-            # A value that cannot be an output (a sequence); then the noise alone decides.
+            # A value that cannot be an output (a sequence). Then only the noise decides.
             return {}
         found = self.sigmoids(names)
         for name, values in operands.items():
@@ -309,7 +309,7 @@ class Original:
         return found
 
     def sigmoids(self, names: Sequence[str]) -> dict[str, float]:
-        """`SIGMOID_SOURCE` for each output that is a sigmoid: what `sources` knows without a run."""
+        """Returns `SIGMOID_SOURCE` for each output that is a sigmoid: the part of `sources` that needs no run."""
         if self.proto is None:
             return {}
         return {name: SIGMOID_SOURCE for name in names if _is_sigmoid(name, [self.proto.graph])}
@@ -324,7 +324,7 @@ _SUMS = frozenset(["Add", "Sub", "Sum", "Mean", "ReduceSum", "ReduceMean"])
 
 
 def _summed(name: str, producers: Mapping[str, Any]) -> list[str]:
-    """The operands of the sum that a value is, through what only moves it; none where it is no sum."""
+    """Returns the operands of the sum that computes a value, looking through `_MOVES`; none if it is not a sum."""
     node = producers.get(name)
     while node is not None and node.op_type in _MOVES:
         node = producers.get(node.input[0])
@@ -349,7 +349,7 @@ def _attempt(
     seconds: float | None,
     drawn: Mapping[str, Any] | None = None,
 ) -> list[list[Any]]:
-    """One more run, or none where it is refused or takes too long: it is only there to learn from."""
+    """Returns the outputs of one more run; none if it fails or takes too long, because it is optional."""
     from igniter.runtime.verification.guard import TooMuch
 
     try:
@@ -359,12 +359,13 @@ def _attempt(
     except TooMuch:
         return []
     except Exception:
-        # Inputs at the edge of what the model takes: an index that a nudge moves over it, say.
+        # Inputs at a limit of the model: for example, a perturbed index may be out of range.
         return []
 
 
 def nudged_feed(feed: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
-    """Every float input one unit in the last place up or down, zeros as they are; `None` where there are no floats."""
+    """Returns the feed with every float moved up or down by one unit in the last place, except zeros; `None` without
+    floats."""
     import numpy as np
 
     rng = np.random.default_rng(seed + 7919)
@@ -380,7 +381,7 @@ def nudged_feed(feed: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
 
 
 def unoptimised() -> Any:
-    """ORT's level without graph optimisations."""
+    """Returns ORT's level without graph optimisations."""
     import onnxruntime
 
     ort: Any = onnxruntime
@@ -391,8 +392,8 @@ _MEANS = frozenset(("Mean", "ReduceMean"))
 
 
 def _is_sigmoid(name: str, graphs: Sequence[onnx.GraphProto]) -> bool:
-    """Whether a value is a sigmoid, through what moves it, means, and branches; `graphs` are those whose values can be
-    seen, outermost first."""
+    """True if a value is a sigmoid, looking through data movement, means and branches. `graphs` are the graphs in
+    scope, outermost first."""
     for depth, graph in reversed(list(enumerate(graphs, start=1))):
         node = next((n for n in graph.node if name in n.output), None)
         if node is None:

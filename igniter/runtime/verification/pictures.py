@@ -1,4 +1,4 @@
-"""Made pictures: pages of text and scenes, in the ranges of values that models take."""
+"""Synthetic pictures: pages of text and scenes, in the value ranges of common models."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _GLYPHS = (
     0x111111110A0A04, 0x11110A040A1111, 0x11110A04040404, 0x1F01020408101F, 0x0E13151519110E, 0x040C040404040E,
 )
 # fmt: on
-"""Letters of 7 rows of 5 dots, a byte a row."""
+"""Letters of 7 rows of 5 dots, one byte per row."""
 _MEANS, _DEVIATIONS = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Of the channels of ImageNet's pictures."""
+"""The means and standard deviations of the channels of ImageNet's pictures."""
 
 
 def _channels(spec: InputSpec) -> int:
@@ -32,7 +32,7 @@ def _channels(spec: InputSpec) -> int:
 
 
 def _drawn(spec: InputSpec, shape: Sequence[int], draw: Callable[[int, int], Array]) -> Array:
-    """Every picture of a batch as `draw` makes it: (height, width) to values in 0 .. 1, tinted by channel."""
+    """Returns a batch of pictures from `draw`, tinted by channel. `draw` maps (height, width) to values in 0 .. 1."""
     import numpy as np
 
     axis = _channels(spec)
@@ -43,7 +43,7 @@ def _drawn(spec: InputSpec, shape: Sequence[int], draw: Callable[[int, int], Arr
 
 
 def page(spec: InputSpec, shape: Sequence[int], rng: np.random.Generator) -> Array:
-    """Lines of dark letters on light paper, or light ones on dark."""
+    """Draws lines of dark letters on light paper, or of light letters on dark paper."""
     import numpy as np
 
     def draw(height: int, width: int) -> Array:
@@ -72,7 +72,7 @@ def _glyph(code: int) -> Array:
 
 
 def scene(spec: InputSpec, shape: Sequence[int], rng: np.random.Generator) -> Array:
-    """A ground of smooth light with discs and boxes in front, as objects are."""
+    """Draws a smooth background with discs and boxes as objects in front."""
     import numpy as np
 
     def draw(height: int, width: int) -> Array:
@@ -92,7 +92,7 @@ def scene(spec: InputSpec, shape: Sequence[int], rng: np.random.Generator) -> Ar
 
 
 def ranged(spec: InputSpec, picture: Array, scale: str) -> Array:
-    """Values in 0 .. 1 as models want them."""
+    """Converts values in 0 .. 1 to the range `scale` of a model's input."""
     import numpy as np
 
     if spec.dtype == "uint8" or scale == "0 .. 255":

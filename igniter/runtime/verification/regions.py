@@ -1,9 +1,10 @@
-"""Every value that crosses a region: each region on the inputs that its nodes get, beside these nodes in ONNX Runtime.
+"""Comparison of every value that crosses a region: each region's kernel against its nodes in ONNX Runtime, on the same
+inputs.
 
-The regions are compiled once more as custom ops of their own; their kernels are the ones of the compiled model. Two
-models then hold all regions side by side, cut loose from each other, the values that go into them being inputs: in one
-each region is its nodes, in the other its custom op. The inputs come from one run of the graph that the regions were
-formed in. That graph is compared with the original as well, since the passes before fusion may be what is wrong.
+The regions are compiled again as separate custom ops, with the same kernels as in the compiled model. Two models then
+contain all regions side by side, disconnected, with their operands as inputs of the model. In one model each region is
+its nodes, in the other its custom op. The inputs come from one run of the graph in which the regions were formed. This
+graph is also compared with the original, because the passes before fusion may be wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ PASSES = "the passes before fusion"
 
 @dataclass(frozen=True)
 class RegionResult:
-    """One region on the inputs that the original nodes get. `nodes` are names, or op types for nodes without one."""
+    """The result of one region on the inputs of its original nodes. `nodes` has op types with the nodes' names."""
 
     region: str
     kernel: str
@@ -48,13 +49,13 @@ class RegionResult:
 
     @property
     def ok(self) -> bool:
-        """Whether no output differs; one that says nothing counts neither way."""
+        """True if no conclusive output differs."""
         return all(o.ok or o.says_nothing for o in self.outputs)
 
 
 @dataclass(frozen=True)
 class ValuesResult:
-    """What came out for all regions, in the order in which they are computed; `folder` reproduces the first failure."""
+    """The results of all regions, in the order of computation. `folder` reproduces the first failure."""
 
     shapes: dict[str, int]
     regions: tuple[RegionResult, ...]
@@ -69,12 +70,12 @@ class ValuesResult:
 
     @property
     def first_failure(self) -> RegionResult | None:
-        """The first region that is wrong."""
+        """The first region that differs, or `None`."""
         return next((r for r in self.regions if not r.ok), None)
 
     @property
     def message(self) -> str:
-        """What is wrong and where, in a paragraph; "" where nothing is."""
+        """A description of the first difference. Without a difference: the reason for no comparison, or ""."""
         wrong = self.first_failure
         if wrong is None:
             return self.cannot
@@ -84,7 +85,7 @@ class ValuesResult:
         return f"the first that differs is {wrong.region}{where}: value '{output.name}': {output.reason}{kept}"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Returns JSON values."""
         wrong = self.first_failure
         return plain(
             {
@@ -106,10 +107,10 @@ def verify_regions(
     allowed: Allowance,
     keep_in: Path,
 ) -> ValuesResult:
-    """Compare every region of the model, compiled with these options, on what it gets for `feed`. The folder of a
+    """Compares every region of the model, compiled with these options, on its inputs for `feed`. The folder of a
     failure is made in `keep_in`."""
     c = compile_regions(original, compile_options)
-    # What is drawn is no value to compare, but one that both sides get.
+    # Draws are not compared: both sides get the same ones.
     regions = [
         op
         for op in main_graph(c.module).body.ops
@@ -130,7 +131,7 @@ def verify_regions(
 
 
 def compile_regions(original: Original, options: CompileOptions) -> Compilation:
-    """The original compiled until each region has its kernel; the module still holds the nodes."""
+    """Compiles the original until each region has its kernel. The module still contains the nodes."""
     from dataclasses import replace as changed
 
     from igniter import driver
@@ -152,7 +153,7 @@ def compile_regions(original: Original, options: CompileOptions) -> Compilation:
 
 
 def crossing_of(regions: Sequence[RegionOp]) -> list[SSAValue]:
-    """The tensors that go into regions and are no constants, each once."""
+    """Returns the operands of regions without duplicates and constants."""
     return list(dict.fromkeys(v for r in regions for v in r.inputs if not _is_constant(v)))
 
 
@@ -170,7 +171,7 @@ class _Values:
 
 
 def values_of(module: ModuleOp, crossing: Sequence[SSAValue], original: Original, feed: Mapping[str, Any]) -> _Values:
-    """What ORT computes for the graph's outputs and for the values, with all regions taken apart."""
+    """Returns ORT's values for the graph's outputs and for `crossing`, with all regions inlined."""
     from igniter.transforms.fusion.inline_regions import onnx_level
 
     mapping: dict[SSAValue, SSAValue] = {}
@@ -195,7 +196,7 @@ def values_of(module: ModuleOp, crossing: Sequence[SSAValue], original: Original
 def _passes_result(
     original: Original, feed: Mapping[str, Any], outputs: Sequence[Any], allowed: Allowance
 ) -> RegionResult | None:
-    """Whether the graph that the regions were formed in computes what the original does; `None` for a random model."""
+    """Compares the graph in which regions were formed with the original. Returns `None` for a random model."""
     if original.random_values is None or original.random_values:
         return None
     expected, _ = original.run(feed)
@@ -211,7 +212,7 @@ def _passes_result(
 
 
 def side_by_side(module: ModuleOp, regions: Sequence[RegionOp]) -> tuple[ModuleOp, list[SSAValue]]:
-    """A module with the regions alone, and the values of `module` that its inputs `v0`, `v1`, ... stand for."""
+    """Returns a module of only the regions, and the values of `module` for its inputs `v0`, `v1`, ..."""
     crossing = crossing_of(regions)
     block = Block(arg_types=[v.type for v in crossing])
     mapping: dict[SSAValue, SSAValue] = dict(zip(crossing, block.args, strict=True))
@@ -274,7 +275,8 @@ def _region_results(
 def run_kernels(
     c: Compilation, module: ModuleOp, regions: Sequence[RegionOp], values: Mapping[SSAValue, Any]
 ) -> list[list[Any] | str]:
-    """What the kernel of each region gives, or why it fails: all at once, and one by one where that fails."""
+    """Returns the results of each region's kernel, or its error. Kernels run together, or one by one after a
+    failure."""
     try:
         found: list[Any] = list(_run_compiled(c, module, [values[v] for v in crossing_of(regions)]))
     except Exception as error:
@@ -293,8 +295,8 @@ def _run_compiled(c: Compilation, module: ModuleOp, arrays: Sequence[Any]) -> li
 
 
 def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = None, **options: Any) -> Any:
-    """A session in which the regions of `module` are custom ops; its files are kept in `folder`, where one is given.
-    `options` are ONNX Runtime's."""
+    """Returns a session with the regions of `module` as custom ops. Its files are kept in `folder`, if given. `options`
+    are ONNX Runtime's."""
     import tempfile
 
     library, model = _compiled(c, module)
@@ -333,7 +335,7 @@ def _node_names(region: RegionOp) -> tuple[str, ...]:
 
 
 def value_names(region: RegionOp) -> list[str]:
-    """The names that the model has for what the region gives."""
+    """Returns the model's names of a region's results; `LABEL.INDEX` for unnamed ones."""
     names: list[str] = []
     for index, value in enumerate(region.yielded):
         owner = value.owner
@@ -343,7 +345,7 @@ def value_names(region: RegionOp) -> list[str]:
     return names
 
 
-# -- what reproduces a failure ----------------------------------------------------------------------------------------
+# -- the reproducer of a failure --------------------------------------------------------------------------------------
 
 SCRIPT = '''"""Runs one region as its nodes and as its kernel, and says how far they are apart."""
 
@@ -370,7 +372,7 @@ for value, e, a in zip(nodes.get_outputs(), run(nodes, inputs), run(kernel, inpu
 def _reproducer(
     c: Compilation, region: RegionOp, values: Mapping[SSAValue, Any], folder: Path, wrong: RegionResult
 ) -> Path:
-    """A folder with the region as nodes, as a custom op, its inputs, and a script that compares the two."""
+    """Writes a folder with the region as nodes and as a custom op, its inputs, and a script to compare both."""
     import numpy as np
 
     from igniter.frontend import export_model

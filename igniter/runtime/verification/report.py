@@ -1,4 +1,4 @@
-"""What a verification says: of every output at every size, of every case, and of all together."""
+"""The results of a verification: for every output at every size, for every case, and for the whole."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 BY_REGION = "by region"
-"""The kind of a case in which the pieces of a model are compared, each on identical inputs: its outputs are the values
-that cross regions, in their place the outputs of the model say nothing."""
+"""The kind of a case that compares the pieces of a model, each on identical inputs. Its outputs are the values that
+cross regions; they replace the model's inconclusive outputs."""
 MORE = "more inputs"
-"""The kind of a case of other inputs at sizes that a case had: its outputs are the worst of all of them."""
+"""The kind of a case with other inputs at the sizes of an earlier case. Its outputs are the worst of all of them."""
 LOOKED_FOR = "inputs looked for"
-"""The kind of a case of inputs under which outputs move that others leave at rest."""
+"""The kind of a case with inputs that move outputs at rest."""
 Status = Literal["passed", "differs", "not verified"]
 
 
 @dataclass(frozen=True)
 class OutputResult:
-    """One output of one case. `max_error` and `noise` are relative to `magnitude`, the largest finite one in ORT's
-    output; `noise` is how far the original moves by itself, `None` where that was not measured."""
+    """One output of one case. `max_error` and `noise` are relative to `magnitude`, the largest finite magnitude in
+    ORT's output. `noise` is the difference between runs of the original, `None` if not measured."""
 
     name: str
     dtype: str
@@ -32,32 +32,32 @@ class OutputResult:
     reason: str = ""
     noise: float | None = None
     note: str = ""
-    """Why an output that is not within the tolerance is right all the same."""
+    """The reason why an output outside the tolerance is accepted."""
     allowed: float = 0.0
-    """The largest difference that would have passed; 0 where the values must be equal."""
+    """The largest accepted difference; 0 if the values must be equal."""
     says_nothing: bool = False
-    """Whether the output counts neither way, for the `reason`: no fault would have shown in it."""
+    """True if the output is inconclusive, for the `reason`: it could not have revealed a fault."""
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """All outputs for one choice of sizes; a case that did not run has a reason and no outputs."""
+    """All outputs at one choice of sizes. A case that did not run has a reason and no outputs."""
 
     shapes: dict[str, int]
     status: Literal["passed", "failed", "skipped"]
     outputs: tuple[OutputResult, ...] = ()
     reason: str = ""
     kind: str = ""
-    """What the sizes were chosen for: ones, unequal, odd, equal, many; "given" by the user."""
+    """The kind of sizes: ones, unequal, odd, equal, many, or "given" by the user."""
     threads: int = 0
-    """The threads within an op that the compiled model ran with; 0 as many as ORT takes by itself."""
+    """The intra-op threads of the compiled model; 0: ORT's default."""
     provider: str = ""
-    """The execution provider that it ran in, where the model has code for several."""
+    """The execution provider of the run, if the model has code for several."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Sizes at which the original does not run, and what ORT says."""
+    """Sizes at which the original does not run, with ORT's message."""
 
     shapes: dict[str, int]
     reason: str
@@ -65,27 +65,27 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of a verification; true when something was compared and all of it agrees."""
+    """The result of a verification; true if something was compared and everything agrees."""
 
     cases: tuple[CaseResult, ...]
     refused: tuple[Refusal, ...] = ()
     cannot: str = ""
-    """Why nothing could be compared, where that is not for want of sizes."""
+    """The reason why nothing could be compared, other than a lack of sizes."""
     without: tuple[str, ...] = ()
-    """The execution providers that the model has code for, in which nothing was compared: they are not there."""
+    """The execution providers with code in the model, but without a comparison: they are not available."""
     against: str = "ONNX Runtime"
     """The program that ran the original."""
     because: str = ""
-    """The reason where that is not ONNX Runtime."""
+    """The reason if that is not ONNX Runtime."""
     inexact: tuple[str, ...] = ()
-    """Nodes of integers that ONNX Runtime computes in f64, where that gave other outputs than exact integers do. The
-    model is compared with the exact ones."""
+    """Integer nodes computed in f64 by ONNX Runtime, if that changed the outputs. The model is compared with exact
+    integers instead."""
     at_rest: tuple[str, ...] = ()
-    """The outputs that are the same, or vanish, for all inputs that were tried, in sentences: a comparison of them
-    could not have failed, so that the model is not verified unless its regions are."""
+    """The outputs that are constant or 0 for all tried inputs, as sentences. Their comparison could not have failed, so
+    the model counts as not verified unless its regions are verified."""
 
     def joined(self, other: Verification) -> Verification:
-        """This one and that of another execution provider."""
+        """Returns this verification joined with that of another execution provider."""
         refused = (*self.refused, *(r for r in other.refused if r not in self.refused))
         inexact = tuple(dict.fromkeys((*self.inexact, *other.inexact)))
         at_rest = tuple(dict.fromkeys((*self.at_rest, *other.at_rest)))
@@ -94,7 +94,7 @@ class Verification:
 
     @property
     def status(self) -> Status:
-        """`differs` if anything is wrong, `passed` if something was compared, `not verified` otherwise."""
+        """`differs` if anything differs, `not verified` without a conclusive comparison, `passed` otherwise."""
         statuses = [case.status for case in self.cases]
         if "failed" in statuses:
             return "differs"
@@ -104,7 +104,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether something was compared, and nothing failed."""
+        """True if something was compared, and nothing differs."""
         return self.status == "passed"
 
     def __bool__(self) -> bool:
@@ -112,7 +112,7 @@ class Verification:
 
     @property
     def _judged(self) -> list[OutputResult]:
-        """The outputs of all cases but those that say nothing; of the pieces of a model the worst."""
+        """The conclusive outputs of all cases. The pieces of a model count as one output, the worst of them."""
         counted = [c for c in self.cases if c.status != "skipped" and c.kind != BY_REGION]
         found = [o for c in counted for o in c.outputs if not o.says_nothing]
         pieces = [o for c in self.cases if c.status != "skipped" and c.kind == BY_REGION for o in c.outputs]
@@ -123,12 +123,12 @@ class Verification:
 
     @property
     def way(self) -> str:
-        """What was compared: the model's `outputs`, or, where these say nothing, the values of its `regions`."""
+        """The kind of compared values: `outputs` of the model, or values of `regions` if outputs are inconclusive."""
         return "regions" if any(c.kind == BY_REGION and c.status != "skipped" for c in self.cases) else "outputs"
 
     @property
     def max_errors(self) -> dict[str, float]:
-        """The largest error of every output over all cases that count."""
+        """The largest error of every output over all conclusive cases."""
         found: dict[str, float] = {}
         for output in self._judged:
             found[output.name] = max(found.get(output.name, 0.0), output.max_error)
@@ -136,7 +136,7 @@ class Verification:
 
     @property
     def max_noise(self) -> dict[str, float]:
-        """The largest noise of the original's own, for every output of which it was measured."""
+        """The largest noise of the original for every output with measured noise."""
         found: dict[str, float] = {}
         for output in self._judged:
             if output.noise is not None:
@@ -145,7 +145,7 @@ class Verification:
 
     @property
     def failures(self) -> list[str]:
-        """A line for everything that differs."""
+        """One line for each difference."""
         lines: list[str] = []
         for case in self.cases:
             where = f" at {sizes_text(case.shapes)}" if case.shapes else ""
@@ -160,7 +160,7 @@ class Verification:
 
     @property
     def reasons(self) -> list[str]:
-        """Why nothing could be compared, and what to do about it; empty where something was."""
+        """The reasons why nothing could be compared, with advice; empty if something was compared."""
         if self.status != "not verified":
             return []
         if self.cannot:
@@ -187,7 +187,7 @@ class Verification:
         return [*lines, f"give {how}inputs with --inputs: a .npz file, or a folder with input_0.pb, ..."]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values; an error that is no number becomes text."""
+        """Returns JSON values. An infinite or NaN error becomes text."""
         return plain(
             {
                 "ok": self.ok,
@@ -211,12 +211,12 @@ class Verification:
 
 
 def sizes_text(shapes: dict[str, int]) -> str:
-    """`batch=1, seq=8`."""
+    """Returns sizes as text, such as `batch=1, seq=8`."""
     return ", ".join(f"{name}={size}" for name, size in shapes.items())
 
 
 def plain(value: Any) -> Any:
-    """JSON values; a number that JSON has none for becomes text."""
+    """Returns JSON values. Infinities and NaNs become text."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, (list, tuple)):

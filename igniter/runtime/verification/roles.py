@@ -1,4 +1,4 @@
-"""What a symbolic dim stands for: by its name, else by the input that it is in and the place it has there."""
+"""The roles of symbolic dims, from their names, or else from their input and their position in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from igniter.runtime.verification.specs import InputSpec
 
 
 class Role(StrEnum):
-    """What sizes a dim takes."""
+    """The role of a dim; it determines the sizes to try."""
 
     BATCH = "batch"
     HEIGHT = "height"
@@ -18,9 +18,9 @@ class Role(StrEnum):
     LENGTH = "length"
     """Tokens, phonemes, boxes: tens to hundreds."""
     FRAMES = "frames"
-    """Feature vectors of sound: about a hundred a second."""
+    """Feature vectors of sound: about a hundred per second."""
     SAMPLES = "samples"
-    """Of sound: thousands."""
+    """Samples of sound: thousands."""
     CHANNELS = "channels"
     OTHER = "other"
 
@@ -36,11 +36,11 @@ _NAMES = (
 )
 _IMAGE_CHANNELS = (1, 3, 4)
 _STATE = re.compile(r"state|hidden|cache|memory|^[hc]_?[0n]?$", re.IGNORECASE)
-"""Inputs that carry what a recurrent model remembers: layers, batch, features."""
+"""Names of the state inputs of recurrent models; their dims are layers, batch and features."""
 
 
 def role_of_name(symbol: str) -> Role | None:
-    """What the name of a dim says."""
+    """Returns the role that the name of a dim implies, or `None`."""
     for role, pattern in _NAMES:
         if re.search(pattern, symbol, re.IGNORECASE):
             return role
@@ -48,12 +48,12 @@ def role_of_name(symbol: str) -> Role | None:
 
 
 def is_image(spec: InputSpec) -> bool:
-    """Whether an input looks like images: 4 dims, of which one says 1, 3 or 4 channels."""
+    """True if an input looks like images: floats or bytes of 4 dims, with an axis of channels."""
     return len(spec.dims) == 4 and (spec.is_float or spec.dtype == "uint8") and image_channels_axis(spec) is not None
 
 
 def image_channels_axis(spec: InputSpec) -> int | None:
-    """The axis of the channels in an image: the second, or the last."""
+    """Returns the axis of the channels in an image, the second or the last; `None` if the input is not an image."""
     if len(spec.dims) != 4:
         return None
     if spec.dims[1] in _IMAGE_CHANNELS:
@@ -64,14 +64,14 @@ def image_channels_axis(spec: InputSpec) -> int | None:
 
 
 def is_sound(spec: InputSpec) -> bool:
-    """Whether an input looks like sound by its name."""
+    """True if the name of a float input suggests sound."""
     return (
         spec.is_float and re.search(r"audio|wav|speech|signal|pcm|sound|samples", spec.name, re.IGNORECASE) is not None
     )
 
 
 def roles_of(specs: Sequence[InputSpec], convolved: Sequence[str] = ()) -> dict[str, Role]:
-    """The role of every symbol. `convolved` are the inputs that a convolution over time reads, see `graph_facts`."""
+    """Returns the role of every symbol. `convolved` lists the inputs of convolutions over time, see `graph_facts`."""
     found: dict[str, Role] = {}
     for spec in specs:
         for axis, dim in enumerate(spec.exprs()):
@@ -79,7 +79,7 @@ def roles_of(specs: Sequence[InputSpec], convolved: Sequence[str] = ()) -> dict[
                 named = None if symbol.startswith(f"{spec.name}.") else role_of_name(symbol)
                 role = named or _by_place(spec, axis, spec.name in convolved)
                 if role is Role.LENGTH and named is not None and _long(spec, axis, convolved):
-                    # "sequence" of a model of sound is thousands of samples.
+                    # In a model of sound, "sequence" means thousands of samples.
                     role = Role.SAMPLES
                 if found.get(symbol, Role.OTHER) is Role.OTHER:
                     found[symbol] = role
@@ -114,7 +114,7 @@ def _by_place(spec: InputSpec, axis: int, convolved: bool) -> Role:
 
 
 def tied_by_role(roles: Mapping[str, Role]) -> dict[str, str | int]:
-    """Every symbol to the first symbol of its role; height and width are one role."""
+    """Maps every symbol to the first symbol of its role. Height and width count as one role."""
     first: dict[str, str] = {}
     tied: dict[str, str | int] = {}
     for symbol, role in roles.items():

@@ -1,9 +1,9 @@
-"""Whether the outputs that are compared could have shown a fault: how far each moves from inputs to inputs, beside how
-far off it may be.
+"""Detection of outputs that could not reveal a fault: the change of each output between inputs, compared with its
+allowed error.
 
-An output that is 0, or saturated, or the same for every input agrees with almost any model's. It is *at rest*, and a
-comparison of it says nothing. Outputs that depend on no values of inputs (constants, what is made from sizes alone)
-have nothing to show and are not at rest.
+An output that is 0, saturated, or the same for every input agrees with almost any model's. It is *at rest*, and its
+comparison is inconclusive. An output that does not depend on input values (constants, functions of sizes) cannot
+reveal a fault and is never at rest.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 ENOUGH = 10.0
-"""An output must move by this many times what noise and cancellation may excuse ..."""
+"""An output must move by this multiple of the error excused by noise and cancellation ..."""
 ENOUGH_TOLERANCES = 2.0
-"""... and by this many times the tolerance, which for models of low precision is a fifth of the output's magnitude."""
+"""... and by this multiple of the tolerance; for low-precision models the tolerance is a fifth of the magnitude."""
 MOST_VALUES = 64
 FEW_VALUES = 3
-"""An output of fewer different values is saturated, if it is no mask."""
+"""An output with fewer distinct values is saturated, unless it is a mask."""
 
 
 @dataclass
 class Watch:
-    """The outputs of a model by name, each with the most that it moved between two inputs that were compared."""
+    """The outputs of a model by name, with the outputs that moved enough between two compared inputs."""
 
     names: Sequence[str]
     allowed: Allowance
     dependent: frozenset[str]
-    """The outputs that depend on values of inputs."""
+    """The outputs that depend on input values."""
     alive: set[str] = field(default_factory=set[str])
     floats: set[str] = field(default_factory=set[str])
     words: dict[str, str] = field(default_factory=dict[str, str])
-    """Of an output at rest, its value as it is put in a sentence."""
+    """For each output at rest, its value in words for a sentence."""
 
     def see(self, one: OutputResult, a: Any, two: OutputResult, b: Any) -> None:
-        """Note an output that was compared on two inputs of the same sizes, with its values on both."""
+        """Records an output compared on two inputs of the same sizes, with its values `a` and `b`."""
         name = one.name
         if not hasattr(a, "dtype") or a.dtype.kind in "fcV":
             self.floats.add(name)
@@ -62,24 +62,24 @@ class Watch:
             self.words[name] = value_words(a, b, blur)
 
     def enough(self, magnitude: float, dtype: str, blur: float) -> float:
-        """How far an output must move that may be off by `blur`."""
+        """Returns the distance by which an output with the allowed error `blur` must move."""
         within = self.allowed.of(dtype) * (magnitude or 1.0) + self.allowed.atol
         return ENOUGH_TOLERANCES * within if blur <= within else max(ENOUGH * blur, ENOUGH_TOLERANCES * within)
 
     @property
     def at_rest(self) -> list[str]:
-        """The outputs of which a comparison says nothing: where none moves, all; else those of floats. An integer or a
-        boolean that stays as it is beside other outputs that move is common, a class or a count."""
+        """The outputs at rest: of all types if no output moves, otherwise float outputs only. Constant integers and
+        booleans beside moving outputs are common, for example a class or a count."""
         resting = [n for n in self.names if n in self.dependent and n in self.words]
         return resting if not self.alive else [n for n in resting if n in self.floats]
 
     @property
     def unseen(self) -> list[str]:
-        """The outputs that have not moved yet, at rest or not looked at."""
+        """The outputs that have not moved yet: at rest, or not compared."""
         return [n for n in self.names if n in self.dependent and n not in self.alive]
 
     def sentences(self) -> tuple[str, ...]:
-        """What is at rest, in words."""
+        """Returns the description of the outputs at rest, as sentences."""
         resting = self.at_rest
         if not resting:
             return ()
@@ -92,8 +92,8 @@ class Watch:
 
 
 def moved(a: Any, b: Any) -> float:
-    """The largest difference of two values of an output; infinite where they differ in shape, in what is finite, or as
-    integers, booleans or texts do."""
+    """Returns the largest difference of two values of an output. It is infinite if they differ in shape or in the
+    places of finite values, or if they are different integers, booleans or strings."""
     import numpy as np
 
     if not hasattr(a, "dtype") or not hasattr(b, "dtype"):
@@ -111,7 +111,7 @@ def moved(a: Any, b: Any) -> float:
 
 
 def value_words(a: Any, b: Any, blur: float) -> str:
-    """An output that does not move, as a sentence goes on after its name."""
+    """Returns the description of an output at rest, as the rest of a sentence after its name."""
     import numpy as np
 
     if not hasattr(a, "dtype"):
@@ -130,7 +130,7 @@ def value_words(a: Any, b: Any, blur: float) -> str:
 
 
 def variety(a: Any, blur: float) -> int:
-    """How many values an output has that are further apart than it may be off: 2 for one that is saturated."""
+    """Returns the number of values further apart than the allowed error, up to `MOST_VALUES`; 2 if saturated."""
     if not hasattr(a, "dtype") or a.dtype.kind != "f" or not a.size:
         return MOST_VALUES
     step = max(2 * blur, 1e-300)
@@ -139,7 +139,7 @@ def variety(a: Any, blur: float) -> int:
 
 
 def dependent_outputs(proto: onnx.ModelProto | None, names: Sequence[str]) -> frozenset[str]:
-    """The outputs that depend on values of inputs, not on their sizes alone; all where the model is not there."""
+    """Returns the outputs that depend on input values, not only on sizes; all if the model is not available."""
     if proto is None:
         return frozenset(names)
     graph = proto.graph
@@ -148,7 +148,7 @@ def dependent_outputs(proto: onnx.ModelProto | None, names: Sequence[str]) -> fr
     for node in graph.node:
         if node.op_type in ("Shape", "Size") and node.domain in ("", "ai.onnx"):
             continue
-        # A node with a subgraph reads what that captures.
+        # A node with a subgraph also reads the values captured by the subgraph.
         if any(name in known for name in _reads(node)):
             known.update(name for name in node.output if name)
     return frozenset(name for name in names if name in known)

@@ -1,8 +1,9 @@
-"""Sizes for the symbolic dims of a model: proposals from what it says, and a search for those at which it runs.
+"""Sizes for the symbolic dims of a model: proposals from its facts, and a search for sizes at which it runs.
 
-The search has two parts. First any assignment at which the original runs: rungs of a ladder of sizes by role, each as
-it stands, then with dims tied that inference finds equal, then tied by role, then with a batch of one. Then, from what
-runs, the kinds of cases that find faults: all ones, all different, odd, equal, many rows.
+The search has two parts. The first finds any assignment at which the original runs. It tries the rungs of a ladder of
+sizes by role: each unchanged, then with equal sizes for dims that inference finds equal, then for dims of one role, and
+the same with a batch of one. The second part starts there and looks for the kinds of cases that find faults: all ones,
+all different, odd, equal, many rows.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from igniter.runtime.verification.specs import InputSpec, symbols_of
 
 Sizes = dict[str, int]
 Ties = Mapping[str, "str | int | Expr"]
-"""What a symbol is: another symbol, a number, or an expression over symbols."""
+"""The value of each tied symbol: another symbol, a number, or an expression over symbols."""
 Rung = Mapping[Role, tuple[int, ...]]
-"""Sizes by role, for the first, the second ... symbol of that role; the last is repeated."""
+"""Sizes by role: for the first symbol of the role, the second ...; the last size is repeated."""
 
 
 def _rung(
@@ -70,7 +71,7 @@ LADDER: tuple[Rung, ...] = (
 
 @dataclass(frozen=True)
 class Proposal:
-    """Sizes worth trying, and which kind of case they would be."""
+    """Sizes worth trying, with the kind of their case."""
 
     kind: str
     sizes: Sizes
@@ -81,16 +82,17 @@ T = TypeVar("T")
 
 @dataclass
 class Search(Generic[T]):
-    """`attempt` runs the original at some sizes: what it gives, or a `Refusal`. `fixed` sizes were asked for."""
+    """A search for sizes. `attempt` runs the original at some sizes and returns its result or a `Refusal`. `fixed`
+    holds the requested sizes."""
 
     specs: Sequence[InputSpec]
     facts: GraphFacts
     attempt: Callable[[Sizes], T | Refusal]
     fixed: Sizes = field(default_factory=dict[str, int])
     deadline: float = float("inf")
-    """When to stop looking, by `time.monotonic`."""
+    """The end of the search, in `time.monotonic` seconds."""
     most: int = 60
-    """How many assignments are tried at most before giving up."""
+    """The maximum number of assignments to try."""
     refused: list[Refusal] = field(default_factory=list[Refusal])
     last: Sizes | None = None
     """The last sizes at which the original ran."""
@@ -100,7 +102,7 @@ class Search(Generic[T]):
     )
 
     def run(self) -> Iterator[tuple[Proposal, T]]:
-        """What runs, cases of different kinds, small ones first."""
+        """Yields assignments that run, with the results: cases of different kinds, small ones first."""
         free = [s for s in symbols_of(self.specs) if s not in self.fixed]
         if not free:
             yield from self._try(Proposal("given" if self.fixed else "as in the model", dict(self.fixed)))
@@ -113,10 +115,10 @@ class Search(Generic[T]):
         if found:
             yield from self._kinds(roles, found)
 
-    # -- one that runs ------------------------------------------------------------------------------------------------
+    # -- a first assignment -------------------------------------------------------------------------------------------
 
     def _first(self, roles: Mapping[str, Role]) -> Iterator[tuple[Proposal, T]]:
-        """All ones, if that runs, and the first other assignment that does."""
+        """Yields all ones, if that runs, and the first other assignment that runs."""
         yield from self._try(Proposal("ones", {**_sizes(roles, ONES), **self.fixed}))
         for kind, sizes in self._proposals(roles):
             if self._is_over():
@@ -132,13 +134,13 @@ class Search(Generic[T]):
             sizes = {**_sizes(roles, rung), **self.fixed}
             starts = (sizes, _with_role(sizes, roles, (Role.BATCH,), 1))
             variants = [v for start in starts for v in (start, *(_tied(start, tie) for tie in ties))]
-            # What is left small where one dim alone must be long.
+            # All others small, for models in which only one dim must be long.
             variants.append(_with_role(sizes, roles, (Role.BATCH, Role.FRAMES, Role.LENGTH, Role.OTHER), 1))
             for v in variants:
                 yield kind_of(v), v
 
     def _ties(self, roles: Mapping[str, Role]) -> list[Ties]:
-        """What dims may be equal to, the surest first: as inference finds, as the graph suggests, by role, all one."""
+        """Returns ties of dims, the most certain first: from inference, from broadcasting, by role, all equal."""
         if self._known_ties is None:
             inferred = tied_by_inference(self.specs, self.facts.dims)
             likely = tied_by_inference(self.specs, self.facts.likely_dims()) if len(roles) > 1 else inferred
@@ -182,7 +184,7 @@ class Search(Generic[T]):
                     break
 
     def _beside(self, base: Sizes, roles: Mapping[str, Role], kind: str) -> Iterator[Sizes]:
-        """Assignments near one that runs: first only the batch is changed, then each dim in turn."""
+        """Yields assignments near one that runs: first with another batch, then with each dim changed in turn."""
         batch = {"unequal": 3, "odd": 5, "equal": 2, "many": 16}[kind]
         if Role.BATCH in roles.values():
             yield _with_role(base, roles, (Role.BATCH,), batch)
@@ -214,7 +216,7 @@ def _sizes(roles: Mapping[str, Role], rung: Rung) -> Sizes:
     counts: dict[Role, int] = {}
     sizes: Sizes = {}
     for symbol, role in roles.items():
-        # Symbols that nothing is known of share the sizes of lengths, so that no two of them are equal.
+        # Symbols without a known role share the sizes of lengths, so no two of them are equal.
         shared = Role.LENGTH if role is Role.OTHER else role
         index = counts.get(shared, 0)
         counts[shared] = index + 1
@@ -234,13 +236,13 @@ def _tied(sizes: Sizes, ties: Ties) -> Sizes:
 
 
 def _with_role(sizes: Sizes, roles: Mapping[str, Role], which: Sequence[Role], size: int) -> Sizes:
-    """Sizes with `size` for the symbols of a role; those that were asked for have none."""
+    """Returns the sizes with `size` for the symbols of the roles in `which`. Requested sizes have no role."""
     return {s: size if roles.get(s) in which else old for s, old in sizes.items()}
 
 
 def tied_by_inference(specs: Sequence[InputSpec], dims: Mapping[str, Sequence[str]]) -> Ties:
-    """Every symbol to the number, the first symbol, or the expression over such, that `dims` of the inputs find equal
-    to it."""
+    """Maps every symbol to an equal number, first symbol, or expression over first symbols, from the inputs' inferred
+    `dims`."""
     first: dict[str, str] = {}
     tied: dict[str, str | int | Expr] = {}
     sums: list[tuple[str, str]] = []
@@ -265,7 +267,7 @@ def tied_by_inference(specs: Sequence[InputSpec], dims: Mapping[str, Sequence[st
 
 
 def kind_of(sizes: Sizes) -> str:
-    """The kind of a case that these sizes make."""
+    """Returns the kind of a case with these sizes."""
     values = list(sizes.values())
     if all(v == 1 for v in values):
         return "ones"

@@ -1,4 +1,4 @@
-"""The inputs of a model as ONNX Runtime describes them, and the symbols of their dims."""
+"""ONNX Runtime's descriptions of a model's inputs, and the symbols of their dims."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Shapes = Mapping[str, int]
 
 MOST_DIMS = 64
 MOST_ELEMENTS = 1 << 26
-"""No input of a model that is tried out is bigger; a dim of 2^40 in a file is a mistake, or worse."""
+"""The maximum size of a generated input. A dim of 2^40 in a file is a mistake, or worse."""
 
 
 @dataclass(frozen=True)
 class InputSpec:
-    """An input as ORT describes it: `dtype` is ONNX's name of the element type, a dim an integer, a name or None. Of a
-    sequence they are those of its elements."""
+    """ORT's description of an input: `dtype` is ONNX's name of the element type; a dim is an integer, a name or None.
+    For a sequence, both describe its elements."""
 
     name: str
     dtype: str
@@ -36,7 +36,7 @@ class InputSpec:
     is_sequence: bool = False
 
     def symbols(self) -> tuple[str, ...]:
-        """The names that need a value, those of unnamed dims made up from the input's."""
+        """Returns the symbols that need a value. An unnamed dim gets a symbol made from the input's name."""
         found: dict[str, None] = {}
         for dim in self.exprs():
             found.update(dict.fromkeys(sorted(dim.symbols)))
@@ -46,8 +46,8 @@ class InputSpec:
         return tuple(_dim(self.name, axis, dim) for axis, dim in enumerate(self.dims))
 
     def shape(self, shapes: Shapes) -> tuple[int, ...]:
-        """The dims with values for the symbols; `IgniterError` names a symbol that has none, or says that no array has
-        such a shape."""
+        """Returns the dims with sizes for the symbols. A symbol without a size, and an impossible shape, raise
+        `IgniterError`."""
         try:
             shape = tuple(dim.evaluate(shapes) for dim in self.exprs())
         except KeyError as error:
@@ -91,21 +91,21 @@ def _dim(name: str, axis: int, dim: int | str | None) -> Expr:
             found = Expr.parse(dim)
         except ValueError:
             return Expr.of(dim)
-        # "-1" is no size, but an exporter's word for one that it does not know.
+        # Some exporters write "-1" for an unknown size.
         return found if found.symbols else Expr.of(f"{name}.{axis}")
     return Expr.of(dim)
 
 
 _TYPE = re.compile(r"(?:optional\()?(?P<sequence>seq\()?tensor\((?P<dtype>\w+)\)+")
-"""ORT's words for the types of which values are made up: tensors, sequences of them, and optional ones of both."""
+"""ORT's names of the supported input types: tensors, sequences of tensors, and optionals of both."""
 
 
 def specs_of(
     session: Any, given: Iterable[str] = (), elements: Mapping[str, Sequence[int | str | None]] | None = None
 ) -> list[InputSpec]:
-    """The inputs of an ORT session; `IgniterError` for one that is a map, or a sequence of something else than tensors.
-    Those in `given` are left out. `elements` are the dims of the elements of sequences, which ORT does not tell: those
-    of one that is not in it are not known, and it is refused."""
+    """Returns the inputs of an ORT session, except those in `given`. `elements` gives the dims of the elements of
+    sequences, because ORT does not report them. Raises `IgniterError` for a map, a sequence of anything but tensors,
+    and a sequence missing in `elements`."""
     found: list[InputSpec] = []
     left_out = set(given)
     for value in session.get_inputs():
@@ -120,8 +120,8 @@ def specs_of(
 
 
 def element_dims(graph: GraphProto) -> dict[str, list[int | str | None]]:
-    """The dims of a graph's inputs that are tensors, or of the elements of those that are sequences, where their rank
-    is known."""
+    """Returns the dims of a graph's inputs, for sequences of their elements. Only tensors of known rank are
+    included."""
     found: dict[str, list[int | str | None]] = {}
     for value in graph.input:
         type_ = value.type
@@ -135,7 +135,7 @@ def element_dims(graph: GraphProto) -> dict[str, list[int | str | None]]:
 
 
 def specs_of_module(module: ModuleOp) -> list[InputSpec]:
-    """The same of an imported module, as far as it is of tensors: what can be asked before ONNX Runtime loads it."""
+    """Returns the tensor inputs of an imported module. This works before ONNX Runtime loads the model."""
     from igniter.dialects.onnx.attributes import entries_of
     from igniter.dialects.onnx.structure import main_graph
     from igniter.dialects.onnx.types import BY_ATTR
@@ -153,14 +153,14 @@ def specs_of_module(module: ModuleOp) -> list[InputSpec]:
 
 
 def symbols_of(specs: Sequence[InputSpec]) -> list[str]:
-    """The symbols of all inputs, in the order in which they first occur."""
+    """Returns the symbols of all inputs, in order of first occurrence."""
     return list(dict.fromkeys(s for spec in specs for s in spec.symbols()))
 
 
 def checked_shapes(specs: Sequence[InputSpec], shapes: Shapes) -> dict[str, int]:
-    """`shapes` by the symbols of the inputs. A size is given by a symbol, by a place (`x:0`, `x.0`), or by a word of
-    the model that names nothing (`unk__7`), for all dims that it is written for. `IgniterError` for a name that is
-    none of these, for a bad size, and for one that contradicts the model."""
+    """Returns `shapes` by the symbols of the inputs. A size is given for a symbol, for a place (`x:0`, `x.0`), or for a
+    placeholder name of the model (`unk__7`), then for all its dims. Raises `IgniterError` for an unknown name, for a
+    negative size, and for a size that contradicts the model."""
     known = symbols_of(specs)
     found: dict[str, int] = {}
     unknown: list[str] = []
@@ -183,7 +183,7 @@ def checked_shapes(specs: Sequence[InputSpec], shapes: Shapes) -> dict[str, int]
 
 
 def _dims_called(specs: Sequence[InputSpec], name: str) -> list[Expr]:
-    """The dims that a name which is no symbol means."""
+    """Returns the dims denoted by a name that is not a symbol."""
     place = (name.input, name.axis) if isinstance(name, Place) else split_place(name) or (name, 0)
     for spec in specs:
         if spec.name == place[0]:

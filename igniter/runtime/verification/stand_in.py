@@ -1,15 +1,15 @@
-"""Runs an original that ONNX Runtime does not load: ONNX's reference evaluator, or Igniter's interpreter.
+"""Substitutes for ONNX Runtime if it does not load the original: ONNX's reference evaluator, Igniter's interpreter.
 
 ONNX Runtime has no kernel for some ops and types that ONNX allows, and does not know a user's own ops. Such a model is
-compared with what computes it:
+compared with another implementation:
 
-    ONNX's reference evaluator    every op that the onnx package implements, on NumPy
-    Igniter's interpreter         every node that has a lowering, also those of plug-ins: each node is a kernel of its
-                                  own, which the interpreter of the structured level runs on NumPy. A user's op whose
-                                  spec has `fold` is computed by that. Of Igniter's code for these nodes the lowering is
-                                  not tested by it, and all below is.
+    ONNX's reference evaluator    every op implemented by the onnx package, on NumPy
+    Igniter's interpreter         every node with a lowering, also of plug-ins: each node is a separate kernel, run on
+                                  NumPy by the interpreter of the structured level. A user's op with `fold` in its spec
+                                  is computed by `fold`. This does not test the lowering of these nodes, but it tests
+                                  everything below.
 
-Both take arrays of all types, and are slow: between nodes they look at the clock.
+Both take arrays of all types. Both are slow, so they check the time limit between nodes.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOST_BYTES = 1 << 30
-"""A model with more weights is not loaded a second time."""
+"""The maximum size of a model's weights; a larger model is not loaded a second time."""
 ALONE = "inline-functions,infer-shapes,form-fusion-regions{contractions=all singletons=all views=all max-nodes=1}"
 LOWERED = f"{ALONE},lower-onnx-to-loop"
 
 StandIn = Callable[["onnx.ModelProto", str], ArraySession]
-"""Makes a session of a message and the folder of its external data; `IgniterError` where that is not possible."""
+"""A function from a model's message and the folder of its external data to a session, or `IgniterError`."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """An input or output, as ONNX Runtime's sessions describe theirs."""
+    """An input or output in the form of ONNX Runtime's sessions."""
 
     name: str
     type: str
@@ -58,7 +58,7 @@ class Value:
 
 
 class _Session(ArraySession):
-    """What both sessions share: the inputs and outputs of a model, and a clock."""
+    """The common base of both sessions: the inputs and outputs of a model, and a time limit."""
 
     def __init__(self, proto: onnx.ModelProto):
         defaults = {t.name for t in proto.graph.initializer}
@@ -79,7 +79,7 @@ class _Session(ArraySession):
         return [found[n] for n in names or [v.name for v in self._outputs]]
 
     def compute(self, feed: Mapping[str, Any], tick: Callable[[], None]) -> Mapping[str, Any]:
-        """The values by name; `tick` is called between nodes, and raises `TooMuch` when time is up."""
+        """Returns the values by name. Calls `tick` between nodes; it raises `TooMuch` after the deadline."""
         raise NotImplementedError
 
 
@@ -119,7 +119,7 @@ def _type_text(type_: onnx.TypeProto) -> str:
 
 
 class ReferenceSession(_Session):
-    """A model in ONNX's reference evaluator."""
+    """A session of a model in ONNX's reference evaluator."""
 
     def __init__(self, proto: onnx.ModelProto, folder: str):
         from onnx.reference import ReferenceEvaluator
@@ -130,10 +130,10 @@ class ReferenceSession(_Session):
         exact_erf = _exact_erf()
 
         class Ticking(ReferenceEvaluator):
-            """The evaluator, which says of every node that it runs it."""
+            """The evaluator with a call of `tick` at every node, from its log messages."""
 
             def __init__(self, model: Any, *args: Any, new_ops: Sequence[Any] | None = None, **more: Any):
-                # It makes an evaluator of its class for each function, and gives it no ops.
+                # The evaluator makes one of its own class for each function, without the new ops.
                 super().__init__(model, *args, new_ops=[*(new_ops or [exact_erf])], **more)
 
             def _log(self, level: int, pattern: str, *args: Any) -> None:
@@ -142,7 +142,7 @@ class ReferenceSession(_Session):
         try:
             self._types = _output_types(proto)
             self._evaluator: Any = Ticking(_whole(proto, folder))
-        except Exception as error:  # the evaluator has no error of its own
+        except Exception as error:  # the evaluator's errors have no common base class
             raise IgniterError(_said(error)) from error
 
     def compute(self, feed: Mapping[str, Any], tick: Callable[[], None]) -> Mapping[str, Any]:
@@ -163,7 +163,7 @@ class ReferenceSession(_Session):
 
 
 def _exact_erf() -> Any:
-    """Erf as an op of the evaluator; its own rounds to f32 whatever the type."""
+    """Returns Erf as an op of the evaluator. The evaluator's own Erf rounds to f32 for all types."""
     import math
 
     import numpy as np
@@ -181,7 +181,7 @@ def _exact_erf() -> Any:
 
 
 def _output_types(proto: onnx.ModelProto) -> dict[str, str]:
-    """The element types of the outputs that are tensors, as far as they are declared or inferred."""
+    """Returns the declared or inferred element types of the tensor outputs, without unknown types and strings."""
     import onnx
 
     types = {v.name: _type_text(v.type) for v in proto.graph.output}
@@ -193,7 +193,7 @@ def _output_types(proto: onnx.ModelProto) -> dict[str, str]:
 
 
 def _array(value: Any) -> Any:
-    """An array where the evaluator gives a scalar of NumPy's."""
+    """Returns a NumPy scalar of the evaluator as an array, and other values unchanged."""
     import numpy as np
 
     scalar = isinstance(value, np.generic)
@@ -206,7 +206,7 @@ def _said(error: Exception) -> str:
 
 
 def _whole(proto: onnx.ModelProto, folder: str) -> onnx.ModelProto:
-    """The model with its weights inside."""
+    """Returns the model with its external weights loaded. Raises `IgniterError` over `MOST_BYTES`."""
     import onnx
     from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
@@ -226,7 +226,7 @@ def _whole(proto: onnx.ModelProto, folder: str) -> onnx.ModelProto:
 
 
 class InterpretedSession(_Session):
-    """A model of which every node with a lowering is a kernel, run by the interpreter of the structured level."""
+    """A session with a kernel for every node that has a lowering, run by the interpreter of the structured level."""
 
     def __init__(self, proto: onnx.ModelProto, folder: str):
         from igniter.context import IgniterContext
@@ -277,7 +277,8 @@ class InterpretedSession(_Session):
 
 
 def _node(op: OnnxOp, values: Mapping[SSAValue, Any]) -> Sequence[Any]:
-    """The results of a node that is in no region: a constant, or computed by ONNX Runtime or ONNX's evaluator."""
+    """Returns the results of a node outside all regions: a constant, or computed by ONNX Runtime or ONNX's
+    evaluator."""
     from igniter.dialects.onnx.base import constant_value, imported_opset
     from igniter.dialects.onnx.weights import Weight
     from igniter.frontend.evaluate import CannotEvaluate, evaluate_nodes
@@ -297,7 +298,7 @@ def _node(op: OnnxOp, values: Mapping[SSAValue, Any]) -> Sequence[Any]:
 
 
 def _folded(region: RegionOp, inputs: Sequence[Any]) -> Sequence[Any] | None:
-    """What the `fold` of a user's op computes, where the region is that op; else `None`."""
+    """Returns the results of the `fold` of a user's op if the region is just this op; otherwise `None`."""
     from igniter.analysis.fusion.graph import region_nodes
     from igniter.dialects.onnx.base import constant_value
     from igniter.dialects.onnx.ops import spec_of
@@ -322,12 +323,12 @@ STAND_INS: Mapping[str, StandIn] = {
     "ONNX's reference evaluator": ReferenceSession,
     "Igniter's interpreter": InterpretedSession,
 }
-"""What is tried in the place of ONNX Runtime, in this order."""
+"""The substitutes for ONNX Runtime, in the order of trial."""
 
 
 def with_stand_ins(original: Original, compare: Callable[[Original], Verification]) -> Verification:
-    """`compare(original)`; where ONNX Runtime does not load that although it is valid, the first comparison with a
-    stand-in that compares something, or `not verified` with every reason. `SessionError` for an invalid model."""
+    """Returns `compare(original)`. If ONNX Runtime does not load a valid original, returns the first conclusive
+    comparison with a substitute, or `not verified` with all reasons. Raises `SessionError` for an invalid model."""
     from igniter.frontend import why_invalid
     from igniter.runtime.session import SessionError, said_by_onnxruntime
     from igniter.runtime.verification.original import Original

@@ -1,18 +1,19 @@
-"""`expand-quantized`: ops on quantised tensors are written as the plain op between DequantizeLinear and QuantizeLinear.
+"""`expand-quantized`: rewrites ops on quantised tensors to the plain op between DequantizeLinear and QuantizeLinear.
 
     %y = com.microsoft.QLinearAdd(%a, %sa, %za, %b, %sb, %zb, %sy, %zy)
 becomes
     %0 = onnx.DequantizeLinear(%a, %sa, %za)    %1 = onnx.DequantizeLinear(%b, %sb, %zb)
     %2 = onnx.Add(%0, %1)                       %y = onnx.QuantizeLinear(%2, %sy, %zy)
 
-The three are elementwise nests that fold into one, products find their integers again (`form-integer-products`), and
-what stays with ORT it makes QLinear ops of again when it loads the model. The result is the same but where a value lies
-between two steps: ONNX Runtime rounds scale quotients once that are applied here one after the other.
+The three become elementwise nests and are fused into one. `form-integer-products` recovers the integer products. ORT
+forms QLinear ops again from the nodes left to it, when it loads the model. Results differ only for values near the
+midpoint of two quantisation steps: ONNX Runtime rounds the quotient of scales once, while here the scales are applied
+in sequence.
 
-QAttention and QEmbedLayerNormalization have dequantised operands only; what they compute is f32.
+QAttention and QEmbedLayerNormalization only get dequantised operands; their results are f32.
 
-MatMulIntegerToFloat and DynamicQuantizeMatMul become the integer product and what follows it. It is the first pass on
-the ONNX level that looks at ops: it needs no shapes, and gives ops whose shapes `infer-shapes` knows.
+MatMulIntegerToFloat and DynamicQuantizeMatMul become the integer product and the ops after it. This is the first pass
+on the ONNX level that rewrites ops: it needs no shapes, and makes ops with shapes known to `infer-shapes`.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ if TYPE_CHECKING:
     import numpy as np
 
 FIRST_OPSET = 10
-"""What knows DequantizeLinear and QuantizeLinear."""
+"""The first opset with DequantizeLinear and QuantizeLinear."""
 AXES_OPSET = 13
-"""What knows scales along an axis, and a Softmax of one axis."""
+"""The first opset with scales along an axis, and with Softmax over a single axis."""
 REDUCE_OPSET = 18
-"""What has the axes of a ReduceMean as an operand."""
+"""The first opset with the axes of ReduceMean as an operand."""
 
 FLOAT = 1
 
 
 @dataclass(frozen=True)
 class ExpandQuantized(ModulePass):
-    """Writes ops on quantised tensors as plain ops between DequantizeLinear and QuantizeLinear."""
+    """Rewrites ops on quantised tensors to plain ops between DequantizeLinear and QuantizeLinear."""
 
     name = "expand-quantized"
     one_rewrite = "a rule applied to a node"
@@ -62,23 +63,23 @@ class ExpandQuantized(ModulePass):
 
 
 def some(element: Attribute) -> Attribute:
-    """A tensor of that element type of which no more is known."""
+    """Returns the type of an unranked tensor with this element type."""
     return UnrankedTensorType(element)
 
 
 def dequantize(rw: Rewriter, x: SSAValue, scale: SSAValue, zero: SSAValue | None, axis: int | None = None) -> SSAValue:
-    """What `x` stands for; `axis` is that of scales that are several."""
+    """Returns `x` dequantised. `axis` is the axis of the scales if there are several."""
     attrs = {} if axis is None else {"axis": axis}
     return rw.op("DequantizeLinear", [x, scale, zero], [some(f32)], attrs).results[0]
 
 
 def dequantized(rw: Rewriter, op: OnnxOp, first: int, axis: int | None = None) -> SSAValue:
-    """The operand at `first`, whose scale and zero point follow it."""
+    """Returns the operand at `first`, dequantised with the scale and the zero point after it."""
     return dequantize(rw, op.operands[first], op.operands[first + 1], operand(op, first + 2), axis)
 
 
 def quantize(rw: Rewriter, op: OnnxOp, x: SSAValue, first: int) -> Replacement:
-    """`x` as the result of `op`, whose scale is the operand at `first`; its zero point follows."""
+    """Returns `x` quantised as the result of `op`, with the scale at operand `first` and the zero point after it."""
     return rw.op("QuantizeLinear", [x, op.operands[first], operand(op, first + 1)], [op.results[0].type]).results
 
 
@@ -87,12 +88,12 @@ def plain(rw: Rewriter, name: str, inputs: Sequence[SSAValue | None], attrs: dic
 
 
 def attributes(op: OnnxOp, *left_out: str) -> dict[str, Any]:
-    """The attributes of a node but for some."""
+    """Returns the attributes of a node without `left_out` and Igniter's own."""
     return {k: op.attr(k) for k in op.attributes if k not in left_out and not k.startswith("igniter.")}
 
 
 def scale_product(rw: Rewriter, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The product of two scales: a constant where both are."""
+    """Returns the product of two scales, a constant if both are constants."""
     one, other = constant_value(a), constant_value(b)
     if one is not None and other is not None:
         return rw.constant(_product(one, other))
@@ -106,7 +107,7 @@ def _product(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any
 
 
 def several(scale: SSAValue) -> bool | None:
-    """Whether a scale is one for each index of an axis; None where that is not known."""
+    """True if there is a scale for each index of an axis; None if that is unknown."""
     dims = known_dims(scale)
     if dims is None or len(dims) > 1 or any(d.constant is None for d in dims):
         return None
@@ -114,7 +115,7 @@ def several(scale: SSAValue) -> bool | None:
 
 
 def columns_of(op: OnnxOp, scale: SSAValue) -> bool | None:
-    """`several` for the scale of a weight; None where the opset has no scales along an axis."""
+    """Returns `several` for the scale of a weight; None if it is along an axis and the opset does not support that."""
     found = several(scale)
     return None if found and (imported_opset(op, "") or 0) < AXES_OPSET else found
 
@@ -139,7 +140,7 @@ def unary(name: str, *left_out: str, accepts: Callable[[OnnxOp], bool] = lambda 
 
 
 def named(rule: Rule, name: str) -> Rule:
-    """The rule under the name that remarks give it."""
+    """Returns the rule with its name for remarks, restricted to opsets with DequantizeLinear."""
 
     def expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
         return rule(op, rw) if (imported_opset(op, "") or 0) >= FIRST_OPSET else None
@@ -153,7 +154,7 @@ def plain_layout(op: OnnxOp) -> bool:
 
 
 def last_axis_or_new(op: OnnxOp) -> bool:
-    """Whether a QLinearSoftmax is one of a single axis: so since opset 13, and before for the last axis."""
+    """True if a QLinearSoftmax is over a single axis: since opset 13 always, before for the last axis."""
     if (imported_opset(op, "") or 0) < AXES_OPSET:
         return False
     return int(op.attr("opset", 13) or 13) >= AXES_OPSET or int(op.attr("axis", -1)) == -1
@@ -184,7 +185,7 @@ def gemm(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     inputs: list[SSAValue] = [dequantized(rw, op, 0), dequantized(rw, op, 3, axis)]
     bias = operand(op, 6)
     if bias is not None:
-        # The bias is in steps of both scales.
+        # The bias is quantised with the product of both scales.
         scale = scale_product(rw, op.operands[1], op.operands[4])
         dims = known_dims(bias)
         if columns and dims is None:
@@ -223,7 +224,7 @@ def _integers(values: Sequence[int], rw: Rewriter) -> SSAValue:
 
 
 def attention(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """The attention of dequantised rows and weights."""
+    """Rewrites QAttention to the attention of dequantised rows and weights."""
     columns = columns_of(op, op.operands[4])
     if several(op.operands[3]) is not False or columns is None or len(op.results) > 2:
         return None
@@ -234,7 +235,7 @@ def attention(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def embedding(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """The embeddings of dequantised tables. Scales and zero points stand behind what they are of, in its order."""
+    """Rewrites to the embeddings of dequantised tables. Scales and zero points follow the tables, in the same order."""
     tables: list[SSAValue | None] = []
     for k, index in enumerate(range(2, 7)):
         table, scale = operand(op, index), operand(op, index + 6)
@@ -247,7 +248,7 @@ def embedding(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 def to_float(
     rw: Rewriter, op: OnnxOp, factors: list[SSAValue | None], scales: tuple[SSAValue, SSAValue], bias: SSAValue | None
 ) -> Replacement:
-    """The integer product of `factors` times both scales, plus the bias."""
+    """Returns the integer product of `factors` times both scales, plus the bias."""
     sums = rw.op("MatMulInteger", factors, [some(i32)]).results[0]
     wide = plain(rw, "Cast", [sums], {"to": FLOAT})
     scaled = rw.op("Mul", [wide, scale_product(rw, *scales)], [op.results[0].type])
@@ -255,7 +256,8 @@ def to_float(
 
 
 def integer_to_float(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """The product in f32. Scales and bias of 16 bits are widened and the result is rounded once, as in ONNX Runtime."""
+    """Computes the product in f32. Scales and bias of 16 bits are widened, and the result is rounded once, as in ONNX
+    Runtime."""
     a, b, *scales = op.operands[:4]
     factors, bias = [a, b, operand(op, 4), operand(op, 5)], operand(op, 6)
     element = getattr(scales[0].type, "element_type", None)
