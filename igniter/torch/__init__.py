@@ -1,4 +1,4 @@
-"""Igniter in PyTorch: a backend of `torch.compile`, and modules that run compiled.
+"""Igniter in PyTorch: a backend of `torch.compile`, and compiled modules.
 
 import igniter.torch
 

@@ -1,4 +1,4 @@
-"""Nested arguments and results: `torch.utils._pytree`, except that a `torch.Size` does not become a tuple."""
+"""Nested arguments and results: `torch.utils._pytree`, but a `torch.Size` does not become a tuple."""
 
 from __future__ import annotations
 

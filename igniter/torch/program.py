@@ -22,10 +22,10 @@ def make_program(
     is_weight: Callable[[Any], bool],
     never: Collection[int] = (),
 ) -> Callable[..., Any]:
-    """Returns a callable that computes `graph`, with the same arguments (tensors and numbers).
+    """Compiles `graph` to a callable with the same arguments (tensors and numbers).
 
-    Ops that cannot be compiled stay eager, each with a reason in `report`. The others are grouped into as few pieces as
-    possible. `never` lists the inputs that the caller changes.
+    Unsupported ops stay eager, each with a reason in `report`. The others are grouped into as few pieces as possible.
+    `never` lists the inputs changed by the caller.
     """
     reasons = {node: why for node in graph.graph.nodes if (why := why_not(node))}
     for node, why in reasons.items():

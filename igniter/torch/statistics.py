@@ -21,7 +21,7 @@ class PieceReport:
     calls: int = 0
     eager_calls: int = 0
     failed_calls: int = 0
-    """Calls that failed in ONNX Runtime and ran in eager instead."""
+    """Calls run in eager after a failure in ONNX Runtime."""
     copied_inputs: int = 0
     """Inputs copied because ONNX Runtime accepts only dense tensors."""
     copied_outputs: int = 0

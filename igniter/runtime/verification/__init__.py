@@ -2,13 +2,13 @@
 
     inputs.py       values of inputs, by the kind of each input
     roles.py        the roles of symbolic dims
-    sizes.py        sizes at which the original runs
+    sizes.py        the search for sizes that run in the original
     given.py        inputs from files
     original.py     the original model: its sessions, its noise, its internal values
     judgement.py    the comparison of two arrays, by tolerance and noise
-    decisions.py    integers and booleans that result from a rounding
+    decisions.py    integers and booleans from roundings
     report.py       the results of a verification
-    regions.py      every value that crosses a region
+    regions.py      the values at the borders of regions
 
 `igniter.runtime.verify` combines them.
 """

@@ -4,11 +4,11 @@ A detector that finds nothing gives noise of 1e-7, and any perturbation of its i
 is inconclusive, but each step of its computation can be checked. Three comparisons cover the path from the original's
 nodes to the compiled model:
 
-1. *The passes before fusion.* The original, and the graph in which regions were formed, are cut at every common value
-   that crosses a region. Both get the original's values there, and their results must agree.
+1. *The passes before fusion.* The original, and the graph of the formed regions, are cut at every common value at the
+   border of a region. Both get the original's values there, and their results must agree.
 2. *The kernels.* Each region's kernel gets the inputs of its nodes (`igniter.runtime.verification.regions`).
 3. *The whole.* The compiled model must agree, bit for bit, with its regions as separate custom ops, called in sequence
-   by ONNX Runtime. A digest shows that the kernels are the same.
+   by ONNX Runtime. A digest identifies the kernels.
 
 The first two are judged like outputs: by the tolerance, the noise of the piece and its roundings.
 """
@@ -86,13 +86,13 @@ class ByRegion:
         with doing("the compiled model ran region by region", runs="kernels"):
             kernels = self._kernels(c, regions, ready)
             resting = {o.name.split(" (@")[0] for o in kernels if o.ok and o.says_nothing}
-            # A value that stays the same for other inputs is also inconclusive for the passes and the whole.
+            # A constant value is also inconclusive for the passes and the whole.
             return [*kernels, *(_resting(o, resting) for o in (*passes, *self._whole(c, ready)))]
 
     # -- the passes before fusion -------------------------------------------------------------------------------------
 
     def _passes(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
-        """Compares every common value of both graphs that crosses a region, computed from the original's values."""
+        """Compares the common values of both graphs at the borders of regions, from the original's values."""
         from igniter.frontend import export_model, surgery
         from igniter.transforms.fusion.inline_regions import onnx_level
 
@@ -193,7 +193,7 @@ def _resting(output: OutputResult, resting: Collection[str]) -> OutputResult:
 
 
 def _plain() -> dict[str, Any]:
-    """Returns the options of a session that computes each node unchanged."""
+    """Returns the options of a session without changes to nodes."""
     return {"log_severity_level": 4, "graph_optimization_level": unoptimised()}
 
 

@@ -1,4 +1,4 @@
-"""More inputs for a comparison: others at the sizes found, inputs that move outputs at rest, and inputs that enlarge a
+"""More inputs for a comparison: others at the sizes found, inputs to move outputs at rest, and inputs to enlarge a
 suspicious difference.
 
 Each is first judged without the noise of the original. A failing one is then judged like every other case.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHARE = 0.25
-"""The share of the verification's time so far that is spent on more inputs ..."""
+"""The time for more inputs, as a share of the verification's time so far ..."""
 LEAST_SECONDS, MOST_SECONDS = 0.05, 1.0
 """... between these limits ..."""
 ROUND = 10
@@ -36,14 +36,14 @@ SUSPICIOUS = 0.05
 """... but if an error exceeds this share of the tolerance and this multiple of the noise ..."""
 SUSPICIOUS_NOISE = 4.0
 SUSPICIOUS_SECONDS = 6.0
-"""... this time, with inputs that enlarge the error."""
+"""... this time, with inputs to enlarge the error."""
 SEARCH_SECONDS = 8.0
 SEARCH_ELEMENTS = 1 << 17
-"""The preferred maximum number of input elements in the search for inputs that move outputs."""
+"""The preferred maximum number of input elements in the search for outputs at rest."""
 MUTATIONS = 16
 HALVINGS = 12
 FEW_ELEMENTS = 8
-"""The minimum number of elements of an output that can count as saturated."""
+"""The minimum number of elements of a saturated output; a smaller output never counts as saturated."""
 Score = tuple[bool, int, float]
 """The score of an output under some inputs: true if it moves enough, its number of values, and its movement."""
 
@@ -93,7 +93,7 @@ class MoreInputs:
         return self.settle(result_of(CaseResult(sizes, "passed", kind=kind, threads=threads), outputs), ready)
 
     def note(self, ready: Ready, case: CaseResult) -> None:
-        """Keeps the first case of its shapes, and records the outputs that moved between it and this case."""
+        """Keeps the first case of its shapes. Records the moved outputs between it and this case."""
         if not case.outputs:
             return
         key = tuple((name, getattr(v, "shape", ())) for name, v in ready.feed.items())
@@ -114,7 +114,7 @@ class MoreInputs:
             yield case
 
     def look_at(self, ready: Ready, case: CaseResult) -> None:
-        """Records the outputs of the original that move between given inputs and changed copies of them. Only the given
+        """Records the moves of the original's outputs between given inputs and changed copies of them. Only the given
         inputs are compared."""
         changed = changed_feed(ready.feed, self.seed)
         other = None if changed is None else self.start(changed, case.shapes, self.seed)
@@ -200,7 +200,7 @@ class MoreInputs:
             yield case
 
     def _between(self, low: Ready, high: Ready, moves: Callable[[dict[str, Any]], bool], deadline: float) -> None:
-        """Bisects between a feed that leaves an output at rest and one that saturates it: the output may be neither
+        """Bisects between two feeds: `low` leaves an output at rest, and `high` saturates it. The output may be neither
         between them."""
         import numpy as np
 

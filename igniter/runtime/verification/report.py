@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 BY_REGION = "by region"
-"""The kind of a case that compares the pieces of a model, each on identical inputs. Its outputs are the values that
-cross regions; they replace the model's inconclusive outputs."""
+"""The kind of a case with a comparison of the model's pieces, each on identical inputs. Its outputs are the values
+at the borders of regions; they replace the model's inconclusive outputs."""
 MORE = "more inputs"
 """The kind of a case with other inputs at the sizes of an earlier case. Its outputs are the worst of all of them."""
 LOOKED_FOR = "inputs looked for"
-"""The kind of a case with inputs that move outputs at rest."""
+"""The kind of a case with inputs found to move outputs at rest."""
 Status = Literal["passed", "differs", "not verified"]
 
 
@@ -41,7 +41,7 @@ class OutputResult:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """All outputs at one choice of sizes. A case that did not run has a reason and no outputs."""
+    """All outputs at one choice of sizes. A case without a run has a reason and no outputs."""
 
     shapes: dict[str, int]
     status: Literal["passed", "failed", "skipped"]
@@ -57,7 +57,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Sizes at which the original does not run, with ORT's message."""
+    """Sizes refused by the original, with ORT's message."""
 
     shapes: dict[str, int]
     reason: str
@@ -78,14 +78,14 @@ class Verification:
     because: str = ""
     """The reason if that is not ONNX Runtime."""
     inexact: tuple[str, ...] = ()
-    """Integer nodes computed in f64 by ONNX Runtime, if that changed the outputs. The model is compared with exact
+    """Integer nodes with other outputs in ONNX Runtime, which computes them in f64. The model is compared with exact
     integers instead."""
     at_rest: tuple[str, ...] = ()
     """The outputs that are constant or 0 for all tried inputs, as sentences. Their comparison could not have failed, so
     the model counts as not verified unless its regions are verified."""
 
     def joined(self, other: Verification) -> Verification:
-        """Returns this verification joined with that of another execution provider."""
+        """Returns this verification joined with the one of another execution provider."""
         refused = (*self.refused, *(r for r in other.refused if r not in self.refused))
         inexact = tuple(dict.fromkeys((*self.inexact, *other.inexact)))
         at_rest = tuple(dict.fromkeys((*self.at_rest, *other.at_rest)))

@@ -1,9 +1,8 @@
-"""Detection of outputs that could not reveal a fault: the change of each output between inputs, compared with its
-allowed error.
+"""Detection of outputs at rest: the change of each output between inputs, compared with its allowed error.
 
 An output that is 0, saturated, or the same for every input agrees with almost any model's. It is *at rest*, and its
-comparison is inconclusive. An output that does not depend on input values (constants, functions of sizes) cannot
-reveal a fault and is never at rest.
+comparison is inconclusive: it could not reveal a fault. An output independent of input values (constants, functions of
+sizes) has no fault to reveal and is never at rest.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ FEW_VALUES = 3
 
 @dataclass
 class Watch:
-    """The outputs of a model by name, with the outputs that moved enough between two compared inputs."""
+    """The outputs of a model by name, and their movement between two compared inputs."""
 
     names: Sequence[str]
     allowed: Allowance
     dependent: frozenset[str]
-    """The outputs that depend on input values."""
+    """The outputs with a dependence on input values."""
     alive: set[str] = field(default_factory=set[str])
     floats: set[str] = field(default_factory=set[str])
     words: dict[str, str] = field(default_factory=dict[str, str])
@@ -62,7 +61,7 @@ class Watch:
             self.words[name] = value_words(a, b, blur)
 
     def enough(self, magnitude: float, dtype: str, blur: float) -> float:
-        """Returns the distance by which an output with the allowed error `blur` must move."""
+        """Returns the minimum movement of an output with the allowed error `blur`."""
         within = self.allowed.of(dtype) * (magnitude or 1.0) + self.allowed.atol
         return ENOUGH_TOLERANCES * within if blur <= within else max(ENOUGH * blur, ENOUGH_TOLERANCES * within)
 
@@ -75,7 +74,7 @@ class Watch:
 
     @property
     def unseen(self) -> list[str]:
-        """The outputs that have not moved yet: at rest, or not compared."""
+        """The outputs without a movement yet: at rest, or not compared."""
         return [n for n in self.names if n in self.dependent and n not in self.alive]
 
     def sentences(self) -> tuple[str, ...]:

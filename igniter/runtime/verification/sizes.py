@@ -1,9 +1,9 @@
-"""Sizes for the symbolic dims of a model: proposals from its facts, and a search for sizes at which it runs.
+"""Sizes for the symbolic dims of a model: proposals from its facts, and a search for sizes that run.
 
-The search has two parts. The first finds any assignment at which the original runs. It tries the rungs of a ladder of
-sizes by role: each unchanged, then with equal sizes for dims that inference finds equal, then for dims of one role, and
-the same with a batch of one. The second part starts there and looks for the kinds of cases that find faults: all ones,
-all different, odd, equal, many rows.
+The search has two parts. The first finds any assignment that runs in the original. It tries the rungs of a ladder of
+sizes by role: each unchanged, then with equal sizes for dims inferred to be equal, then for dims of one role, and the
+same with a batch of one. The second part starts there and looks for several kinds of cases, since each finds other
+faults: all ones, all different, odd, equal, many rows.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ class Search(Generic[T]):
     """The maximum number of assignments to try."""
     refused: list[Refusal] = field(default_factory=list[Refusal])
     last: Sizes | None = None
-    """The last sizes at which the original ran."""
+    """The last sizes of a run."""
     _known_ties: list[Ties] | None = None
     _seen: dict[tuple[tuple[str, int], ...], T | None] = field(
         default_factory=dict[tuple[tuple[str, int], ...], "T | None"]
     )
 
     def run(self) -> Iterator[tuple[Proposal, T]]:
-        """Yields assignments that run, with the results: cases of different kinds, small ones first."""
+        """Yields valid assignments with the results of their runs: cases of different kinds, small ones first."""
         free = [s for s in symbols_of(self.specs) if s not in self.fixed]
         if not free:
             yield from self._try(Proposal("given" if self.fixed else "as in the model", dict(self.fixed)))
@@ -118,7 +118,7 @@ class Search(Generic[T]):
     # -- a first assignment -------------------------------------------------------------------------------------------
 
     def _first(self, roles: Mapping[str, Role]) -> Iterator[tuple[Proposal, T]]:
-        """Yields all ones, if that runs, and the first other assignment that runs."""
+        """Yields all ones, if that runs, and the first other valid assignment."""
         yield from self._try(Proposal("ones", {**_sizes(roles, ONES), **self.fixed}))
         for kind, sizes in self._proposals(roles):
             if self._is_over():
@@ -134,7 +134,7 @@ class Search(Generic[T]):
             sizes = {**_sizes(roles, rung), **self.fixed}
             starts = (sizes, _with_role(sizes, roles, (Role.BATCH,), 1))
             variants = [v for start in starts for v in (start, *(_tied(start, tie) for tie in ties))]
-            # All others small, for models in which only one dim must be long.
+            # All others small: some models need only one long dim.
             variants.append(_with_role(sizes, roles, (Role.BATCH, Role.FRAMES, Role.LENGTH, Role.OTHER), 1))
             for v in variants:
                 yield kind_of(v), v
@@ -184,7 +184,7 @@ class Search(Generic[T]):
                     break
 
     def _beside(self, base: Sizes, roles: Mapping[str, Role], kind: str) -> Iterator[Sizes]:
-        """Yields assignments near one that runs: first with another batch, then with each dim changed in turn."""
+        """Yields assignments near the valid `base`: first with another batch, then with each dim changed in turn."""
         batch = {"unequal": 3, "odd": 5, "equal": 2, "many": 16}[kind]
         if Role.BATCH in roles.values():
             yield _with_role(base, roles, (Role.BATCH,), batch)
