@@ -1,4 +1,4 @@
-// A reflection of four rows, and a Reshape that takes for granted that 64 divides 16 rows of n.
+// A reflection of four rows, and a Reshape with the assumption that 64 divides 16 times n.
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<?x16xf32, #sym.dims<n, 16>>) attributes {input_names = ["x"], output_names = ["y"]} {
     %shape = onnx.Constant() {value = #onnx.tensor<2xi64, [64, -1]>} : () -> tensor<2xi64>

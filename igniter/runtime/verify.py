@@ -224,7 +224,7 @@ class _Verifier:
         return [first.get(id(c), c) for c in cases]
 
     def _with_more_inputs(self, cases: Sequence[CaseResult]) -> Iterator[CaseResult]:
-        """Yields inputs under which outputs leave their resting values, and others for a share of the time."""
+        """Yields cases to move outputs at rest, then the worst case of other inputs, tried for a share of the time."""
         if self.options.inputs is not None or not cases or self._has_failed(cases):
             return
         spent = time.monotonic() - self._started
@@ -312,8 +312,8 @@ class _Verifier:
     def _more(
         self, specs: Sequence[InputSpec], search: Search[Ready], symbols: Sequence[str]
     ) -> Iterator[tuple[Proposal, Ready]]:
-        """Yields, at the last sizes that ran: several threads if no case had them, and integers at the type's
-        limits."""
+        """Yields more cases at the last sizes of a run: integers at the type's limits if an input takes them, and a run
+        with several threads if the model has no symbols."""
         if search.last is not None and any(takes_large(spec, self.facts) for spec in specs):
             ready = self._attempt(specs, search.last, ("large",))
             if not isinstance(ready, Refusal):
@@ -403,9 +403,8 @@ def typical_inputs(
     *,
     small: bool = False,
 ) -> tuple[dict[str, int], dict[str, Any]]:
-    """Returns sizes at which the original runs, among those of the search the biggest one without many rows, and inputs
-    of these sizes; with `small` the first ones not all one. `fixed` are requested sizes; raises `IgniterError` if
-    nothing runs."""
+    """Returns valid sizes of the original and inputs of these sizes: the largest found by the search without many rows,
+    or with `small` the first not all one. `fixed` are requested sizes. Raises `IgniterError` if nothing runs."""
     verifier = _Verifier(
         original, Candidate(lambda _threads, _cut: None), facts, VerifyOptions(shapes=[fixed], seed=seed, budget=budget)
     )

@@ -51,7 +51,7 @@ HASHABLE = (torch.Tensor, bool, int, float, complex, str, bytes, type(None), tor
 NUMBERS = 6
 """The maximum number of exports for arguments that differ only in numbers. Beyond it, Dynamo makes numbers symbolic."""
 TRIES = 3
-"""The maximum number of exports for equal arguments, for each kept session."""
+"""The maximum number of exports for arguments of the same kinds, per kept session."""
 
 
 @dataclass

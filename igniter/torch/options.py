@@ -17,7 +17,7 @@ class TorchOptions:
     """Options of `torch.compile(..., backend="igniter", options={...})` and of `igniter.torch.compile`.
 
     * `weights`: `frozen` makes parameters and buffers constants, packed for the machine, and checks them for changes
-      before each call (`igniter.torch.weights`); `checked` does the same check on every byte; `inputs` passes them at
+      before each call (`igniter.torch.weights`); `checked` includes every byte in this check; `inputs` passes them at
       each call.
     * `verify` compares the first call of each compiled graph with eager. The graph stays eager if a result differs by
       more than `rtol` of the largest value.

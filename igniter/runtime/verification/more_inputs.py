@@ -33,7 +33,7 @@ MANY_THREADS = 4
 """The threads of some cases, on any number of cores: they test the distribution of work."""
 MOST_INPUTS = 32
 SUSPICIOUS = 0.05
-"""... but if an error exceeds this share of the tolerance and this multiple of the noise ..."""
+"""... but if an error exceeds this share of the tolerance, and `SUSPICIOUS_NOISE` times the noise ..."""
 SUSPICIOUS_NOISE = 4.0
 SUSPICIOUS_SECONDS = 6.0
 """... this time, with inputs to enlarge the error."""
