@@ -183,8 +183,8 @@ def compressed(source: Path, form: str, target: Path) -> Path:
 def inputs_of(source: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
     """Inputs at these sizes, the same for all systems."""
     from igniter.runtime.artifact import model_facts
-    from igniter.runtime.verification.original import Original
-    from igniter.runtime.verify import typical_inputs
+    from igniter.verification.original import Original
+    from igniter.verification.verify import typical_inputs
 
     original = Original(str(source), options={"intra_op_num_threads": 1})
     return typical_inputs(original, model_facts(str(source)), sizes)[1]

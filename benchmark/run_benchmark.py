@@ -56,7 +56,7 @@ class Row:
 def dims_of(model: Path) -> list[str]:
     """The names of the model's symbolic dims, batch first."""
     from igniter.runtime.session import make_session
-    from igniter.runtime.verification.specs import specs_of
+    from igniter.verification.specs import specs_of
 
     specs = specs_of(make_session(model, graph_optimization_level=_unoptimised()))
     return list(dict.fromkeys(symbol for spec in specs for symbol in spec.symbols()))

@@ -258,8 +258,8 @@ VERBS: dict[str, Callable[[Subject], str]] = {
 def inputs_of(path: Path) -> dict[str, Any]:
     """Inputs of the first sizes that the model runs at."""
     from igniter.runtime.artifact import model_facts
-    from igniter.runtime.verification.original import Original
-    from igniter.runtime.verify import typical_inputs
+    from igniter.verification.original import Original
+    from igniter.verification.verify import typical_inputs
 
     return typical_inputs(Original(str(path)), model_facts(str(path)), {}, 0, 10.0, small=True)[1]
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from igniter.remarks import Remarks
     from igniter.runtime.artifact import Artifact
     from igniter.runtime.library import Library
-    from igniter.runtime.verification.report import Verification
+    from igniter.verification.report import Verification
 
     Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"
     Machine: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | None"
@@ -439,7 +439,7 @@ def _require_outputs(module: ModuleOp) -> None:
 
 def _require_dims(module: ModuleOp, verify: Mapping[str, Any] | None) -> None:
     """Raises before the compilation if the sizes given for the verification are of unknown dims."""
-    from igniter.runtime.verification.specs import checked_shapes, specs_of_module
+    from igniter.verification.specs import checked_shapes, specs_of_module
 
     asked: Sequence[Mapping[str, int]] = (verify or {}).get("shapes") or ()
     specs = specs_of_module(module) if asked else []
@@ -488,14 +488,14 @@ def _finish(artifact: Artifact, c: Compilation, original: Module, verify: Mappin
 def _unloaded(error: Exception) -> dict[str, Any]:
     """Returns the outcome of a verification without a run."""
     from igniter.runtime.session import said_by_onnxruntime
-    from igniter.runtime.verification.report import Verification
+    from igniter.verification.report import Verification
 
     return Verification((), cannot=f"the compiled model does not load: {said_by_onnxruntime(error)}").to_dict()
 
 
 def _verify(artifact: Artifact, original: Module, verify: Mapping[str, Any]) -> None:
     """Calls `check`, with the original from memory if it is in no file."""
-    from igniter.runtime.verification.report import Verification
+    from igniter.verification.report import Verification
 
     if artifact.source is None:
         try:

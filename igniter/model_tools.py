@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from igniter.runtime.calibration.quantizer import Quantization
     from igniter.runtime.compiled_plan import CompiledPlan
     from igniter.runtime.stages.manifest import Manifest
-    from igniter.runtime.verification.edited import EditCheck
+    from igniter.verification.edited import EditCheck
 
 
 class ModelTools(ModelEdits):

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 import igniter
 from igniter.errors import IgniterError
-from igniter.runtime.verification.edited import EditCheck
+from igniter.verification.edited import EditCheck
 
 Change = Callable[[igniter.Module], Any]
 

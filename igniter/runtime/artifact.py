@@ -37,12 +37,12 @@ from igniter.runtime.session import CPU_PROVIDER, SessionError, make_session
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-    from igniter.runtime.verification.graph_facts import GraphFacts
-    from igniter.runtime.verification.judge import Ready
-    from igniter.runtime.verification.original import Original
-    from igniter.runtime.verification.regions import ValuesResult
-    from igniter.runtime.verification.report import CaseResult, Verification
-    from igniter.runtime.verify import VerifyOptions
+    from igniter.verification.graph_facts import GraphFacts
+    from igniter.verification.judge import Ready
+    from igniter.verification.original import Original
+    from igniter.verification.regions import ValuesResult
+    from igniter.verification.report import CaseResult, Verification
+    from igniter.verification.verify import VerifyOptions
 
 MODEL, REPORT = "model.onnx", "report.json"
 FORMAT = 1
@@ -166,12 +166,12 @@ class Artifact:
 
         `inputs` are feeds, or the path of a file or folder of them; by default they are generated, at `shapes` or at
         sizes found by a search. `budget` is in seconds. If ONNX Runtime does not load the original, a stand-in runs it
-        (`igniter.runtime.verification.stand_in`). `docs/verification.md` describes the comparison. A model of lower
-        precision is compared with the original in f32, within the bounds of `igniter.runtime.verify.PRECISIONS` unless
-        `rtol` is given.
+        (`igniter.verification.stand_in`). `docs/verification.md` describes the comparison. A model of lower
+        precision is compared with the original in f32, within the bounds of `igniter.verification.verify.PRECISIONS`
+        unless `rtol` is given.
         """
-        from igniter.runtime.verification.stand_in import with_stand_ins
-        from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, VerifyOptions
+        from igniter.verification.stand_in import with_stand_ins
+        from igniter.verification.verify import BUDGET_SECONDS, PRECISIONS, VerifyOptions
 
         if rtol is None:
             asked: Mapping[str, Any] = self.report.get("options", {})
@@ -189,8 +189,8 @@ class Artifact:
         ort_options: Mapping[str, Any],
     ) -> Verification:
         """Compares with one original, in each available execution provider."""
-        from igniter.runtime.verification.graph_facts import GraphFacts
-        from igniter.runtime.verify import Candidate, verify_models
+        from igniter.verification.graph_facts import GraphFacts
+        from igniter.verification.verify import Candidate, verify_models
 
         feeds = _read(original, inputs) if isinstance(inputs, (str, Path)) else inputs
         original, mixed = self._with_threads(original)
@@ -253,9 +253,9 @@ class Artifact:
         def case(sizes: dict[str, int], ready: Ready) -> CaseResult:
             from igniter.compilation import CompileOptions
             from igniter.frontend.ort_values import run
-            from igniter.runtime.verification.by_region import ByRegion
-            from igniter.runtime.verification.judgement import Allowance
-            from igniter.runtime.verification.original import unoptimised
+            from igniter.verification.by_region import ByRegion
+            from igniter.verification.judgement import Allowance
+            from igniter.verification.original import unoptimised
 
             def whole(feed: Mapping[str, Any]) -> list[Any]:
                 session = self._candidate(0, {}, {**ort_options, "graph_optimization_level": unoptimised()})
@@ -282,11 +282,11 @@ class Artifact:
         budget: float | None = None,
     ) -> ValuesResult:
         """Compares every value that crosses a region, each region on the inputs of the original nodes: see
-        `igniter.runtime.verification.regions`. A failure leaves a folder in `FOLDER.every-value` that reproduces it."""
+        `igniter.verification.regions`. A failure leaves a folder in `FOLDER.every-value` that reproduces it."""
         from igniter.compilation import CompileOptions
-        from igniter.runtime.verification.judgement import Allowance
-        from igniter.runtime.verification.regions import verify_regions
-        from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, typical_inputs
+        from igniter.verification.judgement import Allowance
+        from igniter.verification.regions import verify_regions
+        from igniter.verification.verify import BUDGET_SECONDS, PRECISIONS, typical_inputs
 
         original = self._original(reference, {})
         sizes, feed = dict(shapes or {}), inputs
@@ -302,7 +302,7 @@ class Artifact:
         return verify_regions(original, CompileOptions.of_report(options), feed, sizes, allowed, keep_in)
 
     def _original(self, reference: str | Path | bytes | None, ort_options: Mapping[str, Any]) -> Original:
-        from igniter.runtime.verification.original import Original
+        from igniter.verification.original import Original
 
         original = reference if reference is not None else self.source
         if original is None:
@@ -340,7 +340,7 @@ def _is_same(a: Any, b: Any) -> bool:
 def _read(original: Original, path: str | Path) -> list[dict[str, Any]]:
     """Reads the feeds in a file or folder."""
     from igniter.frontend.ort_values import typed
-    from igniter.runtime.verification.given import read_inputs
+    from igniter.verification.given import read_inputs
 
     names = [value.name for value in original.session.get_inputs()]
     return [typed(original.session, feed) for feed in read_inputs(path, names)]
@@ -501,7 +501,7 @@ def _known_source(report: Mapping[str, Any]) -> str | None:
 def model_facts(model: str | Path | bytes) -> GraphFacts:
     """Returns the facts about a model's inputs in its graph; empty if Igniter cannot read the model."""
     from igniter.frontend import import_model
-    from igniter.runtime.verification.graph_facts import GraphFacts, facts_of
+    from igniter.verification.graph_facts import GraphFacts, facts_of
 
     try:
         return facts_of(import_model(model))

@@ -9,10 +9,10 @@ from typing import Any
 from igniter.errors import IgniterError
 from igniter.runtime.artifact import Artifact, model_facts
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.graph_facts import GraphFacts
-from igniter.runtime.verification.original import Original
-from igniter.runtime.verification.report import Verification
-from igniter.runtime.verify import BUDGET_SECONDS, Candidate, VerifyOptions, verify_models
+from igniter.verification.graph_facts import GraphFacts
+from igniter.verification.original import Original
+from igniter.verification.report import Verification
+from igniter.verification.verify import BUDGET_SECONDS, Candidate, VerifyOptions, verify_models
 
 
 def compare_models(
@@ -31,7 +31,7 @@ def compare_models(
     Raises `IgniterError` if the names of inputs or outputs differ.
     """
     from igniter.frontend.ort_values import typed
-    from igniter.runtime.verification.given import read_inputs
+    from igniter.verification.given import read_inputs
 
     if _is_folder(a):
         original = Original(session=Artifact.load(_path(a)).session(log_severity_level=4))

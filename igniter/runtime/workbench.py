@@ -1,8 +1,8 @@
 """One kernel on the bench: scheduled in several ways, checked against its semantics, timed in turns.
 
-The interpreter of the structured level (`igniter.runtime.interp.structured`) gives the expected results; every version
-is compared with them before it is timed. Versions take turns with a loop of multiply-adds in registers and with one
-that reads as many bytes as the kernel accesses, so that shares of the core's peak refer to the same minutes.
+The interpreter of the structured level (`igniter.verification.interp.structured`) gives the expected results; every
+version is compared with them before it is timed. Versions take turns with a loop of multiply-adds in registers and with
+one that reads as many bytes as the kernel accesses, so that shares of the core's peak refer to the same minutes.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
     """Returns sizes for the symbols: those given, or typical of the kernel; for the others at most `WORK` if the kernel
     accepts them, otherwise small ones without empty tensors. Raises `IgniterError` for an unknown symbol, or for
     refused sizes."""
-    from igniter.runtime.check_inputs import sizes_without_empties
+    from igniter.verification.check_inputs import sizes_without_empties
 
     names = kernel.symbol_names
     unknown = sorted(set(given) - set(names))
@@ -260,7 +260,7 @@ def study(
 
     Raises `IgniterError` if a version has other inputs or results than the kernel, or computes other values.
     """
-    from igniter.runtime.interp.structured import run_kernel
+    from igniter.verification.interp.structured import run_kernel
 
     chosen = choose_sizes(kernel, sizes or {})
     inputs = inputs_for(kernel, chosen, seed)
@@ -297,7 +297,7 @@ def inputs_for(kernel: KernelOp, sizes: Mapping[str, int], seed: int) -> list[Ar
     """Returns random inputs, reproducible from the seed."""
     import numpy as np
 
-    from igniter.runtime.check_inputs import TypedInput, random_arrays
+    from igniter.verification.check_inputs import TypedInput, random_arrays
 
     specs = [TypedInput(f"input {n}", a.type) for n, a in enumerate(kernel.block.args)]
     return [np.asarray(a, order="C") for a in random_arrays(specs, sizes, seed)]
@@ -312,8 +312,8 @@ def _prepared(
     kernel: KernelOp, version: Version, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
 ) -> tuple[Callable[[], object], list[Array]]:
     """Returns a version as a function without arguments, and the results of a first run, over garbage."""
-    from igniter.runtime.interp.arithmetic import InterpreterError
-    from igniter.runtime.interp.structured import bind
+    from igniter.verification.interp.arithmetic import InterpreterError
+    from igniter.verification.interp.structured import bind
 
     if len(version.kernel.block.args) != len(inputs):
         taken, given = len(version.kernel.block.args), len(inputs)
@@ -358,8 +358,8 @@ def outputs_of(kernel: KernelOp, func: FuncOp, target: Target, inputs: Sequence[
     import numpy as np
 
     from igniter.dialects.onnx.types import BY_ATTR
-    from igniter.runtime.interp.arithmetic import InterpreterError
-    from igniter.runtime.interp.structured import bind
+    from igniter.verification.interp.arithmetic import InterpreterError
+    from igniter.verification.interp.structured import bind
 
     taken = kernel.block.args
     if len(taken) != len(inputs):
@@ -375,7 +375,7 @@ def outputs_of(kernel: KernelOp, func: FuncOp, target: Target, inputs: Sequence[
 
 def largest_error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) -> float:
     """Returns the largest error of the results; raises `IgniterError` for one above rounding."""
-    from igniter.runtime.verification.judgement import compare_output
+    from igniter.verification.judgement import compare_output
 
     if len(wanted) != len(outputs):
         raise IgniterError(f"{name} has {len(outputs)} results, not {len(wanted)}")

@@ -413,8 +413,8 @@ def reduce(
     debug: Debug = False,
 ) -> None:
     """Shrink a failing model, kernel or pipeline while it still fails in the same way."""
-    from igniter.runtime.reduce.reducer import ReduceOptions
     from igniter.tools.cli.reduce import run
+    from igniter.verification.reduce.reducer import ReduceOptions
 
     with reported(debug, json):
         how = "" if check is None else check.value

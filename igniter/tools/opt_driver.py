@@ -265,8 +265,8 @@ class OptDriver:
     def _observers(self, ctx: IgniterContext, timer: Timer) -> tuple[PassObserver, ...]:
         observers: list[PassObserver] = [IRPrinter(self.options, self.stderr)]
         if self.options.check_each:
-            from igniter.runtime.check import ResultChecker
             from igniter.tools.cli.output import parse_shapes
+            from igniter.verification.check import ResultChecker
 
             sizes = {n: s for case in parse_shapes(self.options.check_sizes) or [] for n, s in case.items()}
             observers.append(ResultChecker(ctx, seed=self.options.check_seed, log=self.stderr, sizes=sizes))

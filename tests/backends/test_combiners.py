@@ -21,10 +21,10 @@ from igniter.backends.triton.target import machine_of_target, target_of
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.loop.combiners import TABLE
-from igniter.runtime.interp import scheduled
-from igniter.runtime.interp.structured import run_kernel
 from igniter.targets import backend_for
 from igniter.transforms.conversion.schedule_kernels import schedule_kernel
+from igniter.verification.interp import scheduled
+from igniter.verification.interp.structured import run_kernel
 
 Array = np.ndarray[Any, Any]
 FLOATS: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}

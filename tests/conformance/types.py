@@ -113,7 +113,7 @@ def _compiled(model: Any) -> tuple[str, Any]:
 def _verdict(model: Any, feed: dict[str, Any], session: Any, artifact: Any) -> str:
     """Whether the compiled model computes what ONNX Runtime or ONNX's evaluator computes."""
     from igniter.frontend.ort_values import run
-    from igniter.runtime.verification.stand_in import ReferenceSession
+    from igniter.verification.stand_in import ReferenceSession
 
     try:
         actual = run(artifact.session(intra_op_num_threads=1, log_severity_level=4), feed)
@@ -149,7 +149,7 @@ def _verdict(model: Any, feed: dict[str, Any], session: Any, artifact: Any) -> s
 
 def _tolerance(feed: dict[str, Any]) -> float:
     """That of the least precise float among the inputs: steps between are computed in its type, or in a wider one."""
-    from igniter.runtime.verification.judgement import TOLERANCES, Allowance
+    from igniter.verification.judgement import TOLERANCES, Allowance
 
     dtypes = [v.dtype for v in feed.values() if isinstance(v, np.ndarray)]
     floats = [d.name for d in dtypes if d.name in TOLERANCES or d.name.startswith("float")]
@@ -157,7 +157,7 @@ def _tolerance(feed: dict[str, Any]) -> float:
 
 
 def _differs(expected: Sequence[Any], actual: Sequence[Any], least: float) -> str:
-    from igniter.runtime.verification.judgement import Allowance, compare_output
+    from igniter.verification.judgement import Allowance, compare_output
 
     for index, (e, a) in enumerate(zip(expected, actual, strict=True)):
         if isinstance(e, list):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from igniter.backends.cpu.vmath import FUNCTIONS
-from igniter.runtime.verification.decisions import MOST_CHANGES
-from igniter.runtime.verification.judgement import (
+from igniter.verification.decisions import MOST_CHANGES
+from igniter.verification.judgement import (
     NOISE_FACTOR,
     SLICE_NOISE_FACTOR,
     SLICE_TOLERANCE,
     SOURCE_ULPS,
     TOLERANCES,
 )
-from igniter.runtime.verify import BUDGET_SECONDS
+from igniter.verification.verify import BUDGET_SECONDS
 from tests.backends.cpu.test_vmath import BOUNDS32, BOUNDS64
 
 from .transcripts import ROOT

@@ -52,7 +52,7 @@ def run_case(case: Case) -> Outcome:
 
 
 def _compare(case: Case, expected: Sequence[Sequence[Array]]) -> Outcome:
-    from igniter.runtime.verify import compare_output
+    from igniter.verification.verify import compare_output
 
     artifact = compiled(case)
     report: dict[str, Any] = artifact.report

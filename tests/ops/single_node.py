@@ -25,12 +25,12 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.frontend import import_model
-from igniter.runtime.interp.structured import run_kernel
 from igniter.transforms.conversion.lower_onnx_to_loop import lower_region
 from igniter.transforms.onnx.infer_shapes import InferShapes
 from igniter.transforms.structured.canonicalize_loop import CanonicalizeLoop
 from igniter.transforms.structured.collapse_axes import CollapseAxes
 from igniter.transforms.structured.inline_nests import InlineNests
+from igniter.verification.interp.structured import run_kernel
 
 Arrays = Sequence[np.ndarray[Any, Any] | None]
 OPSET = 21

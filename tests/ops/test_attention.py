@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
-from igniter.runtime.interp.arithmetic import InterpreterError
+from igniter.verification.interp.arithmetic import InterpreterError
 from tests.ops.single_node import check, compare, reference, refusal
 
 Array = np.ndarray[Any, Any]

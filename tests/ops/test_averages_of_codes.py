@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import igniter
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.original import unoptimised
+from igniter.verification.original import unoptimised
 
 SCALE = np.float32(0.0042458684)
 WINDOWS: list[tuple[float, dict[str, Any]]] = [

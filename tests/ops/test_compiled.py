@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from igniter.runtime.interp.structured import bind
+from igniter.verification.interp.structured import bind
 from tests.ops.single_node import compare, kernel_of, model_of, module_of, optimise, reference
 from tests.transforms.scheduled.scheduling import run_compiled, schedule
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from igniter.runtime.interp.arithmetic import InterpreterError
+from igniter.verification.interp.arithmetic import InterpreterError
 from tests.ops.single_node import check, refusal
 
 F32, F16 = np.float32, np.float16

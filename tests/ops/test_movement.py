@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from igniter.runtime.interp.arithmetic import InterpreterError
+from igniter.verification.interp.arithmetic import InterpreterError
 from tests.ops.single_node import check, kernel_of, model_of, module_of, refusal
 
 DTYPES = (

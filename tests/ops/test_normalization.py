@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 from tests.ops.single_node import check as check_exactly
 from tests.ops.single_node import compare, kernel_of, model_of, module_of, reference, refusal
 

@@ -18,7 +18,7 @@ import igniter
 from igniter.dialects.onnx.lowering.builder import KernelBuilder
 from igniter.dialects.onnx.ops.random import philox, u32
 from igniter.dialects.sym import tensor_of
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 from tests.ops.single_node import model_of, refusal
 
 Array = np.ndarray[Any, Any]

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 import igniter
 from igniter.errors import IgniterError
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 from tests.ops.single_node import NotLowered, check, compare, kernel_of, model_of, module_of, reference, refusal
 from tests.ops.test_compiled import run
 

@@ -11,7 +11,7 @@ from onnx import helper
 
 import igniter
 from igniter.backend import EVERYTHING
-from igniter.runtime.interp.arithmetic import InterpreterError
+from igniter.verification.interp.arithmetic import InterpreterError
 from tests.ops.single_node import check, refusal
 from tests.ops.test_compiled import run
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
-from igniter.runtime.interp.arithmetic import InterpreterError
+from igniter.verification.interp.arithmetic import InterpreterError
 from tests.ops.single_node import check, refusal
 
 X = np.zeros((2, 3, 4), np.float32)

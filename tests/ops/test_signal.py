@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from igniter.errors import IgniterError
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 from tests.ops.single_node import check as check_exactly
 from tests.ops.single_node import kernel_of, model_of, module_of, refusal
 from tests.ops.test_compiled import run

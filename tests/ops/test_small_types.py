@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 
 from .single_node import check, kernel_of, model_of, module_of
 

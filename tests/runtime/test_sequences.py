@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import igniter
 from igniter.frontend.ort_values import gathered, storable
-from igniter.runtime.verification.original import Original
 from igniter.tools.igniter_opt import run as run_opt
 from igniter.tools.main import app
+from igniter.verification.original import Original
 
 WEIGHT = numpy_helper.from_array(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32), "w")
 

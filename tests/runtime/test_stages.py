@@ -23,7 +23,7 @@ from igniter.errors import IgniterError
 from igniter.runtime.stages.manifest import read_manifest
 from igniter.runtime.stages.running import RankRunner, StageRunner
 from igniter.runtime.stages.workers import ProcessStages
-from igniter.runtime.verification.judgement import compare_output
+from igniter.verification.judgement import compare_output
 from tests.fuzz.generator import make_case
 from tests.transforms.edit import models
 

@@ -9,9 +9,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
-from igniter.runtime.interp import structured
-from igniter.runtime.interp.arithmetic import InterpreterError
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp import structured
+from igniter.verification.interp.arithmetic import InterpreterError
+from igniter.verification.interp.structured import run_kernel
 
 F32 = np.float32
 

@@ -14,9 +14,9 @@ import igniter
 from igniter.api import parse
 from igniter.dialects.loop import FuncOp, IfOp, KernelOp
 from igniter.errors import IgniterError
-from igniter.runtime.interp.arithmetic import InterpreterError
-from igniter.runtime.interp.structured import run_kernel
 from igniter.transforms.structured.schedule_database import kernel_key
+from igniter.verification.interp.arithmetic import InterpreterError
+from igniter.verification.interp.structured import run_kernel
 
 FLOAT = onnx.TensorProto.FLOAT
 HEADS, DEPTH = 8, 32
@@ -149,8 +149,8 @@ def test_which_one_runs_is_the_same_on_every_level() -> None:
     schedule = igniter.Schedule(kernel)
     func = schedule.apply()
     assert isinstance(func, FuncOp) and sum(isinstance(op, IfOp) for op in func.block.ops) == 2
-    from igniter.runtime.check import run_scheduled
     from igniter.runtime.workbench import loop_tree
+    from igniter.verification.check import run_scheduled
 
     assert [[loop.text for loop in loop_tree(func, {"n": n})] for n in (3, 4)] == [["i = 0 to n"], ["i1 = 0 to n"]]
     # Were both counted, neither would be half of it.

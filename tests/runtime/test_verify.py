@@ -13,10 +13,10 @@ from onnx import TensorProto, helper, parser
 
 from igniter.errors import IgniterError
 from igniter.frontend import import_model
-from igniter.runtime.verification.graph_facts import index_limits
-from igniter.runtime.verification.inputs import random_inputs
-from igniter.runtime.verification.specs import InputSpec, specs_of
-from igniter.runtime.verify import compare_output, verify_sessions
+from igniter.verification.graph_facts import index_limits
+from igniter.verification.inputs import random_inputs
+from igniter.verification.specs import InputSpec, specs_of
+from igniter.verification.verify import compare_output, verify_sessions
 
 NAN, INF = math.nan, math.inf
 

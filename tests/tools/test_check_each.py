@@ -63,7 +63,7 @@ def test_nothing_is_empty_at_the_sizes_that_are_chosen() -> None:
     from igniter.dialects.sym import tensor_of
     from igniter.dialects.sym.expr import Expr
     from igniter.dialects.sym.requirements import equal
-    from igniter.runtime.check_inputs import sizes_without_empties
+    from igniter.verification.check_inputs import sizes_without_empties
 
     n = Expr.of("n")
     inner = tensor_of(f32, [n // Expr.of(16) - Expr.of(1)])

@@ -25,10 +25,10 @@ import onnx
 from igniter.errors import IgniterError
 from igniter.frontend import import_model
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.graph_facts import GraphFacts, facts_of
-from igniter.runtime.verification.judgement import compare_output
-from igniter.runtime.verification.original import Original
-from igniter.runtime.verify import Candidate, VerifyOptions, typical_inputs, verify_models
+from igniter.verification.graph_facts import GraphFacts, facts_of
+from igniter.verification.judgement import compare_output
+from igniter.verification.original import Original
+from igniter.verification.verify import Candidate, VerifyOptions, typical_inputs, verify_models
 
 from .models import BUILT, trained
 from .mutations import Mutant, mutants

@@ -13,16 +13,16 @@ from typer.testing import CliRunner
 import igniter
 from igniter.frontend import import_model
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.graph_facts import GraphFacts, facts_of
-from igniter.runtime.verification.judgement import Noise, compare_output
-from igniter.runtime.verification.lively import variants
-from igniter.runtime.verification.more_inputs import MoreInputs
-from igniter.runtime.verification.original import Original
-from igniter.runtime.verification.report import LOOKED_FOR, Verification
-from igniter.runtime.verification.sensitivity import dependent_outputs
-from igniter.runtime.verification.specs import InputSpec
-from igniter.runtime.verify import Candidate, VerifyOptions, verify_models
 from igniter.tools.main import app
+from igniter.verification.graph_facts import GraphFacts, facts_of
+from igniter.verification.judgement import Noise, compare_output
+from igniter.verification.lively import variants
+from igniter.verification.more_inputs import MoreInputs
+from igniter.verification.original import Original
+from igniter.verification.report import LOOKED_FOR, Verification
+from igniter.verification.sensitivity import dependent_outputs
+from igniter.verification.specs import InputSpec
+from igniter.verification.verify import Candidate, VerifyOptions, verify_models
 
 from .models import model
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import igniter
 from igniter import registry
 from igniter.errors import IgniterError
-from igniter.runtime.verification import by_region
 from igniter.tools.main import app
+from igniter.verification import by_region
 
 from . import bad_pass
 from .models import NEWER, model

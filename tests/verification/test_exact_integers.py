@@ -11,8 +11,8 @@ import pytest
 import igniter
 from igniter.runtime.artifact import model_facts
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.original import Original
-from igniter.runtime.verify import Candidate, VerifyOptions, verify_models
+from igniter.verification.original import Original
+from igniter.verification.verify import Candidate, VerifyOptions, verify_models
 from tests.ops.exact_integers import extremes, reduced, wrapped
 
 SUM = """

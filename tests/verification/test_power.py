@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 import igniter
-from igniter.runtime.verification.report import CaseResult, Verification
+from igniter.verification.report import CaseResult, Verification
 
 from .models import BUILT
 from .power.faults import CODE, WEIGHT, disassembler, faults, linked_copy

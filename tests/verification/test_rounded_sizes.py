@@ -13,12 +13,12 @@ from onnx import numpy_helper
 import igniter
 from igniter import registry
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.decisions import sized_by_rounding
-from igniter.runtime.verification.graph_facts import GraphFacts
-from igniter.runtime.verification.judgement import CHAOS, failure
-from igniter.runtime.verification.original import Original
-from igniter.runtime.verification.report import BY_REGION, CaseResult
-from igniter.runtime.verify import Candidate, VerifyOptions, verify_models
+from igniter.verification.decisions import sized_by_rounding
+from igniter.verification.graph_facts import GraphFacts
+from igniter.verification.judgement import CHAOS, failure
+from igniter.verification.original import Original
+from igniter.verification.report import BY_REGION, CaseResult
+from igniter.verification.verify import Candidate, VerifyOptions, verify_models
 
 from . import bad_pass
 from .models import model

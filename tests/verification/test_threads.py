@@ -12,10 +12,10 @@ from igniter.frontend import surgery
 from igniter.frontend.unsigned_weights import with_unsigned_weights
 from igniter.runtime.artifact import Artifact
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.judge import Judge, Ready
-from igniter.runtime.verification.judgement import Allowance
-from igniter.runtime.verification.more_inputs import MANY_THREADS
-from igniter.runtime.verification.original import Original
+from igniter.verification.judge import Judge, Ready
+from igniter.verification.judgement import Allowance
+from igniter.verification.more_inputs import MANY_THREADS
+from igniter.verification.original import Original
 
 STEPS, INPUTS, HIDDEN = 6, 16, 24
 

@@ -18,18 +18,18 @@ from igniter.errors import IgniterError
 from igniter.frontend import import_model
 from igniter.frontend.unsigned_weights import with_unsigned_weights
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.given import read_inputs
-from igniter.runtime.verification.graph_facts import facts_of
-from igniter.runtime.verification.guard import TooMuch, guarded_run
-from igniter.runtime.verification.inputs import random_inputs
-from igniter.runtime.verification.judgement import CHAOS, Noise, compare_output
-from igniter.runtime.verification.judgement import SMALL as SMALL_OUTPUT
-from igniter.runtime.verification.original import Original
-from igniter.runtime.verification.report import CaseResult, Verification
-from igniter.runtime.verification.roles import Role, roles_of
-from igniter.runtime.verification.specs import InputSpec, specs_of, specs_of_module, symbols_of
-from igniter.runtime.verify import Candidate, VerifyOptions, verify_models
 from igniter.tools.main import app
+from igniter.verification.given import read_inputs
+from igniter.verification.graph_facts import facts_of
+from igniter.verification.guard import TooMuch, guarded_run
+from igniter.verification.inputs import random_inputs
+from igniter.verification.judgement import CHAOS, Noise, compare_output
+from igniter.verification.judgement import SMALL as SMALL_OUTPUT
+from igniter.verification.original import Original
+from igniter.verification.report import CaseResult, Verification
+from igniter.verification.roles import Role, roles_of
+from igniter.verification.specs import InputSpec, specs_of, specs_of_module, symbols_of
+from igniter.verification.verify import Candidate, VerifyOptions, verify_models
 
 from .models import model
 

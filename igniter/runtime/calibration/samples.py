@@ -54,13 +54,13 @@ def _source(data: Any, names: Sequence[str]) -> Callable[[], Iterable[Feed]]:
 
 
 def _file(path: Path, names: Sequence[str]) -> Iterator[Feed]:
-    from igniter.runtime.verification.given import read_inputs
+    from igniter.verification.given import read_inputs
 
     yield from read_inputs(path, names)
 
 
 def _folder(folder: Path, names: Sequence[str]) -> Iterator[Feed]:
-    from igniter.runtime.verification.given import read_inputs
+    from igniter.verification.given import read_inputs
 
     files = sorted(folder.glob("*.npz")) or sorted(p for p in folder.glob("test_data_set_*") if p.is_dir())
     for path in files or [folder]:

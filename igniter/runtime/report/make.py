@@ -59,8 +59,8 @@ def report_module(
     from igniter.compilation import CompileOptions
     from igniter.runtime.artifact import model_facts
     from igniter.runtime.files import write_whole
-    from igniter.runtime.verification.original import Original
-    from igniter.runtime.verify import typical_inputs
+    from igniter.verification.original import Original
+    from igniter.verification.verify import typical_inputs
 
     shapes = [dict(sizes)] if sizes else None
     options = CompileOptions(target=target, profile=notes_time(target))

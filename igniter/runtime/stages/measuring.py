@@ -18,8 +18,8 @@ from igniter.errors import IgniterError
 from igniter.frontend import save_model
 from igniter.runtime.session import make_session
 from igniter.runtime.stages.writing import example_inputs
-from igniter.runtime.verification.original import Original, unoptimised
 from igniter.transforms.edit.parts import Partition
+from igniter.verification.original import Original, unoptimised
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

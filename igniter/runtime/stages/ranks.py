@@ -18,9 +18,9 @@ from igniter.frontend import import_model, save_model
 from igniter.passes import run_passes
 from igniter.runtime.stages.manifest import Manifest, Segment, Stage
 from igniter.runtime.stages.writing import replace_folder, require_folder
-from igniter.runtime.verification.edited import EditCheck
 from igniter.transforms.edit.parts import Part, Partition
 from igniter.transforms.edit.shard_products import ALL_REDUCE, COLLECTIVES, ShardProducts
+from igniter.verification.edited import EditCheck
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.structure import GraphOp

@@ -14,9 +14,9 @@ from igniter.runtime.stages.manifest import Manifest
 from igniter.runtime.stages.measuring import node_seconds
 from igniter.runtime.stages.ranks import write_ranks
 from igniter.runtime.stages.writing import check_stages, write_stages
-from igniter.runtime.verification.edited import EditCheck, too_big
 from igniter.transforms.edit.parts import Partition
 from igniter.transforms.edit.stages import split_stages
+from igniter.verification.edited import EditCheck, too_big
 
 if TYPE_CHECKING:
     from igniter.model_tools import ModelTools

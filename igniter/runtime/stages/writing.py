@@ -14,10 +14,10 @@ from igniter.frontend import import_model, save_model
 from igniter.runtime.session import SessionError
 from igniter.runtime.stages.manifest import FILE, Manifest, Stage
 from igniter.runtime.stages.running import local_callers, runner_of
-from igniter.runtime.verification.edited import EditCheck
-from igniter.runtime.verification.graph_facts import facts_of
-from igniter.runtime.verification.judgement import compare_output
-from igniter.runtime.verification.original import Original, unoptimised
+from igniter.verification.edited import EditCheck
+from igniter.verification.graph_facts import facts_of
+from igniter.verification.judgement import compare_output
+from igniter.verification.original import Original, unoptimised
 
 if TYPE_CHECKING:
     from igniter.transforms.edit.parts import Part
@@ -133,7 +133,7 @@ def example_inputs(
     original: Original, source: str | Path | bytes, sizes: Mapping[str, int] | None, seed: int, budget: float
 ) -> tuple[dict[str, int], dict[str, Any]]:
     """Returns sizes and inputs at which the original runs; raises `IgniterError` if it does not, or is random."""
-    from igniter.runtime.verify import typical_inputs
+    from igniter.verification.verify import typical_inputs
 
     if original.random_values is None or original.random_values:
         raise IgniterError("random nodes are in it, so that two runs differ")

@@ -169,10 +169,10 @@ def _preloaded() -> list[str]:
         "numpy",
         *backend.modules,
         "igniter.api",
-        "igniter.runtime.check_inputs",
-        "igniter.runtime.interp.structured",
+        "igniter.verification.check_inputs",
+        "igniter.verification.interp.structured",
         "igniter.runtime.tuning.measure",
-        "igniter.runtime.verification.judgement",
+        "igniter.verification.judgement",
         "igniter.runtime.workbench",
         *dict.fromkeys(where.partition(":")[0] for where in named),
     ]

@@ -132,8 +132,8 @@ def run_for(module: ModuleOp, pipeline: str, target: Target) -> None:
 
 def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Array] | None:
     """Returns the kernel's results in the interpreter of the structured level; `None` if that would take too long."""
-    from igniter.runtime.interp.structured import run_kernel
     from igniter.runtime.workbench import inputs_for, operations_of
+    from igniter.verification.interp.structured import run_kernel
 
     if operations_of(kernel, sizes) > INTERPRETED:
         return None

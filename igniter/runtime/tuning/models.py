@@ -83,7 +83,7 @@ def _uses(module: ModuleOp, kernel: KernelOp, sizes: Mapping[str, int]) -> tuple
     """Returns the number of regions that call a kernel, and the sizes of its symbols in the first region whose dims
     follow from `sizes`."""
     from igniter.dialects.fusion import RegionOp
-    from igniter.runtime.check_inputs import shape_of, sizes_of
+    from igniter.verification.check_inputs import shape_of, sizes_of
 
     name = kernel.sym_name.data
     regions = [op for op in module.walk() if isinstance(op, RegionOp) and op.kernel_name == name]

@@ -119,8 +119,8 @@ def _require_dims(original: str | Path | bytes, cases: list[dict[str, int]]) -> 
     """Raises `IgniterError` for a dim that the model does not have, before anything is compiled or timed."""
     if not any(cases):
         return
-    from igniter.runtime.verification.original import Original
-    from igniter.runtime.verification.specs import checked_shapes
+    from igniter.verification.original import Original
+    from igniter.verification.specs import checked_shapes
 
     source = Original(original if isinstance(original, bytes) else str(original))
     for case in cases:
@@ -164,9 +164,9 @@ def inputs_for(
     """Returns sizes for all symbolic dims (sizes missing in `case` are chosen), and inputs of these sizes; inputs of a
     file keep their own sizes."""
     from igniter.runtime.artifact import model_facts
-    from igniter.runtime.verification.given import read_inputs
-    from igniter.runtime.verification.original import Original
-    from igniter.runtime.verify import typical_inputs
+    from igniter.verification.given import read_inputs
+    from igniter.verification.original import Original
+    from igniter.verification.verify import typical_inputs
 
     source = Original(original, options={"intra_op_num_threads": 1})
     if asked.inputs:

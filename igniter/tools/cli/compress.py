@@ -13,7 +13,7 @@ from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_
 
 if TYPE_CHECKING:
     from igniter.api import Module
-    from igniter.runtime.verification.original import Original
+    from igniter.verification.original import Original
 
 ORIGINAL, COMPRESSED, COMPILED = "onnxruntime, original", "onnxruntime, compressed", "igniter, compressed"
 SHOWN = 12
@@ -107,9 +107,9 @@ def _weights(module: Module) -> dict[str, Any]:
 def _compare(request: CompressRequest, found: dict[str, Any]) -> None:
     """Runs both models on the same inputs, and times them on request."""
     from igniter.runtime.artifact import model_facts
-    from igniter.runtime.verification.given import read_inputs
-    from igniter.runtime.verification.original import Original
-    from igniter.runtime.verify import typical_inputs
+    from igniter.verification.given import read_inputs
+    from igniter.verification.original import Original
+    from igniter.verification.verify import typical_inputs
 
     source = Original(request.model, options={"intra_op_num_threads": 1})
     cases: list[tuple[dict[str, int], dict[str, Any]]] = []

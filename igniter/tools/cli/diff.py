@@ -10,7 +10,7 @@ from igniter.tools.cli.output import InputRequest, console, print_json, progress
 
 if TYPE_CHECKING:
     from igniter.analysis.model.diff import ModelDiff, WeightChange
-    from igniter.runtime.verification.report import Verification
+    from igniter.verification.report import Verification
 
 SHOWN = 50
 """The limit of printed changes of one kind; JSON has all."""

@@ -13,8 +13,8 @@ from igniter.tools.cli.output import console, parse_shapes, print_json
 if TYPE_CHECKING:
     from igniter.api import Module
     from igniter.runtime.stages.manifest import Manifest
-    from igniter.runtime.verification.edited import EditCheck
     from igniter.transforms.edit.parts import Part
+    from igniter.verification.edited import EditCheck
 
 
 def run(
@@ -42,7 +42,7 @@ def run(
     if part == "all":
         from igniter.dialects.onnx.structure import main_graph
         from igniter.runtime.stages.writing import check_stages, write_stages
-        from igniter.runtime.verification.edited import EditCheck, too_big
+        from igniter.verification.edited import EditCheck, too_big
 
         graph = main_graph(module.ir)
 
@@ -88,7 +88,7 @@ def _write_one(
 
     from igniter.frontend import save_model
     from igniter.runtime.stages.writing import check_part
-    from igniter.runtime.verification.edited import EditCheck, too_big
+    from igniter.verification.edited import EditCheck, too_big
 
     kept = module.external if keep else ()
     why = too_big(module.ir) if verify else ""

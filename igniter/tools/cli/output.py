@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.environment import require_lock
 from igniter.errors import IgniterError
-from igniter.runtime.verification.report import BY_REGION, LOOKED_FOR, MORE, sizes_text
+from igniter.verification.report import BY_REGION, LOOKED_FOR, MORE, sizes_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from igniter.runtime.verification.report import Verification
+    from igniter.verification.report import Verification
 
 
 @dataclass(frozen=True)

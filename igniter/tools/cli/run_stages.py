@@ -145,9 +145,9 @@ def _compare(
 ) -> dict[str, Any]:
     """Returns the largest error, the outputs with an error above the whole model's own noise, and the inconclusive
     outputs, whose noise is too large."""
-    from igniter.runtime.verification.judge import Judge, Ready
-    from igniter.runtime.verification.judgement import CHAOS, Allowance
-    from igniter.runtime.verification.original import Original
+    from igniter.verification.judge import Judge, Ready
+    from igniter.verification.judgement import CHAOS, Allowance
+    from igniter.verification.original import Original
 
     whole = Original(reference)
     if whole.random_values is None or whole.random_values:

@@ -13,8 +13,8 @@ from igniter.tools.cli.output import parse_shapes, require_one
 if TYPE_CHECKING:
     from igniter.runtime.stages.manifest import Manifest
     from igniter.runtime.stages.running import RankRunner, StageRunner
-    from igniter.runtime.verification.graph_facts import GraphFacts
-    from igniter.runtime.verification.specs import InputSpec
+    from igniter.verification.graph_facts import GraphFacts
+    from igniter.verification.specs import InputSpec
 
 USUAL = 4
 """The default size of a dim."""
@@ -34,11 +34,11 @@ def feeds_of(
     those of the split, and 4 for others, or the result of a search if the stages do not run at 4."""
     require_one(shape, inputs)
     if inputs:
-        from igniter.runtime.verification.given import read_inputs
+        from igniter.verification.given import read_inputs
 
         return list(read_inputs(inputs, manifest.inputs))
-    from igniter.runtime.verification.inputs import random_inputs
-    from igniter.runtime.verification.specs import checked_shapes, symbols_of
+    from igniter.verification.inputs import random_inputs
+    from igniter.verification.specs import checked_shapes, symbols_of
 
     wanted, facts = _wanted(manifest, reference)
     given = (parse_shapes(shape) or [{}])[0]
@@ -52,8 +52,8 @@ def _wanted(manifest: Manifest, reference: str) -> tuple[list[InputSpec], GraphF
     """Returns the inputs read by the models of the folder, and the facts about them in the whole model, if given."""
     from igniter.frontend import import_model
     from igniter.runtime.session import make_session
-    from igniter.runtime.verification.graph_facts import GraphFacts, facts_of
-    from igniter.runtime.verification.specs import specs_of
+    from igniter.verification.graph_facts import GraphFacts, facts_of
+    from igniter.verification.specs import specs_of
 
     specs: dict[str, InputSpec] = {}
     facts = GraphFacts()
@@ -73,10 +73,10 @@ def _sizes(
     seed: int,
 ) -> dict[str, int]:
     """Returns sizes at which the stages run. Raises `IgniterError` with the stages' error if the search finds none."""
-    from igniter.runtime.verification.inputs import random_inputs
-    from igniter.runtime.verification.report import Refusal
-    from igniter.runtime.verification.sizes import Search
-    from igniter.runtime.verification.specs import symbols_of
+    from igniter.verification.inputs import random_inputs
+    from igniter.verification.report import Refusal
+    from igniter.verification.sizes import Search
+    from igniter.verification.specs import symbols_of
 
     def attempt(sizes: dict[str, int]) -> bool | Refusal:
         try:

@@ -39,7 +39,7 @@ def save_verified(
 def _verified(path: str, made: Path, asked: InputRequest, quiet: bool) -> dict[str, Any]:
     from igniter.runtime.compare_models import compare_models
     from igniter.runtime.session import SessionError, silence
-    from igniter.runtime.verification.report import Verification
+    from igniter.verification.report import Verification
 
     silence()
     original: str | bytes = path

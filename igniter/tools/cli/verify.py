@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.runtime.verification.report import sizes_text
 from igniter.tools.cli.output import (
     InputRequest,
     console,
@@ -16,10 +15,11 @@ from igniter.tools.cli.output import (
     verification_lines,
     verification_table,
 )
+from igniter.verification.report import sizes_text
 
 if TYPE_CHECKING:
-    from igniter.runtime.verification.regions import ValuesResult
-    from igniter.runtime.verification.report import Status
+    from igniter.verification.regions import ValuesResult
+    from igniter.verification.report import Status
 
 EXIT_CODES: dict[Status, int] = {"passed": 0, "differs": 1, "not verified": 3}
 """2 is a wrong command line or an internal error."""

@@ -17,7 +17,7 @@ from igniter.backends.cpu.target import target_of
 from igniter.backends.cpu.tile_kernels import with_tile_kernels
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp
-from igniter.runtime.interp.scheduled import run_func
+from igniter.verification.interp.scheduled import run_func
 from tests.guarded import run_guarded
 
 from .emulator import EmulatedFunc, is_emulated

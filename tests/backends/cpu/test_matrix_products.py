@@ -17,7 +17,7 @@ from igniter.backends.cpu.matrix_products import INSTRUCTIONS
 from igniter.backends.cpu.target import target_of
 from igniter.backends.cpu.tile_bodies import TileSize
 from igniter.backends.cpu.tile_kernels import KINDS, emit_tile_kernel, tile_name
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 
 from .qemu import QemuFunc
 from .test_tile_kernels import (

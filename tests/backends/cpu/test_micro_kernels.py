@@ -25,9 +25,9 @@ from igniter.dialects.loop.instructions import BUILT_IN, BY_NAME, MicroKernel, m
 from igniter.dialects.loop.panels import group_of, kind_of
 from igniter.dialects.onnx.types import element_type
 from igniter.errors import IgniterError
-from igniter.runtime.interp.scheduled import run_func
-from igniter.runtime.interp.structured import run_kernel
 from igniter.runtime.schedules import Schedule
+from igniter.verification.interp.scheduled import run_func
+from igniter.verification.interp.structured import run_kernel
 
 from .cpu_kit import check_against_interpreter
 from .test_tile_kernels import Guarded, compiled

@@ -15,8 +15,8 @@ import igniter
 from igniter.compilation import CompileOptions
 from igniter.runtime.artifact import model_facts
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.original import Original
-from igniter.runtime.verify import typical_inputs
+from igniter.verification.original import Original
+from igniter.verification.verify import typical_inputs
 from tests.backends.triton.recording_driver import RecordingDriver, knowing
 
 

@@ -16,9 +16,9 @@ from igniter.errors import IgniterError
 from igniter.runtime.stages.manifest import read_manifest
 from igniter.runtime.stages.running import StageRunner
 from igniter.runtime.stages.writing import write_stages
-from igniter.runtime.verification.judgement import compare_output
 from igniter.transforms.edit.extract_part import extract_parts
 from igniter.transforms.edit.parts import Part, Partition
+from igniter.verification.judgement import compare_output
 from tests.fuzz.generator import make_case
 
 from . import models

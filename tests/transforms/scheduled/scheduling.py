@@ -16,7 +16,7 @@ from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.requirements import FINE
 from igniter.registry import load_pass
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 
 SCHEDULE = (
     "choose-schedule",

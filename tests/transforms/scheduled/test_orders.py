@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 from igniter.dialects.loop import NestOp
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.errors import IgniterError
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 from tests.transforms.scheduled.scheduling import SCHEDULE, kernel_of, parse, random_inputs, run_compiled, schedule
 
 MATMUL = """

@@ -17,7 +17,7 @@ from igniter.dialects.loop import ComputeOp, KernelOp
 from igniter.dialects.loop.schedule import MEMORIES, TAILS, Loop, Product, ScheduleAttr, Store
 from igniter.errors import IgniterError
 from igniter.registry import load_pass
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 from tests.transforms.scheduled.scheduling import SCHEDULE, kernel_of, parse, random_inputs, run_compiled, schedule
 from tests.transforms.scheduled.test_orders import STACK
 from tests.transforms.scheduled.test_schedule import KERNELS

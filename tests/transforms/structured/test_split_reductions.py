@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from igniter.registry import load_pass
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 from tests.transforms.scheduled.scheduling import SCHEDULE, IgniterContext, kernel_of, parse, run_compiled, schedule
 
 KERNEL = """

@@ -9,7 +9,7 @@ import pytest
 
 from igniter.dialects.loop import FuncOp
 from igniter.registry import load_pass
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 from tests.transforms.scheduled.scheduling import SCHEDULE, Array, IgniterContext, kernel_of, parse, run_compiled
 
 KEYS = 32

@@ -12,7 +12,7 @@ from igniter.analysis.structured.bounds import unproven_accesses
 from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.passes import parse_passes
-from igniter.runtime.interp.structured import run_kernel
+from igniter.verification.interp.structured import run_kernel
 from tests.transforms.structured.random_kernels import SIZES, inputs_of, kernels
 
 PIPELINES = [

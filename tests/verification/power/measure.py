@@ -16,12 +16,12 @@ import numpy as np
 from igniter.errors import IgniterError
 from igniter.runtime.artifact import Artifact, model_facts
 from igniter.runtime.session import SessionError
-from igniter.runtime.verification.inputs import random_inputs
-from igniter.runtime.verification.judge import Judge, Ready
-from igniter.runtime.verification.judgement import Allowance, compare_output
-from igniter.runtime.verification.lively import variants
-from igniter.runtime.verification.more_inputs import MANY_THREADS, varied
-from igniter.runtime.verify import BUDGET_SECONDS, Candidate, VerifyOptions, verify_models
+from igniter.verification.inputs import random_inputs
+from igniter.verification.judge import Judge, Ready
+from igniter.verification.judgement import Allowance, compare_output
+from igniter.verification.lively import variants
+from igniter.verification.more_inputs import MANY_THREADS, varied
+from igniter.verification.verify import BUDGET_SECONDS, Candidate, VerifyOptions, verify_models
 
 from .faults import Fault, faults, linked_copy
 from .sessions import Remembering, Remote, Worker

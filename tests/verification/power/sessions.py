@@ -13,7 +13,7 @@ from typing import Any
 
 from igniter.runtime.artifact import Artifact
 from igniter.runtime.session import SessionError
-from igniter.runtime.verification.original import Original
+from igniter.verification.original import Original
 
 LIMIT_BYTES = 1 << 30
 """Results of the original that are remembered."""
