@@ -40,8 +40,8 @@ def default_models() -> list[Path]:
 def measure(path: Path, rounds: int = ROUNDS) -> dict[str, float]:
     """Nodes of a model, and seconds of each stage."""
     import igniter
-    from igniter.analysis.model.counting import count_model
     from igniter.driver import count_nodes
+    from igniter.toolbox.profile.counting import count_model
 
     best = dict.fromkeys(STAGES, float("inf"))
     nodes = 0

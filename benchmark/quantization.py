@@ -32,10 +32,10 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 import igniter
 from benchmark.models.packaged import MODELS, Packaged, fetch
 from igniter.errors import IgniterError
-from igniter.runtime.calibration.errors import output_errors
-from igniter.runtime.calibration.workbench import open_exactly
 from igniter.runtime.session import make_session
-from igniter.transforms.edit.quantize_model import Style, require_opset
+from igniter.toolbox.quantize.calibration.errors import output_errors
+from igniter.toolbox.quantize.calibration.workbench import open_exactly
+from igniter.toolbox.quantize.quantize_model import Style, require_opset
 
 NAMES = (
     "PP-OCR cls",

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.analysis.machine import Given
-    from igniter.analysis.model.shape_engine import ShapeEngine
     from igniter.context import IgniterContext
     from igniter.remarks import Remarks
     from igniter.runtime.artifact import Artifact
     from igniter.runtime.library import Library
+    from igniter.toolbox.shapes.shape_engine import ShapeEngine
     from igniter.verification.report import Verification
 
     Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"

@@ -57,7 +57,7 @@ def make_onnx(c: Compilation) -> ModuleOp:
         make_author(c.options.fusion_author)
     precision = c.options.precision
     if c.options.sizes:
-        from igniter.analysis.model.input_places import by_symbol
+        from igniter.analysis.onnx.input_places import by_symbol
 
         given = by_symbol(c.module, dict(c.options.sizes))
         c.options = dataclasses.replace(c.options, sizes=tuple(sorted(given.items())))
@@ -69,7 +69,7 @@ def make_onnx(c: Compilation) -> ModuleOp:
             _tiles(c),
         )
     if c.options.sizes:
-        from igniter.analysis.model.input_places import shown_dims
+        from igniter.analysis.onnx.input_places import shown_dims
         from igniter.analysis.typical_sizes import module_symbols, require_known
 
         # After shape inference: the symbols created there can have sizes too.

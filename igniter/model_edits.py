@@ -1,6 +1,6 @@
 """The edits of a model, as methods of `Module`: names, dims, types, nodes, weights, inputs, outputs and the opset.
 
-Each builds a pass of `igniter.transforms.edit` from its arguments and runs it in place (`docs/edit.md`).
+Each builds a pass of `igniter.toolbox.edit` from its arguments and runs it in place (`docs/edit.md`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from igniter.context import IgniterContext
     from igniter.dialects.onnx.weights import Weight
-    from igniter.transforms.edit.edit import Edit
+    from igniter.toolbox.edit.edit import Edit
     from igniter.verification.edited import EditCheck
 
 
@@ -30,7 +30,7 @@ class ModelEdits:
     """The edits made so far, in order; `check_edits` compares with the original under them."""
 
     def edit(self, *edits: Edit) -> Self:
-        """Makes edits (`igniter.transforms.edit`) in order. A refused edit leaves the module unchanged."""
+        """Makes edits (`igniter.toolbox.edit`) in order. A refused edit leaves the module unchanged."""
         from igniter.passes import PassError, run_passes
 
         self._keep_original()
@@ -56,9 +56,9 @@ class ModelEdits:
         dims: Mapping[str, str] | None = None,
     ) -> Self:
         """Gives values (inputs, outputs, weights and inner ones), nodes and dims other names, `{old: new}`."""
-        from igniter.transforms.edit.rename_dims import RenameDims
-        from igniter.transforms.edit.rename_nodes import RenameNodes
-        from igniter.transforms.edit.rename_values import RenameValues
+        from igniter.toolbox.edit.rename_dims import RenameDims
+        from igniter.toolbox.edit.rename_nodes import RenameNodes
+        from igniter.toolbox.edit.rename_values import RenameValues
 
         made: list[Edit] = []
         for kind, names in ((RenameValues, values), (RenameNodes, nodes), (RenameDims, dims)):
@@ -68,34 +68,34 @@ class ModelEdits:
 
     def fix_dims(self, places: Mapping[str, int] | None = None, /, **sizes: int) -> Self:
         """Gives dims of inputs a size: `fix_dims(batch=1)`, `fix_dims({"x:0": 1})`."""
-        from igniter.transforms.edit.set_dims import SetDims
+        from igniter.toolbox.edit.set_dims import SetDims
 
         given = {**(places or {}), **sizes}
         return self.edit(SetDims(dims=tuple(given), to=tuple(given.values())))
 
     def bind_dims(self, places: Mapping[str, str] | None = None, /, **dims: str) -> Self:
         """Makes dims of inputs equal to others, or to expressions over these: `bind_dims(total="past + seq")`."""
-        from igniter.transforms.edit.set_dims import SetDims
+        from igniter.toolbox.edit.set_dims import SetDims
 
         given = {**(places or {}), **dims}
         return self.edit(SetDims(dims=tuple(given), to=tuple(given.values())))
 
     def free_dims(self, places: Mapping[str, str]) -> Self:
         """Replaces numbers among the dims of inputs by symbols, where legal: `free_dims({"x:0": "batch"})`."""
-        from igniter.transforms.edit.free_dims import FreeDims
+        from igniter.toolbox.edit.free_dims import FreeDims
 
         return self.edit(FreeDims(dims=tuple(places), symbols=tuple(places.values())))
 
     def change_types(self, values: Mapping[str, str] | None = None, /, **types: str) -> Self:
         """Gives inputs and outputs another element type, with Casts: `change_types(input_ids="int32")`."""
-        from igniter.transforms.edit.change_types import ChangeTypes
+        from igniter.toolbox.edit.change_types import ChangeTypes
 
         given = {**(values or {}), **types}
         return self.edit(ChangeTypes(values=tuple(given), types=tuple(given.values())))
 
     def drop(self, *nodes: str, by: Mapping[str, str] | None = None) -> Self:
         """Removes nodes; readers of a node's result read one of its inputs instead, or the value given in `by`."""
-        from igniter.transforms.edit.drop_nodes import DropNodes
+        from igniter.toolbox.edit.drop_nodes import DropNodes
 
         places = {**dict.fromkeys(nodes, ""), **(by or {})}
         return self.edit(DropNodes(nodes=tuple(places), by=tuple(places.values())))
@@ -103,56 +103,56 @@ class ModelEdits:
     def insert(self, node: str, readers: Sequence[str] = ()) -> Self:
         """Inserts a node, written in ONNX's syntax: `insert("h = Relu (h)")` replaces `h` for all its readers, or only
         for the `readers` named."""
-        from igniter.transforms.edit.insert_nodes import ALL_READERS, InsertNodes
+        from igniter.toolbox.edit.insert_nodes import ALL_READERS, InsertNodes
 
         return self.edit(InsertNodes(nodes=(node,), readers=(",".join(readers) or ALL_READERS,)))
 
     def replace(self, node: str, by: str) -> Self:
         """Replaces a node by another one, written in ONNX's syntax: `replace("act", "y = Relu (x)")`."""
-        from igniter.transforms.edit.replace_nodes import ReplaceNodes
+        from igniter.toolbox.edit.replace_nodes import ReplaceNodes
 
         return self.edit(ReplaceNodes(nodes=(node,), by=(by,)))
 
     def expose(self, *values: str, pattern: str = "", all: bool = False) -> Self:
         """Makes inner values outputs too: the named ones, those whose name matches the regular expression, or all."""
-        from igniter.transforms.edit.expose_values import ExposeValues
+        from igniter.toolbox.edit.expose_values import ExposeValues
 
         return self.edit(ExposeValues(values=values, pattern=pattern, all=all))
 
     def remove_inputs(self, *names: str) -> Self:
         """Removes unused inputs, or inputs with a default."""
-        from igniter.transforms.edit.remove_inputs import RemoveInputs
+        from igniter.toolbox.edit.remove_inputs import RemoveInputs
 
         return self.edit(RemoveInputs(inputs=names))
 
     def remove_outputs(self, *names: str) -> Self:
         """Removes outputs, and the nodes needed only by them."""
-        from igniter.transforms.edit.remove_outputs import RemoveOutputs
+        from igniter.toolbox.edit.remove_outputs import RemoveOutputs
 
         return self.edit(RemoveOutputs(outputs=names))
 
     def convert_opset(self, version: int) -> Self:
         """Converts the model to another version of ai.onnx."""
-        from igniter.transforms.edit.convert_opset import ConvertOpset
+        from igniter.toolbox.edit.convert_opset import ConvertOpset
 
         return self.edit(ConvertOpset(version=version))
 
     def weights(self) -> dict[str, Weight]:
         """Returns the weights by name, as handles: `.shape`, `.nbytes`, and `.array()` to read one."""
-        from igniter.transforms.edit.weight_files import tensors_of, weight_ops
+        from igniter.toolbox.edit.weight_files import tensors_of, weight_ops
 
         return {f"{n}{end}": w for n, op in weight_ops(self.ir).items() for end, w in tensors_of(op).items()}
 
     def save_weights(self, path: str | PathLike[str], names: Sequence[str] | None = None) -> dict[str, Weight]:
         """Writes weights, all or the named ones, to a `.npz` or `.npy` file or to a folder of `.npy` files."""
-        from igniter.transforms.edit.weight_files import write_weights
+        from igniter.toolbox.edit.weight_files import write_weights
 
         return write_weights(self.ir, path, None if names is None else list(names))
 
     def replace_weights(self, given: Mapping[str, Any] | str | PathLike[str]) -> Self:
         """Replaces the values of weights by those of files or arrays: `{name: array or .npy file}`, or a `.npz` file or
         a folder with one array for each weight to replace. Type and shape stay."""
-        from igniter.transforms.edit.replace_weights import ReplaceWeights, with_arrays
+        from igniter.toolbox.edit.replace_weights import ReplaceWeights, with_arrays
 
         if not isinstance(given, Mapping):
             return self.edit(ReplaceWeights(files=(str(given),)))
@@ -169,7 +169,7 @@ class ModelEdits:
     ) -> Self:
         """Keeps the part between the values `start` and `end`; with `part`, the part `before` or `after` it. With
         `exact` the inside has no outputs but `end`; otherwise also its values read by the rest of the model."""
-        from igniter.transforms.edit.extract_part import ExtractPart
+        from igniter.toolbox.extract.extract_part import ExtractPart
 
         return self.edit(ExtractPart(tuple(start), tuple(end), part, exact=exact and part == "inside"))
 

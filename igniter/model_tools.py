@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from igniter.model_edits import ModelEdits
 
 if TYPE_CHECKING:
-    from igniter.analysis.model.diff import ModelDiff
-    from igniter.analysis.model.plan import MemoryPlan
-    from igniter.analysis.model.profile import Profile
-    from igniter.analysis.model.shape_engine import ShapeEngine
-    from igniter.analysis.model.shapes import ModelShapes
-    from igniter.runtime.calibration.histogram import Method
-    from igniter.runtime.calibration.quantizer import Quantization
-    from igniter.runtime.compiled_plan import CompiledPlan
-    from igniter.runtime.stages.manifest import Manifest
+    from igniter.toolbox.diff.diff import ModelDiff
+    from igniter.toolbox.plan.compiled import CompiledPlan
+    from igniter.toolbox.plan.plan import MemoryPlan
+    from igniter.toolbox.profile.profile import Profile
+    from igniter.toolbox.quantize.calibration.histogram import Method
+    from igniter.toolbox.quantize.calibration.quantizer import Quantization
+    from igniter.toolbox.shapes.shape_engine import ShapeEngine
+    from igniter.toolbox.shapes.shapes import ModelShapes
+    from igniter.toolbox.split.stages.manifest import Manifest
     from igniter.verification.edited import EditCheck
 
 
@@ -32,9 +32,9 @@ class ModelTools(ModelEdits):
     def shapes(self) -> ModelShapes:
         """Returns the shape and type of every value, as expressions of the symbols of the inputs' dims. A dim without a
         name is called by its place: `x.0` is the first of `x`."""
-        from igniter.analysis.model.shapes import model_shapes
         from igniter.passes import run_pipeline
-        from igniter.transforms.edit.dims import name_by_place
+        from igniter.toolbox.edit.dims import name_by_place
+        from igniter.toolbox.shapes.shapes import model_shapes
         from igniter.transforms.fusion.inline_regions import onnx_level
 
         copy = onnx_level(self.ir)
@@ -44,7 +44,7 @@ class ModelTools(ModelEdits):
 
     def shape_engine(self, values: Sequence[str] | None = None) -> ShapeEngine:
         """Returns an engine for the shapes of all values, or of the named ones, at any sizes, in microseconds."""
-        from igniter.analysis.model.shape_engine import ShapeEngine
+        from igniter.toolbox.shapes.shape_engine import ShapeEngine
 
         return ShapeEngine(self.shapes(), values)
 
@@ -55,12 +55,12 @@ class ModelTools(ModelEdits):
         only for `sparsity`. A dim without a name is called by its place: `x.0`, or `x:0`, is the first of `x`. Raises
         `IgniterError` for a size of an unknown symbol.
         """
-        from igniter.analysis.model.counting import count_model
-        from igniter.analysis.model.input_places import by_symbol
-        from igniter.analysis.model.sizes import given_sizes
+        from igniter.analysis.onnx.input_places import by_symbol
         from igniter.memory import collection_paused
         from igniter.passes import run_pipeline
-        from igniter.transforms.edit.dims import name_by_place
+        from igniter.toolbox.edit.dims import name_by_place
+        from igniter.toolbox.profile.counting import count_model
+        from igniter.toolbox.shapes.sizes import given_sizes
         from igniter.transforms.fusion.inline_regions import onnx_level
 
         with collection_paused():
@@ -91,11 +91,11 @@ class ModelTools(ModelEdits):
         `in_place` let values share a buffer; buffers are multiples of `align` bytes. Raises `IgniterError` for a size
         of an unknown symbol.
         """
-        from igniter.analysis.model.input_places import by_symbol
-        from igniter.analysis.model.plan import plan_memory
-        from igniter.analysis.model.plan_values import Rules
+        from igniter.analysis.onnx.input_places import by_symbol
         from igniter.passes import run_pipeline
-        from igniter.transforms.edit.dims import name_by_place
+        from igniter.toolbox.edit.dims import name_by_place
+        from igniter.toolbox.plan.plan import plan_memory
+        from igniter.toolbox.plan.plan_values import Rules
         from igniter.transforms.fusion.inline_regions import onnx_level
 
         module = onnx_level(self.ir)
@@ -111,14 +111,14 @@ class ModelTools(ModelEdits):
         from typing import cast
 
         from igniter.api import Module
-        from igniter.runtime.compiled_plan import plan_compiled
+        from igniter.toolbox.plan.compiled import plan_compiled
 
         return plan_compiled(cast("Module", self), sizes, target)
 
     def diff(self, other: ModelTools) -> ModelDiff:
         """Compares this model with `other`: nodes, weights, inputs and outputs, opsets and metadata. Nodes are matched
         independently of names and order. The result is false if the models are equal."""
-        from igniter.analysis.model.diff import diff_modules
+        from igniter.toolbox.diff.diff import diff_modules
         from igniter.transforms.fusion.inline_regions import onnx_level
 
         return diff_modules(onnx_level(self.ir), onnx_level(other.ir))
@@ -138,7 +138,7 @@ class ModelTools(ModelEdits):
         from typing import cast
 
         from igniter.api import Module
-        from igniter.runtime.report.make import report_module
+        from igniter.toolbox.report.make import report_module
 
         report_module(cast("Module", self), Path(output), sizes, threads, target, verify)
 
@@ -149,7 +149,7 @@ class ModelTools(ModelEdits):
         A shape stays computed if a constant operand, 0 or -1 cannot express it; a remark of `drop-shape-nodes` reports
         it. Calls of functions are inlined.
         """
-        from igniter.analysis.model.input_places import by_symbol
+        from igniter.analysis.onnx.input_places import by_symbol
         from igniter.passes import run_pipeline
 
         fixed = ",".join(f"{name}={size}" for name, size in by_symbol(self.ir, sizes or {}).items())
@@ -171,7 +171,7 @@ class ModelTools(ModelEdits):
         """
         from igniter.errors import IgniterError
         from igniter.passes import run_passes
-        from igniter.transforms.edit.fuse_pattern import FusePattern, keeps_types
+        from igniter.toolbox.fuse.fuse_pattern import FusePattern, keeps_types
         from igniter.transforms.onnx.infer_shapes import InferShapes
 
         told, name = len(self.ctx.remarks), FusePattern.name
@@ -206,7 +206,7 @@ class ModelTools(ModelEdits):
         `measure` is false. Raises `IgniterError` if nothing could be compressed, and for a pattern without a match.
         """
         from igniter.passes import run_passes
-        from igniter.transforms.edit.compress_weights import CompressWeights
+        from igniter.toolbox.compress.compress_weights import CompressWeights
         from igniter.transforms.onnx.infer_shapes import InferShapes
 
         chosen = CompressWeights(
@@ -245,8 +245,8 @@ class ModelTools(ModelEdits):
         With `correct`, biases compensate the mean error of each channel. Returns ranges, errors and choices.
         """
         from igniter.passes import run_passes
-        from igniter.runtime.calibration.quantizer import Asked, quantize_module
-        from igniter.transforms.edit.quantize_model import Style, require_opset
+        from igniter.toolbox.quantize.calibration.quantizer import Asked, quantize_module
+        from igniter.toolbox.quantize.quantize_model import Style, require_opset
         from igniter.transforms.onnx.infer_shapes import InferShapes
 
         style = Style(activations, symmetric, granularity, asymmetric_weights)
@@ -271,9 +271,9 @@ class ModelTools(ModelEdits):
     ) -> tuple[Manifest, EditCheck | None]:
         """Writes the model as `stages` of a pipeline into a folder, with even `flops`, `bytes` or `time` at the given
         sizes (64 by default); `slack` allows a more expensive stage if it reduces the bytes between stages. Returns the
-        manifest, and the comparison of the stages with the whole model. `igniter.runtime.stages.workers.ProcessStages`
-        runs them."""
-        from igniter.runtime.stages.splitting import split_model
+        manifest, and the comparison of the stages with the whole model.
+        `igniter.toolbox.split.stages.workers.ProcessStages` runs them."""
+        from igniter.toolbox.split.stages.splitting import split_model
 
         return split_model(self, folder, stages, balance, dict(sizes or {}), slack, verify=verify, seed=seed)
 
@@ -288,6 +288,6 @@ class ModelTools(ModelEdits):
     ) -> tuple[Manifest, EditCheck | None]:
         """Writes a model for each of several ranks into a folder; the ranks share the products with weights
         (`shard-products`). Returns the manifest, and the comparison of the ranks with the whole model."""
-        from igniter.runtime.stages.splitting import split_products
+        from igniter.toolbox.split.stages.splitting import split_products
 
         return split_products(self, folder, ranks, alone, verify=verify, seed=seed)

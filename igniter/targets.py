@@ -122,7 +122,7 @@ class Listing(Protocol):
 
 
 class Rates(Protocol):
-    """Generated loops to measure a core of this machine: see `igniter.runtime.machine_measurement`."""
+    """Generated loops to measure a core of this machine: see `igniter.toolbox.machine.measurement`."""
 
     @property
     def VECTORS(self) -> int:

@@ -14,11 +14,11 @@ from onnx import numpy_helper
 from typer.testing import CliRunner
 
 import igniter
-from igniter.analysis.model.decoder import CONTEXTS, Decoder, find_decoder, generation
-from igniter.analysis.model.devices import device_of
+from igniter.analysis.devices import device_of
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+from igniter.toolbox.profile.decoder import CONTEXTS, Decoder, find_decoder, generation
 from igniter.tools.cli.amounts import Amounts, folded
 from igniter.tools.cli.output import InputRequest
 from igniter.tools.main import app

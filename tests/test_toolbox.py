@@ -92,6 +92,6 @@ def test_an_edited_model_is_reported_and_split(module: igniter.Module, tmp_path:
 
 def test_stages_that_differ_are_said_to(module: igniter.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     found = EditCheck("differs", reason="'y': the largest error is 1")
-    monkeypatch.setattr("igniter.runtime.stages.splitting.check_stages", lambda *_: found)
+    monkeypatch.setattr("igniter.toolbox.split.stages.splitting.check_stages", lambda *_: found)
     assert module.split(tmp_path / "stages", 2)[1] is found
     assert not (tmp_path / "stages").exists()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from igniter.runtime.workbench import Study, Version
+    from igniter.toolbox.kernel.workbench import Study, Version
 
 T = TypeVar("T")
 
@@ -57,9 +57,9 @@ class Schedule:
     def __init__(
         self, kernel: KernelOp | str | PathLike[str], name: str = "", *, target: str = "native", author: bool = False
     ):
-        from igniter.runtime.workbench import find_kernel
-        from igniter.runtime.workbench import schedule as by_default
         from igniter.targets import backend_for
+        from igniter.toolbox.kernel.workbench import find_kernel
+        from igniter.toolbox.kernel.workbench import schedule as by_default
 
         backend = backend_for(target)
         self.target = backend.target_of(target)
@@ -329,14 +329,14 @@ class Schedule:
 
     def run(self, *inputs: npt.ArrayLike, threads: int = 1) -> list[np.ndarray]:
         """Returns the kernel's results for arrays of its inputs, compiled for this machine."""
-        from igniter.runtime.workbench import outputs_of
+        from igniter.toolbox.kernel.workbench import outputs_of
 
         return outputs_of(self.kernel, self.apply(), self.target, inputs, threads)
 
     def time(self, *others: Schedule, rounds: int = 9, threads: int = 1, **sizes: int) -> Study:
         """Checks and times this schedule and `others` of the same kernel in turns; the first result is its own. `sizes`
         are the values of symbols."""
-        from igniter.runtime.workbench import study
+        from igniter.toolbox.kernel.workbench import study
 
         versions = [each._version(f"schedule {k}") for k, each in enumerate((self, *others))]
         return study(self.kernel, versions, self.target, sizes=sizes, rounds=rounds, threads=threads)
@@ -348,7 +348,7 @@ class Schedule:
     # -- internals ---------------------------------------------------------------------------------------------------
 
     def _version(self, name: str) -> Version:
-        from igniter.runtime.workbench import version_of
+        from igniter.toolbox.kernel.workbench import version_of
 
         return version_of(name, self.kernel, self.apply(), self.target)
 

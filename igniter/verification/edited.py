@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from igniter.errors import IgniterError
 from igniter.runtime.session import SessionError
-from igniter.transforms.edit.dims import ModelDims
-from igniter.transforms.edit.edit import Edit, Interface
+from igniter.toolbox.edit.dims import ModelDims
+from igniter.toolbox.edit.edit import Edit, Interface
 from igniter.verification.graph_facts import facts_of
 from igniter.verification.judgement import compare_output
 from igniter.verification.original import Original

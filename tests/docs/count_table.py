@@ -1,7 +1,7 @@
 """The tables of docs/profile.md that code knows: `python -m tests.docs.count_table` writes them anew.
 
 The rules are the docstrings of `OpSpec.macs` and `OpSpec.flops` of every op that has a schema; the devices are those of
-`igniter.analysis.model.devices`.
+`igniter.analysis.devices`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from igniter.analysis.model.devices import DEVICES
+from igniter.analysis.devices import DEVICES
 from igniter.dialects.onnx.ops import spec_named
 from igniter.dialects.onnx.ops.counts import flops_rule
 from tests.analysis.model.test_counts import schema_names

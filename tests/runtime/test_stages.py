@@ -18,11 +18,11 @@ import pytest
 from onnx import helper, numpy_helper
 
 import igniter
-from igniter.analysis.model.balance import best_cuts
 from igniter.errors import IgniterError
-from igniter.runtime.stages.manifest import read_manifest
-from igniter.runtime.stages.running import RankRunner, StageRunner
-from igniter.runtime.stages.workers import ProcessStages
+from igniter.toolbox.split.balance import best_cuts
+from igniter.toolbox.split.stages.manifest import read_manifest
+from igniter.toolbox.split.stages.running import RankRunner, StageRunner
+from igniter.toolbox.split.stages.workers import ProcessStages
 from igniter.verification.judgement import compare_output
 from tests.fuzz.generator import make_case
 from tests.transforms.edit import models
@@ -82,7 +82,7 @@ def test_stages_are_even():
         [helper.make_tensor_value_info("h8", 1, ["n", 16])],
         [numpy_helper.from_array(np.eye(16, dtype=np.float32), "w")],
     )
-    from igniter.transforms.edit.stages import split_stages
+    from igniter.toolbox.split.cuts import split_stages
 
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     found = split_stages(igniter.load(model).ir, 4, "flops", {"n": 2})
@@ -287,7 +287,7 @@ def test_ranks_run_in_processes(tmp_path: Path):
 
 
 def test_products_that_cannot_be_shared_stay_whole(tmp_path: Path):
-    from igniter.transforms.edit.shard_products import ShardProducts
+    from igniter.toolbox.split.shard_products import ShardProducts
 
     with pytest.raises(IgniterError, match="no product of the model has a weight"):
         igniter.load(models.quantised()).edit(ShardProducts(ranks=2, rank=0))
@@ -342,7 +342,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.mark.full
 def test_stages_on_a_cluster_of_two_nodes(cluster: Any, tmp_path: Path):
-    from igniter.runtime.stages.on_ray import RayStages
+    from igniter.toolbox.split.stages.on_ray import RayStages
 
     igniter.load(models.branches()).split(tmp_path / "s", 2)
     feeds = [models.feed_of_branches(n) for n in (1, 4, 2)]
@@ -358,7 +358,7 @@ def test_stages_on_a_cluster_of_two_nodes(cluster: Any, tmp_path: Path):
 
 @pytest.mark.full
 def test_ranks_on_a_cluster(cluster: Any, tmp_path: Path):
-    from igniter.runtime.stages.on_ray import RayStages
+    from igniter.toolbox.split.stages.on_ray import RayStages
 
     model = transformer()
     igniter.load(model).split_products(tmp_path / "r", 2)
@@ -371,7 +371,7 @@ def test_ranks_on_a_cluster(cluster: Any, tmp_path: Path):
 
 @pytest.mark.full
 def test_named_stages_stay_and_are_found_again(cluster: Any, tmp_path: Path):
-    from igniter.runtime.stages.on_ray import RayStages
+    from igniter.toolbox.split.stages.on_ray import RayStages
 
     igniter.load(models.branches()).split(tmp_path / "s", 2)
     with pytest.raises(IgniterError, match="ask for less"):

@@ -26,9 +26,9 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import ScheduleAttr, schedule_reason
 from igniter.errors import IgniterError
-from igniter.runtime.tuning.executors import LocalExecutor, RayExecutor
-from igniter.runtime.tuning.measure import Job, Measurement, measure, parsed
-from igniter.runtime.tuning.search import Limits, Tunable, Tuned, Tuner, subject_of
+from igniter.toolbox.tune.executors import LocalExecutor, RayExecutor
+from igniter.toolbox.tune.measure import Job, Measurement, measure, parsed
+from igniter.toolbox.tune.search import Limits, Tunable, Tuned, Tuner, subject_of
 from igniter.tools.igniter_opt import run as run_opt
 from igniter.tools.main import app
 from igniter.transforms.structured.schedule_database import (
@@ -462,7 +462,7 @@ def run_for_plain(pipeline: str) -> None:
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("igniter.runtime.tuning.executors.LocalExecutor", Quiet)
+    monkeypatch.setattr("igniter.toolbox.tune.executors.LocalExecutor", Quiet)
     file, path = tmp_path / "rows.mlir", tmp_path / "db.sqlite"
     file.write_text(ROWS.replace("SCHEDULE", "schedule [j, i]"))
     command = [
@@ -493,7 +493,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ray_is_asked_for_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("igniter.runtime.tuning.executors.find_spec", lambda name: None)
+    monkeypatch.setattr("igniter.toolbox.tune.executors.find_spec", lambda name: None)
     with pytest.raises(IgniterError, match=r"--ray needs Ray: pip install 'onnx-igniter\[ray\]'"):
         RayExecutor()
 

@@ -149,7 +149,7 @@ def test_which_one_runs_is_the_same_on_every_level() -> None:
     schedule = igniter.Schedule(kernel)
     func = schedule.apply()
     assert isinstance(func, FuncOp) and sum(isinstance(op, IfOp) for op in func.block.ops) == 2
-    from igniter.runtime.workbench import loop_tree
+    from igniter.toolbox.kernel.workbench import loop_tree
     from igniter.verification.check import run_scheduled
 
     assert [[loop.text for loop in loop_tree(func, {"n": n})] for n in (3, 4)] == [["i = 0 to n"], ["i1 = 0 to n"]]

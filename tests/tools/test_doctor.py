@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from igniter.runtime import doctor
-from igniter.runtime.doctor import Finding, building, gpu, machine, packages, trial, worst
+from igniter.toolbox import doctor
+from igniter.toolbox.doctor import Finding, building, gpu, machine, packages, trial, worst
 from igniter.tools.cli.doctor import text
 from tests.docs.transcripts import ROOT
 

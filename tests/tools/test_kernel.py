@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from igniter.backends.cpu.assembly import Listing
 from igniter.backends.cpu.target import target_of
 from igniter.errors import IgniterError
-from igniter.runtime.workbench import choose_sizes, find_kernel, loop_tree, operations_of, schedule
+from igniter.toolbox.kernel.workbench import choose_sizes, find_kernel, loop_tree, operations_of, schedule
 from igniter.tools.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "lit_tests" / "examples"

@@ -17,9 +17,9 @@ from igniter.backends.cpu.machine import machine_for
 from igniter.compilation import Compilation, CompileOptions
 from igniter.driver import compile_kernel
 from igniter.errors import IgniterError
-from igniter.runtime import machine_measurement
 from igniter.runtime.cache import Cache
-from igniter.runtime.machine_measurement import Measurement, measure
+from igniter.toolbox.machine import measurement as machine_measurement
+from igniter.toolbox.machine.measurement import Measurement, measure
 from igniter.tools.main import app
 
 EXAMPLES = Path(__file__).parents[2] / "lit_tests" / "examples"

@@ -13,7 +13,7 @@ from onnx import helper
 from typer.testing import CliRunner
 
 import igniter
-from igniter.runtime.plan_chart import Chart, bytes_text
+from igniter.toolbox.plan.chart import Chart, bytes_text
 from igniter.tools.main import app
 from tests.analysis.model.models import LIGHT, diamond, model_of
 

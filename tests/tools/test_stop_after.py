@@ -38,7 +38,7 @@ UNCOUNTED = {
     "schedule-kernels",
 }
 """What runs whole: to infer, to check, to lower, to take apart."""
-EDITS = {name for name, where in PASSES.items() if where.startswith("igniter.transforms.edit.")}
+EDITS = {name for name, where in PASSES.items() if where.startswith("igniter.toolbox.")}
 """What a user asks for is done whole, or refused."""
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from igniter.errors import IgniterError
-from igniter.runtime.graph_drawing import Drawing, Node
-from igniter.runtime.views import Views, buffer_spans
+from igniter.toolbox.view.graph_drawing import Drawing, Node
+from igniter.toolbox.view.views import Views, buffer_spans
 from igniter.tools.cli.view import run
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

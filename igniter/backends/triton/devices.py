@@ -1,13 +1,13 @@
 """GPUs by their data sheets, for estimates: NVIDIA's white papers and data sheets of the A100, the H100 and the GeForce
 RTX 4090, and the CUDA C++ programming guide's table of compute capabilities. Peaks are for dense data;
-`igniter.analysis.model.devices` has those also used by the profile of a model."""
+`igniter.analysis.devices` has those also used by the profile of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from igniter.analysis.model.devices import DEVICES as SHEETS
+from igniter.analysis.devices import DEVICES as SHEETS
 from igniter.errors import IgniterError
 
 

@@ -15,7 +15,7 @@ from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_
 
 if TYPE_CHECKING:
     from igniter.runtime.artifact import Artifact
-    from igniter.runtime.profile import Profile
+    from igniter.toolbox.bench.profile import Profile
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
     json: bool,
 ) -> None:
     """Compiles for a profile, runs, and prints."""
-    from igniter.runtime.profile import profile_artifact
+    from igniter.toolbox.bench.profile import profile_artifact
 
     cases = parse_shapes(asked.shapes) or [{}]
     if trace and len(cases) > 1:

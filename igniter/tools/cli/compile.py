@@ -64,7 +64,7 @@ class CompileRequest:
     def options(self) -> CompileOptions:
         """Returns the compile options."""
         from igniter.compilation import CompileOptions
-        from igniter.runtime.tuning.store import database_path
+        from igniter.toolbox.tune.store import database_path
 
         machine = ()
         if self.machine:

@@ -9,7 +9,7 @@ from igniter.errors import IgniterError
 from igniter.tools.cli.output import InputRequest, console, print_json, progress, verification_table
 
 if TYPE_CHECKING:
-    from igniter.analysis.model.diff import ModelDiff, WeightChange
+    from igniter.toolbox.diff.diff import ModelDiff, WeightChange
     from igniter.verification.report import Verification
 
 SHOWN = 50
@@ -45,8 +45,8 @@ def _model(path: str) -> str:
 
 
 def _outputs(a: str, b: str, asked: InputRequest, quiet: bool) -> Verification:
-    from igniter.runtime.compare_models import compare_models
     from igniter.runtime.session import silence
+    from igniter.toolbox.diff.results import compare_models
 
     for path in (a, b):
         if path.endswith(".mlir"):
@@ -78,7 +78,7 @@ def _print(found: ModelDiff, outputs: Verification | None) -> None:
             out.print(verification_table(outputs))
         told = {"passed": "the outputs agree", "differs": "the outputs differ", "not verified": "nothing was compared"}
         out.print(escape(f"{told[outputs.status]}{f': {outputs.cannot}' if outputs.cannot else ''}"))
-    from igniter.analysis.model.diff import count_kinds
+    from igniter.toolbox.diff.diff import count_kinds
 
     said = {"attributes": "with other attributes"}
     kinds = ", ".join(f"{n} {said.get(kind, kind)}" for kind, n in count_kinds(found.nodes).items()) or "none changed"

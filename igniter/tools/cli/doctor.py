@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from igniter.runtime.doctor import STATUSES, Finding, Status, examine, worst
+from igniter.toolbox.doctor import STATUSES, Finding, Status, examine, worst
 from igniter.tools.cli.output import print_json, printable
 
 MARKS: dict[Status, str] = {"ok": "ok", "optional": "-", "warning": "warning", "problem": "PROBLEM"}

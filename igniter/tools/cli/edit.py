@@ -12,7 +12,7 @@ from igniter.tools.cli.output import console, print_json
 
 if TYPE_CHECKING:
     from igniter.api import Module
-    from igniter.transforms.edit.edit import Edit
+    from igniter.toolbox.edit.edit import Edit
     from igniter.verification.edited import EditCheck
 
 
@@ -102,7 +102,7 @@ def save_checked(module: Module, output: str, keep: bool, verify: bool, seed: in
 
 def edits_of(asked: EditRequest) -> list[Edit]:
     """Returns the passes, in execution order."""
-    from igniter.transforms.edit import edits as e
+    from igniter.toolbox.edit import edits as e
 
     made: list[Edit] = []
     if asked.opset:
@@ -133,7 +133,7 @@ def edits_of(asked: EditRequest) -> list[Edit]:
 
 
 def _of_names(asked: EditRequest) -> list[Edit]:
-    from igniter.transforms.edit import edits as e
+    from igniter.toolbox.edit import edits as e
 
     made: list[Edit] = []
     if asked.free_dim:
@@ -160,7 +160,7 @@ def _of_names(asked: EditRequest) -> list[Edit]:
 
 
 def _inserted(texts: Sequence[str]) -> Edit:
-    from igniter.transforms.edit.insert_nodes import ALL_READERS, InsertNodes
+    from igniter.toolbox.edit.insert_nodes import ALL_READERS, InsertNodes
 
     nodes: list[str] = []
     readers: list[str] = []

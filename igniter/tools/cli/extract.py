@@ -12,8 +12,8 @@ from igniter.tools.cli.output import console, parse_shapes, print_json
 
 if TYPE_CHECKING:
     from igniter.api import Module
-    from igniter.runtime.stages.manifest import Manifest
-    from igniter.transforms.edit.parts import Part
+    from igniter.toolbox.extract.parts import Part
+    from igniter.toolbox.split.stages.manifest import Manifest
     from igniter.verification.edited import EditCheck
 
 
@@ -31,7 +31,7 @@ def run(
 ) -> bool:
     """Cuts, checks, writes and prints; returns true if the parts compute the same as the model."""
     import igniter
-    from igniter.transforms.edit.extract_part import extract_parts
+    from igniter.toolbox.extract.extract_part import extract_parts
 
     if not output:
         raise IgniterError("name the model to write, or the folder for --part all, with -o")
@@ -41,7 +41,7 @@ def run(
     parts = extract_parts(module.ir, first, last, exact=part == "inside")
     if part == "all":
         from igniter.dialects.onnx.structure import main_graph
-        from igniter.runtime.stages.writing import check_stages, write_stages
+        from igniter.toolbox.split.stages.writing import check_stages, write_stages
         from igniter.verification.edited import EditCheck, too_big
 
         graph = main_graph(module.ir)
@@ -87,7 +87,7 @@ def _write_one(
     import tempfile
 
     from igniter.frontend import save_model
-    from igniter.runtime.stages.writing import check_part
+    from igniter.toolbox.split.stages.writing import check_part
     from igniter.verification.edited import EditCheck, too_big
 
     kept = module.external if keep else ()

@@ -81,7 +81,7 @@ def size(count: int) -> str:
 
 
 def _signature(module: ModuleOp) -> Lines:
-    from igniter.analysis.model.input_places import dim_text
+    from igniter.analysis.onnx.input_places import dim_text
     from igniter.dialects.onnx.structure import main_graph
 
     graph = main_graph(module)

@@ -10,7 +10,7 @@ from igniter.tools.cli.output import console, parse_sizes, print_json, progress
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
-    from igniter.runtime.workbench import Study, Version
+    from igniter.toolbox.kernel.workbench import Study, Version
 
 AUTHOR = "default author"
 
@@ -30,8 +30,8 @@ def run(
     json: bool,
 ) -> None:
     """Analyses the kernel and prints."""
-    from igniter.runtime.workbench import find_kernel, schedule, study
     from igniter.targets import backend_for, read_machine
+    from igniter.toolbox.kernel.workbench import find_kernel, schedule, study
 
     backend = backend_for(target)
     own_target = backend.target_of(target)
@@ -69,7 +69,7 @@ def _write(output: str, version: Version) -> None:
 def _described(
     name: str, study: Study, versions: Sequence[Version], assembly: bool, machine: MachineModel
 ) -> dict[str, Any]:
-    from igniter.runtime.workbench import expected_seconds, loop_tree
+    from igniter.toolbox.kernel.workbench import expected_seconds, loop_tree
 
     rows: list[dict[str, Any]] = []
     for version, result in zip(versions, study.versions, strict=True):
@@ -107,7 +107,7 @@ def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool,
     from rich.markup import escape
     from rich.table import Table
 
-    from igniter.runtime.workbench import expected_seconds, loop_tree
+    from igniter.toolbox.kernel.workbench import expected_seconds, loop_tree
 
     shown = console()
     sizes = ", ".join(f"{n}={s}" for n, s in study.sizes.items())

@@ -9,7 +9,7 @@ from igniter.tools.cli.output import console, print_json, progress
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
-    from igniter.runtime.machine_measurement import Measurement
+    from igniter.toolbox.machine.measurement import Measurement
 
 
 def run(target: str, machine: str, measured: bool, output: str, json: bool) -> None:
@@ -20,7 +20,7 @@ def run(target: str, machine: str, measured: bool, output: str, json: bool) -> N
     model = backend_for(target).machine_for(target, read_machine(machine) if machine else ())
     found: Measurement | None = None
     if measured:
-        from igniter.runtime.machine_measurement import measure
+        from igniter.toolbox.machine.measurement import measure
 
         with progress("measuring", json) as step:
             found = measure(model, step)

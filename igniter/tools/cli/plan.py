@@ -15,10 +15,10 @@ from igniter.tools.cli.output import console, parse_sizes, print_json, progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from igniter.analysis.model.plan import Activation, MemoryPlan
     from igniter.api import Module
     from igniter.dialects.sym.expr import Expr
-    from igniter.runtime.compiled_plan import CompiledPlan
+    from igniter.toolbox.plan.compiled import CompiledPlan
+    from igniter.toolbox.plan.plan import Activation, MemoryPlan
 
 MOST = 10
 """The number of listed activations and steps, the largest."""
@@ -135,7 +135,7 @@ def csv_text(plan: MemoryPlan) -> str:
 
 def _charts(plan: MemoryPlan, compiled: CompiledPlan | None, model: str) -> list[Any]:
     """Returns the chart of the graph, and those of the arenas, the largest last."""
-    from igniter.runtime.plan_chart import Chart
+    from igniter.toolbox.plan.chart import Chart
 
     name = Path(model).name
     charts = [Chart.of(plan, f"{name}: activations")]
@@ -147,7 +147,7 @@ def _charts(plan: MemoryPlan, compiled: CompiledPlan | None, model: str) -> list
 def _page(charts: Sequence[Any], model: str) -> str:
     import html
 
-    from igniter.runtime.plan_chart import PAGE
+    from igniter.toolbox.plan.chart import PAGE
 
     return PAGE.format(title=html.escape(model), body="\n".join(chart.svg() for chart in charts))
 
@@ -156,7 +156,7 @@ def _page(charts: Sequence[Any], model: str) -> str:
 
 
 def _print(out: Console, plan: MemoryPlan, every: bool) -> None:
-    from igniter.runtime.plan_chart import Chart
+    from igniter.toolbox.plan.chart import Chart
 
     out.print(_heading(plan), highlight=False, markup=False)
     out.print(_totals(plan, (("native", plan.native), ("plan", plan.total), ("lower bound", plan.lower_bound))))
@@ -201,7 +201,7 @@ def _totals(plan: MemoryPlan, totals: Sequence[tuple[str, Expr]]) -> Any:
 
 def _size(plan: MemoryPlan, size: Expr) -> tuple[str, str]:
     """Returns a number of bytes, and its readable form or its expression in symbols."""
-    from igniter.runtime.plan_chart import bytes_text
+    from igniter.toolbox.plan.chart import bytes_text
 
     value, text = plan.value(size), str(size)
     if size.constant is not None:
@@ -239,7 +239,7 @@ def _print_arenas(out: Console, compiled: CompiledPlan, every: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from igniter.runtime.plan_chart import Chart
+    from igniter.toolbox.plan.chart import Chart
 
     plan = compiled.graph
     for arena in compiled.arenas:

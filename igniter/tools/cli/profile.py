@@ -17,11 +17,11 @@ from igniter.tools.cli.tables import add_rows
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from igniter.analysis.model.decoder import Decoder, Generation
-    from igniter.analysis.model.devices import Device
-    from igniter.analysis.model.profile import Profile, Row, Tensor
-    from igniter.analysis.model.roofline import Estimate, NodeTime
+    from igniter.analysis.devices import Device
     from igniter.dialects.sym.expr import Expr
+    from igniter.toolbox.profile.decoder import Decoder, Generation
+    from igniter.toolbox.profile.profile import Profile, Row, Tensor
+    from igniter.toolbox.profile.roofline import Estimate, NodeTime
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,16 @@ def _rows(profile: Profile, asked: ProfileRequest) -> list[Row]:
 
 
 def _timed(asked: ProfileRequest, profile: Profile, sizes: Mapping[str, int]) -> _Timed:
-    from igniter.analysis.model.decoder import CONTEXTS, find_decoder, generation
-    from igniter.analysis.model.devices import device_of
-    from igniter.analysis.model.roofline import estimate
+    from igniter.analysis.devices import device_of
+    from igniter.toolbox.profile.decoder import CONTEXTS, find_decoder, generation
+    from igniter.toolbox.profile.roofline import estimate
 
     contexts = _contexts(asked.context) or CONTEXTS
     decoder = find_decoder(profile)
     if isinstance(decoder, str) and asked.context:
         raise IgniterError(f"--context is of decoders, and {decoder}")
     if asked.device == "native":
-        from igniter.runtime.device_measurement import measure_device
+        from igniter.toolbox.profile.device_measurement import measure_device
 
         with progress("measuring this machine", asked.json) as step:
             device = measure_device(step)

@@ -12,7 +12,7 @@ from igniter.tools.cli.compress import beside, file_bytes, write
 from igniter.tools.cli.output import console, print_json, progress
 
 if TYPE_CHECKING:
-    from igniter.runtime.calibration.quantizer import Quantization
+    from igniter.toolbox.quantize.calibration.quantizer import Quantization
 
 SHOWN = 20
 """The number of rows of the printed table: the nodes with the largest errors."""

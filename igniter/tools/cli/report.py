@@ -36,7 +36,7 @@ class ReportRequest:
 def run(asked: ReportRequest) -> None:
     """Compiles, measures, and writes the page."""
     from igniter.runtime.files import write_whole
-    from igniter.runtime.report.make import notes_time, report_page, report_title
+    from igniter.toolbox.report.make import notes_time, report_page, report_title
 
     output = asked.output or f"{Path(asked.model).stem}.html"
     if Path(output).suffix != ".html":
@@ -92,8 +92,8 @@ def _verification(asked: ReportRequest, artifact: Artifact, original: str | byte
 def _measured(target: str, step: Callable[[str], None]) -> MachineModel:
     """Returns the model of this machine, measured."""
     from igniter.analysis.machine import override
-    from igniter.runtime.machine_measurement import measure
     from igniter.targets import described_machines
+    from igniter.toolbox.machine.measurement import measure
 
     step("measuring the machine")
     (machine,) = described_machines(target, None)

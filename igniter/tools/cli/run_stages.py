@@ -13,9 +13,9 @@ from igniter.tools.cli.output import console, print_json
 from igniter.tools.cli.stage_inputs import feeds_of
 
 if TYPE_CHECKING:
-    from igniter.runtime.stages.manifest import Manifest
-    from igniter.runtime.stages.running import RankRunner, StageRunner
-    from igniter.runtime.stages.workers import ProcessStages
+    from igniter.toolbox.split.stages.manifest import Manifest
+    from igniter.toolbox.split.stages.running import RankRunner, StageRunner
+    from igniter.toolbox.split.stages.workers import ProcessStages
 
 
 JUDGE_SECONDS = 30.0
@@ -53,9 +53,9 @@ class ServeRequest:
 
 def run(asked: RunRequest, json: bool) -> bool:
     """Runs and prints; returns true if the outputs equal those of the whole model, where given."""
-    from igniter.runtime.stages.manifest import read_manifest
-    from igniter.runtime.stages.running import runner_of
-    from igniter.runtime.stages.workers import ProcessStages
+    from igniter.toolbox.split.stages.manifest import read_manifest
+    from igniter.toolbox.split.stages.running import runner_of
+    from igniter.toolbox.split.stages.workers import ProcessStages
 
     manifest = read_manifest(asked.folder)
     stages: AbstractContextManager[ProcessStages | None]
@@ -76,8 +76,8 @@ def run(asked: RunRequest, json: bool) -> bool:
 
 def serve(asked: ServeRequest, json: bool) -> bool:
     """Puts the stages on a cluster, runs and prints."""
-    from igniter.runtime.stages.manifest import read_manifest
-    from igniter.runtime.stages.on_ray import RayStages
+    from igniter.toolbox.split.stages.manifest import read_manifest
+    from igniter.toolbox.split.stages.on_ray import RayStages
 
     manifest = read_manifest(asked.folder)
     with RayStages(manifest, asked.ray, cpus=asked.cpus, name=asked.name) as stages:

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from igniter.analysis.model.shape_engine import SizedShapes
-from igniter.analysis.model.shapes import ModelShapes, ValueShape, shape_text, walk_values
 from igniter.errors import IgniterError
+from igniter.toolbox.shapes.shape_engine import SizedShapes
+from igniter.toolbox.shapes.shapes import ModelShapes, ValueShape, shape_text, walk_values
 from igniter.tools.cli.output import InputRequest, console, parse_sizes, print_json, verification_lines
 from igniter.tools.cli.tables import add_rows
 from igniter.tools.cli.verified_save import save_verified
@@ -31,7 +31,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Infers, and prints or writes."""
-    from igniter.analysis.model.input_places import by_symbol, place_names, session_sizes
+    from igniter.analysis.onnx.input_places import by_symbol, place_names, session_sizes
     from igniter.api import load
 
     if Path(path).is_dir():
@@ -155,7 +155,7 @@ def _write_compute_graph(
     module: Module, path: str, sizes: dict[str, int], output: str, checked: InputRequest | None, quiet: bool
 ) -> dict[str, Any]:
     """Writes the model without shape nodes; returns the counts of nodes, and the remaining computed shapes."""
-    from igniter.analysis.model.compute_nodes import count_nodes
+    from igniter.toolbox.shapes.compute_nodes import count_nodes
 
     before = count_nodes(module.ir)
     module.compute_graph(sizes or None)

@@ -10,7 +10,7 @@ from igniter.tools.cli.edit import print_check
 from igniter.tools.cli.output import console, parse_sizes, print_json
 
 if TYPE_CHECKING:
-    from igniter.runtime.stages.manifest import Manifest
+    from igniter.toolbox.split.stages.manifest import Manifest
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from igniter.errors import IgniterError
 from igniter.tools.cli.output import parse_shapes, require_one
 
 if TYPE_CHECKING:
-    from igniter.runtime.stages.manifest import Manifest
-    from igniter.runtime.stages.running import RankRunner, StageRunner
+    from igniter.toolbox.split.stages.manifest import Manifest
+    from igniter.toolbox.split.stages.running import RankRunner, StageRunner
     from igniter.verification.graph_facts import GraphFacts
     from igniter.verification.specs import InputSpec
 

@@ -12,9 +12,9 @@ from igniter.errors import IgniterError
 from igniter.tools.cli.output import console, parse_sizes, print_json, progress
 
 if TYPE_CHECKING:
-    from igniter.runtime.tuning.executors import Executor
-    from igniter.runtime.tuning.models import KernelUse
-    from igniter.runtime.tuning.search import Tuned
+    from igniter.toolbox.tune.executors import Executor
+    from igniter.toolbox.tune.models import KernelUse
+    from igniter.toolbox.tune.search import Tuned
     from igniter.transforms.structured.schedule_database import ScheduleDatabase
 
 LEAST_SECONDS = 5.0
@@ -55,10 +55,10 @@ def run(request: TuneRequest) -> bool:
     """Tunes and prints; returns true if Ctrl-C ended it."""
     from importlib.util import find_spec
 
-    from igniter.runtime.tuning.executors import LocalExecutor
-    from igniter.runtime.tuning.models import kernels_of
-    from igniter.runtime.tuning.store import database_path
     from igniter.targets import backend_for
+    from igniter.toolbox.tune.executors import LocalExecutor
+    from igniter.toolbox.tune.models import kernels_of
+    from igniter.toolbox.tune.store import database_path
     from igniter.transforms.structured.schedule_database import opened
 
     if find_spec("optuna") is None:
@@ -92,7 +92,7 @@ def run(request: TuneRequest) -> bool:
 
 
 def _executor(request: TuneRequest) -> Executor:
-    from igniter.runtime.tuning.executors import LocalExecutor, RayExecutor
+    from igniter.toolbox.tune.executors import LocalExecutor, RayExecutor
 
     return LocalExecutor() if request.ray is None else RayExecutor("" if request.ray == "local" else request.ray)
 
@@ -102,7 +102,7 @@ def _tune_all(
 ) -> list[Row]:
     """Tunes each kernel within its share of the remaining time, in proportion to the remaining run time; unused time is
     left to the others."""
-    from igniter.runtime.tuning.search import Limits, Tuner
+    from igniter.toolbox.tune.search import Limits, Tuner
 
     rows: list[Row] = []
     for k, use in enumerate(uses):

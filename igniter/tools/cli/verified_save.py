@@ -37,8 +37,8 @@ def save_verified(
 
 
 def _verified(path: str, made: Path, asked: InputRequest, quiet: bool) -> dict[str, Any]:
-    from igniter.runtime.compare_models import compare_models
     from igniter.runtime.session import SessionError, silence
+    from igniter.toolbox.diff.results import compare_models
     from igniter.verification.report import Verification
 
     silence()

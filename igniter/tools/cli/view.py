@@ -13,7 +13,7 @@ SUFFIXES = (".dot", ".html")
 def run(path: str, output: str, kernel: str, sizes: str, target: str) -> None:
     """Draws and writes."""
     from igniter.runtime.files import write_whole
-    from igniter.runtime.views import Views
+    from igniter.toolbox.view.views import Views
 
     output = output or f"{Path(path).stem}.html"
     suffix = Path(output).suffix

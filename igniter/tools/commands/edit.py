@@ -97,7 +97,7 @@ def edit(
 
 
 class PartChoice(StrEnum):
-    """`igniter.transforms.edit.extract_part.PARTS`, and all of them, for the command line."""
+    """`igniter.toolbox.extract.extract_part.PARTS`, and all of them, for the command line."""
 
     before = "before"
     inside = "inside"

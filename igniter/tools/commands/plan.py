@@ -12,7 +12,7 @@ from igniter.tools.commands.options import Debug, Json, Target
 
 
 class Order(StrEnum):
-    """`igniter.analysis.model.plan_order.ORDERS`, as a choice of the command line."""
+    """`igniter.toolbox.plan.plan_order.ORDERS`, as a choice of the command line."""
 
     ort = "ort"
     ort_priority = "ort-priority"

@@ -19,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 class Balance(StrEnum):
-    """`igniter.transforms.edit.stages.BALANCES`, for the command line."""
+    """`igniter.toolbox.split.cuts.BALANCES`, for the command line."""
 
     flops = "flops"
     bytes = "bytes"

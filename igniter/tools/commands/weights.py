@@ -12,7 +12,7 @@ from igniter.tools.commands.options import Debug, Inputs, Json, Seed, Shapes, Th
 
 
 class Weights(StrEnum):
-    """`igniter.transforms.edit.compress_weights.WEIGHTS`, as a choice of the command line."""
+    """`igniter.toolbox.compress.compress_weights.WEIGHTS`, as a choice of the command line."""
 
     f16 = "f16"
     bf16 = "bf16"
@@ -93,7 +93,7 @@ def compress(
 
 
 class Calibrate(StrEnum):
-    """`igniter.runtime.calibration.histogram.METHODS`, or the best of them, as a choice of the command line."""
+    """A method of `igniter.toolbox.quantize.calibration.histogram`, or the best of them."""
 
     min_max = "min-max"
     entropy = "entropy"

@@ -12,10 +12,10 @@ import onnx
 import pytest
 
 import igniter
-from igniter.analysis.model.profile import NodeProfile, Profile, Row
 from igniter.dialects.onnx.ops import spec_named
 from igniter.dialects.onnx.ops.counts import flops_rule
 from igniter.dialects.onnx.schemas import op_names
+from igniter.toolbox.profile.profile import NodeProfile, Profile, Row
 
 from .networks import F32, bert, mobilenet_v2, model_of
 

@@ -13,9 +13,9 @@ import onnx.numpy_helper
 import pytest
 
 import igniter
-from igniter.analysis.model.diff import ModelDiff
-from igniter.analysis.model.weight_difference import same_bytes, weight_difference
 from igniter.dialects.onnx.weights import Weight
+from igniter.toolbox.diff.diff import ModelDiff
+from igniter.toolbox.diff.weight_difference import same_bytes, weight_difference
 
 from .kit import BRANCHES, HEADS, model
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 import igniter
-from igniter.analysis.model.plan import Activation, MemoryPlan
 from igniter.analysis.scheduled.placement import Conflicts, Span, place
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+from igniter.toolbox.plan.plan import Activation, MemoryPlan
 from tests.analysis.model.models import LIGHT, F, branches, diamond, loop_model, model_of
 from tests.examples import examples
 

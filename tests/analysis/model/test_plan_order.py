@@ -14,10 +14,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import igniter
-from igniter.analysis.model.plan_order import NOT_RUN, run_order
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
+from igniter.toolbox.plan.plan_order import NOT_RUN, run_order
 from tests.analysis.model.models import LIGHT, branches, diamond, loop_model
 
 PRIORITY = {"ort": ort.ExecutionOrder.DEFAULT, "ort-priority": ort.ExecutionOrder.PRIORITY_BASED}

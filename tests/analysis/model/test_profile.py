@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
-from igniter.analysis.model.profile import Profile
+from igniter.toolbox.profile.profile import Profile
 
 from .networks import BOOL, F32, I64, bert, empty_weight, model_of
 

@@ -11,9 +11,9 @@ import pytest
 from onnx import helper
 
 import igniter
-from igniter.analysis.model.decoder import Decoder, find_decoder, generation
-from igniter.analysis.model.devices import DEVICES, Device, device_of, read_device
-from igniter.analysis.model.roofline import estimate
+from igniter.analysis.devices import DEVICES, Device, device_of, read_device
+from igniter.toolbox.profile.decoder import Decoder, find_decoder, generation
+from igniter.toolbox.profile.roofline import estimate
 
 from .networks import F32, bert, decoder, grouped_decoder, model_of
 

@@ -12,10 +12,10 @@ import onnxruntime
 import pytest
 
 import igniter
-from igniter.analysis.model.shape_code import compile_shapes
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.requirements import at_most
 from igniter.errors import IgniterError
+from igniter.toolbox.shapes.shape_code import compile_shapes
 
 from .kit import BRANCHES, FOUND, HEADS, TABLE, WINDOWS, model
 

@@ -122,7 +122,7 @@ def toolbox(igniter: Any) -> None:
 
 
 def edits(igniter: Any) -> None:
-    from igniter.transforms.edit.expose_values import ExposeValues
+    from igniter.toolbox.edit.expose_values import ExposeValues
 
     module = igniter.load("model.onnx")
     assert set(module.save_weights("weights.npz")) >= {"up", "down"}
@@ -189,7 +189,7 @@ def backend(igniter: Any) -> None:
     assert served.run_model(model, [x])
     (y,) = served.run_node(onnx.helper.make_node("Relu", ["x"], ["y"]), [x])
     assert (y == np.maximum(x, 0)).all()
-    from igniter.runtime.doctor import examine, worst
+    from igniter.toolbox.doctor import examine, worst
 
     assert worst(examine()) != "problem"
 

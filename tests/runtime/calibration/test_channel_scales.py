@@ -11,15 +11,15 @@ from onnx import numpy_helper
 from onnxruntime import GraphOptimizationLevel
 
 import igniter
-from igniter.analysis.model.channel_scales import Channels, Reader, scales_of
-from igniter.analysis.model.channel_sites import sites
-from igniter.analysis.model.quantization_plan import candidates
 from igniter.dialects.onnx.structure import main_graph
-from igniter.runtime.calibration import quantizer
-from igniter.runtime.calibration.channels import PARTS, ChannelCounter
-from igniter.runtime.calibration.folds import Way
 from igniter.runtime.session import make_session
-from igniter.transforms.edit.scale_channels import scale_channels
+from igniter.toolbox.quantize.calibration import quantizer
+from igniter.toolbox.quantize.calibration.channels import PARTS, ChannelCounter
+from igniter.toolbox.quantize.calibration.folds import Way
+from igniter.toolbox.quantize.channel_scales import Channels, Reader, scales_of
+from igniter.toolbox.quantize.channel_sites import sites
+from igniter.toolbox.quantize.quantization_plan import candidates
+from igniter.toolbox.quantize.scale_channels import scale_channels
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(8)

@@ -14,12 +14,12 @@ from onnx import numpy_helper
 import igniter
 from igniter.errors import IgniterError
 from igniter.passes import run_passes
-from igniter.runtime.calibration.corrections import shrunk
-from igniter.runtime.calibration.errors import OutputErrors
-from igniter.runtime.calibration.histogram import Histogram
-from igniter.runtime.calibration.range_choice import advantage, choose
 from igniter.runtime.session import make_session
-from igniter.transforms.edit.quantize_model import QuantizeModel
+from igniter.toolbox.quantize.calibration.corrections import shrunk
+from igniter.toolbox.quantize.calibration.errors import OutputErrors
+from igniter.toolbox.quantize.calibration.histogram import Histogram
+from igniter.toolbox.quantize.calibration.range_choice import advantage, choose
+from igniter.toolbox.quantize.quantize_model import QuantizeModel
 from igniter.transforms.onnx.infer_shapes import InferShapes
 
 Array = np.ndarray[Any, Any]

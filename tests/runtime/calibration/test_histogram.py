@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from igniter.runtime.calibration.histogram import BINS, METHODS, Histogram
+from igniter.toolbox.quantize.calibration.histogram import BINS, METHODS, Histogram
 
 RNG = np.random.default_rng(3)
 

@@ -15,11 +15,11 @@ from onnxruntime import GraphOptimizationLevel
 
 import igniter
 from igniter.errors import IgniterError
-from igniter.runtime.calibration.errors import output_errors
-from igniter.runtime.calibration.histogram import METHODS
-from igniter.runtime.calibration.samples import samples
-from igniter.runtime.calibration.workbench import EXACT
 from igniter.runtime.session import make_session
+from igniter.toolbox.quantize.calibration.errors import output_errors
+from igniter.toolbox.quantize.calibration.histogram import METHODS
+from igniter.toolbox.quantize.calibration.samples import samples
+from igniter.toolbox.quantize.calibration.workbench import EXACT
 from tests.quantized_models import encoder
 
 Array = np.ndarray[Any, Any]

@@ -12,10 +12,10 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import igniter
-from igniter.runtime.profile import StepTime
-from igniter.runtime.report.charts import KernelTime, Roof, by_kernel, roofline
-from igniter.runtime.report.graph import module_path
-from igniter.runtime.report.shares import MOST_MODULES, Share, by_module, by_op, share_times
+from igniter.toolbox.bench.profile import StepTime
+from igniter.toolbox.report.charts import KernelTime, Roof, by_kernel, roofline
+from igniter.toolbox.report.graph import module_path
+from igniter.toolbox.report.shares import MOST_MODULES, Share, by_module, by_op, share_times
 from igniter.tools.main import app
 from tests.analysis.model.models import diamond, model_of
 

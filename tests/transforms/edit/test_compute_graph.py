@@ -11,8 +11,8 @@ import onnxruntime
 import pytest
 
 import igniter
-from igniter.analysis.model.compute_nodes import count_nodes
 from igniter.errors import IgniterError
+from igniter.toolbox.shapes.compute_nodes import count_nodes
 from tests.analysis.model.kit import BRANCHES, HEADS, TABLE, model
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

@@ -13,11 +13,11 @@ import pytest
 import igniter
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
-from igniter.runtime.stages.manifest import read_manifest
-from igniter.runtime.stages.running import StageRunner
-from igniter.runtime.stages.writing import write_stages
-from igniter.transforms.edit.extract_part import extract_parts
-from igniter.transforms.edit.parts import Part, Partition
+from igniter.toolbox.extract.extract_part import extract_parts
+from igniter.toolbox.extract.parts import Part, Partition
+from igniter.toolbox.split.stages.manifest import read_manifest
+from igniter.toolbox.split.stages.running import StageRunner
+from igniter.toolbox.split.stages.writing import write_stages
 from igniter.verification.judgement import compare_output
 from tests.fuzz.generator import make_case
 

@@ -15,7 +15,7 @@ import pytest
 import igniter
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.errors import IgniterError
-from igniter.transforms.edit.graph_pattern import load_patterns, parse_target, shipped_patterns
+from igniter.toolbox.fuse.graph_pattern import load_patterns, parse_target, shipped_patterns
 from tests.analysis.model.kit import model
 
 

@@ -12,8 +12,8 @@ import pytest
 import igniter
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
-from igniter.transforms.edit.dims import ModelDims
-from igniter.transforms.edit.names import Names
+from igniter.toolbox.edit.dims import ModelDims
+from igniter.toolbox.edit.names import Names
 from igniter.verification.judgement import compare_output
 from tests.fuzz.generator import make_case
 

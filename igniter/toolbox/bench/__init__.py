@@ -1,0 +1,1 @@
+"""`igniter bench`: the measured time of nodes and programs."""

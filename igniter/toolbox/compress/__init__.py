@@ -1,0 +1,1 @@
+"""`igniter compress`: weights in fewer bits."""

@@ -1,0 +1,1 @@
+"""`igniter diff`: the difference of two models, in structure, weights and results."""

@@ -1,0 +1,1 @@
+"""`igniter edit`: changes at the user's request, one pass each."""

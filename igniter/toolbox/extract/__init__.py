@@ -1,0 +1,1 @@
+"""`igniter extract`: a part of a model as a model."""

@@ -1,0 +1,1 @@
+"""`igniter fuse`: replacement of a pattern of nodes by one node."""

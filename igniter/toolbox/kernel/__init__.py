@@ -1,0 +1,1 @@
+"""`igniter kernel`: one kernel in several schedules."""

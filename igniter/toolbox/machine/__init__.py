@@ -1,0 +1,1 @@
+"""`igniter machine`: figures of a machine, by measurement."""

@@ -1,0 +1,1 @@
+"""`igniter plan`: the memory of a run, by node and by address."""

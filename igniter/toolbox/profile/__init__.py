@@ -1,0 +1,1 @@
+"""`igniter profile`: operations, bytes and parameters by node, and the expected time on a device."""

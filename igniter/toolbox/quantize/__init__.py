@@ -1,0 +1,1 @@
+"""`igniter quantize`: QDQ models from samples."""

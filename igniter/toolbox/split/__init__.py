@@ -1,0 +1,1 @@
+"""`igniter split`: pipeline stages and ranks, and their execution."""

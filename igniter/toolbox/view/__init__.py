@@ -1,0 +1,1 @@
+"""`igniter view`: a page with the graph of a model."""
