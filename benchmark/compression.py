@@ -182,7 +182,7 @@ def compressed(source: Path, form: str, target: Path) -> Path:
 
 def inputs_of(source: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
     """Inputs at these sizes, the same for all systems."""
-    from igniter.runtime.artifact import model_facts
+    from igniter.compiler.artifact import model_facts
     from igniter.verification.original import Original
     from igniter.verification.verify import typical_inputs
 

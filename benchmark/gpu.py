@@ -27,10 +27,10 @@ from igniter.backends.triton.devices import DEVICES, Device, device_of
 from igniter.backends.triton.estimates import Estimate, estimate, launches_of
 from igniter.backends.triton.python_source import print_kernel
 from igniter.backends.triton.target import PORTABLE
-from igniter.compilation import Compilation, CompileOptions
+from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.driver import count_nodes, make_fusion, make_loop, make_onnx, make_scheduled
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import FuncOp
-from igniter.driver import count_nodes, make_fusion, make_loop, make_onnx, make_scheduled
 from igniter.runtime.cache import default_cache
 
 Model = Callable[[], onnx.ModelProto]

@@ -29,11 +29,11 @@ import igniter
 from benchmark.models.networks import NETWORKS
 from benchmark.table import Column, show
 from igniter.analysis.typical_sizes import module_symbols
-from igniter.compilation import Compilation, CompileOptions
+from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.driver import make_fusion, make_loop, make_onnx, make_scheduled, nodes_left
 from igniter.dialects.fusion import ProgramOp
 from igniter.dialects.loop import CallOp, FuncOp
 from igniter.dialects.sym.expr import ZERO, Expr
-from igniter.driver import make_fusion, make_loop, make_onnx, make_scheduled, nodes_left
 from igniter.errors import IgniterError
 from igniter.tools.cli.output import parse_sizes
 from igniter.transforms.scheduled.form_ort_library import describe

@@ -40,7 +40,7 @@ def default_models() -> list[Path]:
 def measure(path: Path, rounds: int = ROUNDS) -> dict[str, float]:
     """Nodes of a model, and seconds of each stage."""
     import igniter
-    from igniter.driver import count_nodes
+    from igniter.compiler.driver import count_nodes
     from igniter.toolbox.profile.counting import count_model
 
     best = dict.fromkeys(STAGES, float("inf"))

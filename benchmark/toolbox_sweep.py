@@ -257,7 +257,7 @@ VERBS: dict[str, Callable[[Subject], str]] = {
 
 def inputs_of(path: Path) -> dict[str, Any]:
     """Inputs of the first sizes that the model runs at."""
-    from igniter.runtime.artifact import model_facts
+    from igniter.compiler.artifact import model_facts
     from igniter.verification.original import Original
     from igniter.verification.verify import typical_inputs
 

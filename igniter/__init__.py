@@ -13,10 +13,10 @@ from igniter._version import __version__
 
 if TYPE_CHECKING:
     from igniter.api import Module, VerificationFailed, compile, load, parse, shape_engine
-    from igniter.compilation import CompileOptions
+    from igniter.compiler.artifact import Artifact
+    from igniter.compiler.compilation import CompileOptions
     from igniter.errors import IgniterError
-    from igniter.runtime.artifact import Artifact
-    from igniter.runtime.schedules import Schedule
+    from igniter.toolbox.kernel.schedules import Schedule
 
 __all__ = [
     "Artifact",
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 _WHERE = {
-    "Artifact": "igniter.runtime.artifact",
-    "CompileOptions": "igniter.compilation",
+    "Artifact": "igniter.compiler.artifact",
+    "CompileOptions": "igniter.compiler.compilation",
     "IgniterError": "igniter.errors",
     "Module": "igniter.api",
-    "Schedule": "igniter.runtime.schedules",
+    "Schedule": "igniter.toolbox.kernel.schedules",
     "VerificationFailed": "igniter.api",
     "compile": "igniter.api",
     "load": "igniter.api",

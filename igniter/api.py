@@ -20,8 +20,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
-from igniter.compilation import Compilation, CompiledKernel, CompileOptions
-from igniter.driver import (
+from igniter.compiler.compilation import Compilation, CompiledKernel, CompileOptions
+from igniter.compiler.driver import (
     count_nodes,
     make_fusion,
     make_library,
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.analysis.machine import Given
+    from igniter.compiler.artifact import Artifact
     from igniter.context import IgniterContext
     from igniter.remarks import Remarks
-    from igniter.runtime.artifact import Artifact
     from igniter.runtime.library import Library
     from igniter.toolbox.shapes.shape_engine import ShapeEngine
     from igniter.verification.report import Verification
@@ -269,8 +269,8 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
     result comes from the cache."""
     if not isinstance(model, (str, PathLike)) or str(model).endswith(".mlir") or not options.get("cache", True):
         return load(model).compile(output, **options)
+    from igniter.compiler.results import Results
     from igniter.runtime.cache import default_cache
-    from igniter.runtime.results import Results
 
     given = {k: options[k] for k, default in VERIFY_OPTIONS.items() if options.get(k, default) != default}
     verify = given if options.get("verify", True) else None
@@ -384,8 +384,8 @@ def _compile(
     verify: Mapping[str, Any] | None,
     load: bool,
 ) -> Artifact:
-    from igniter.runtime.artifact import check_replaceable
-    from igniter.runtime.loading import NotLoaded, again
+    from igniter.compiler.artifact import check_replaceable
+    from igniter.compiler.loading import NotLoaded, again
 
     if output is not None:
         # Checked here, before a compilation of minutes for a large model.
@@ -412,8 +412,8 @@ def _write(
     load: bool,
 ) -> Artifact:
     """Writes the folder, after loading and verification."""
-    from igniter.runtime.artifact import write_artifact
-    from igniter.runtime.results import folder_for
+    from igniter.compiler.artifact import write_artifact
+    from igniter.compiler.results import folder_for
 
     with folder_for(output) as place:
         artifact = write_artifact(
@@ -464,7 +464,7 @@ def _save(c: Compilation, path: Path) -> None:
 def _finish(artifact: Artifact, c: Compilation, original: Module, verify: Mapping[str, Any] | None, load: bool) -> None:
     """Verifies and loads a model before it replaces `output`, and adds the outcome and the times to its report. Raises
     `VerificationFailed` if an output differs, `NotLoaded` if ONNX Runtime does not load it."""
-    from igniter.runtime.loading import not_loaded, require_loads
+    from igniter.compiler.loading import not_loaded, require_loads
 
     try:
         if verify is not None:

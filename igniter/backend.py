@@ -20,7 +20,7 @@ from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupl
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
 EVERYTHING = "form-fusion-regions{contractions=all singletons=all},pack-weights"
 """The fusion passes for compiling every node with a kernel, also if ONNX Runtime's kernel is faster."""
@@ -80,7 +80,7 @@ class IgniterBackend(Backend):
         `fusion_passes` is the pipeline for fusion; further options are those of `Module.compile`.
         """
         import igniter
-        from igniter.compilation import CompileOptions
+        from igniter.compiler.compilation import CompileOptions
 
         if not cls.supports_device(device):
             raise IgniterError(f"there are no kernels for the device '{device}'; there are for CPU")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from igniter.context import IgniterContext
     from igniter.dialects.onnx.weights import Weight
     from igniter.toolbox.edit.edit import Edit
-    from igniter.verification.edited import EditCheck
+    from igniter.toolbox.edit.verified import EditCheck
 
 
 class ModelEdits:
@@ -176,7 +176,7 @@ class ModelEdits:
     def check_edits(self, *, run: bool = True, seed: int = 0, budget: float = 30.0) -> EditCheck:
         """Runs ONNX's checker on the edited model, and with `run` compares it with the original in ONNX Runtime if the
         edits do not change the outputs. Raises `IgniterError` if the checker refuses it."""
-        from igniter.verification.edited import check_edits
+        from igniter.toolbox.edit.verified import check_edits
 
         return check_edits(self.ir, self.source, self.edits, run=run, seed=seed, budget=budget)
 

@@ -15,6 +15,7 @@ from igniter.model_edits import ModelEdits
 
 if TYPE_CHECKING:
     from igniter.toolbox.diff.diff import ModelDiff
+    from igniter.toolbox.edit.verified import EditCheck
     from igniter.toolbox.plan.compiled import CompiledPlan
     from igniter.toolbox.plan.plan import MemoryPlan
     from igniter.toolbox.profile.profile import Profile
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from igniter.toolbox.shapes.shape_engine import ShapeEngine
     from igniter.toolbox.shapes.shapes import ModelShapes
     from igniter.toolbox.split.stages.manifest import Manifest
-    from igniter.verification.edited import EditCheck
 
 
 class ModelTools(ModelEdits):

@@ -164,7 +164,7 @@ class Rates(Protocol):
 @dataclass(frozen=True)
 class Pipelines:
     """The pipelines from a model to an emitter's input, each by its name or as text; the driver runs them
-    (`igniter/driver.py`)."""
+    (`igniter/compiler/driver.py`)."""
 
     onnx: str
     """The simplified graph."""

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 import igniter
 from igniter.errors import IgniterError
-from igniter.verification.edited import EditCheck
+from igniter.toolbox.edit.verified import EditCheck
 
 Change = Callable[[igniter.Module], Any]
 

@@ -18,8 +18,8 @@ from igniter.dialects.fusion import RegionOp
 from igniter.dialects.loop import KernelOp, NestOp
 from igniter.dialects.loop.schedule import VOCABULARY, Loop, ScheduleAttr, parse_steps, words_of
 from igniter.errors import IgniterError
-from igniter.runtime.schedules import Schedule
 from igniter.targets import backend_for, backend_of
+from igniter.toolbox.kernel.schedules import Schedule
 from tests.toy_backend import LAUNCH, ToyBackend, toy
 
 __all__ = ["toy"]

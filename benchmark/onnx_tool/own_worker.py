@@ -7,7 +7,7 @@ from typing import Any
 
 import igniter
 from benchmark.onnx_tool.task import Answer, serve
-from igniter.driver import count_nodes
+from igniter.compiler.driver import count_nodes
 
 OPERANDS = {
     "MatMul": ("w",),

@@ -50,7 +50,7 @@ LEFT_TO_ORT = "all of it is left to ONNX Runtime"
 
 def _igniter(task: Task, folder: Path) -> Prepared:
     import igniter
-    from igniter.compilation import CompileOptions
+    from igniter.compiler.compilation import CompileOptions
 
     options = CompileOptions(precision=task.precision, **task.options)
     artifact = igniter.load(task.model).compile(folder / "model.igniter", options=options, verify=False)

@@ -41,7 +41,7 @@ REFERENCE: dict[str, tuple[str, tuple[str, ...]]] = {
             "igniter.toolbox.plan.plan",
             "igniter.toolbox.plan.compiled",
             "igniter.toolbox.diff.diff",
-            "igniter.verification.edited",
+            "igniter.toolbox.edit.verified",
             "igniter.toolbox.quantize.calibration.quantizer",
             "igniter.toolbox.split.stages.manifest",
             "igniter.verification.report",

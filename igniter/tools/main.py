@@ -53,7 +53,7 @@ class Precision(StrEnum):
 
 
 class Tiles(StrEnum):
-    """`igniter.compilation.WINOGRAD` and `igniter.dialects.onnx.ops.minimal_filters.FILTERS`, for the command line."""
+    """`WINOGRAD` of `igniter.compiler.compilation` and `FILTERS` of `igniter.dialects.onnx.ops.minimal_filters`."""
 
     off = "off"
     auto = "auto"
@@ -413,8 +413,8 @@ def reduce(
     debug: Debug = False,
 ) -> None:
     """Shrink a failing model, kernel or pipeline while it still fails in the same way."""
+    from igniter.toolbox.reduce.reducer import ReduceOptions
     from igniter.tools.cli.reduce import run
-    from igniter.verification.reduce.reducer import ReduceOptions
 
     with reported(debug, json):
         how = "" if check is None else check.value

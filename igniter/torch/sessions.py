@@ -21,7 +21,7 @@ from igniter.torch.options import TorchOptions
 from igniter.torch.statistics import PieceReport
 
 if TYPE_CHECKING:
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
 ALIGNMENT = 4096
 UNTOUCHED = 1 << 40
@@ -66,8 +66,8 @@ def compiled(path: Path, options: TorchOptions) -> Artifact:
     """Returns the compiled model, from the cache if possible."""
     import igniter
     from igniter.api import _chosen, check
+    from igniter.compiler.results import Results
     from igniter.runtime.cache import default_cache
-    from igniter.runtime.results import Results
 
     given: dict[str, Any] = {"verify": False, "cache": options.cache, **options.compile_options}
     if not set(options.compile_options) <= KEYED or not options.cache:

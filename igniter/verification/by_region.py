@@ -33,7 +33,7 @@ from igniter.verification.sensitivity import Watch
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-    from igniter.compilation import Compilation, CompileOptions
+    from igniter.compiler.compilation import Compilation, CompileOptions
     from igniter.dialects.fusion import RegionOp
 
 MOST_UNKNOWN = 0.1

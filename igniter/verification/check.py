@@ -197,7 +197,7 @@ class ModuleRunner:
 
     def _find_inputs(self, data: bytes, graph: GraphOp) -> dict[str, Any]:
         """Finds sizes at which the graph runs, and inputs; derives the sizes of its symbols."""
-        from igniter.runtime.artifact import model_facts
+        from igniter.compiler.artifact import model_facts
         from igniter.verification.original import Original
         from igniter.verification.verify import typical_inputs
 

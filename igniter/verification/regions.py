@@ -32,7 +32,7 @@ from igniter.verification.original import Original
 from igniter.verification.report import OutputResult, Status, plain
 
 if TYPE_CHECKING:
-    from igniter.compilation import Compilation, CompileOptions
+    from igniter.compiler.compilation import Compilation, CompileOptions
     from igniter.runtime.library import Library
 
 PASSES = "the passes before fusion"
@@ -134,8 +134,8 @@ def compile_regions(original: Original, options: CompileOptions) -> Compilation:
     """Compiles the original until each region has its kernel. The module still contains the nodes."""
     from dataclasses import replace as changed
 
-    from igniter import driver
     from igniter.api import load
+    from igniter.compiler import driver
     from igniter.runtime.cache import default_cache
 
     assert original.model is not None
@@ -308,7 +308,7 @@ def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = Non
 
 
 def _compiled(c: Compilation, module: ModuleOp) -> tuple[Library, bytes]:
-    from igniter import driver
+    from igniter.compiler import driver
     from igniter.frontend import export_model
 
     used = {op.kernel_name for op in module.walk() if isinstance(op, RegionOp)}

@@ -16,10 +16,10 @@ import igniter
 from benchmark import memory
 from benchmark.memory import COLUMNS, LIGHT, Memory, Row, light_model, load, measure, memory_of
 from benchmark.models.builder import Layers
-from igniter.compilation import Compilation
+from igniter.compiler.compilation import Compilation
+from igniter.compiler.driver import make_onnx
 from igniter.dialects.loop import FuncOp
 from igniter.dialects.sym.expr import Expr
-from igniter.driver import make_onnx
 
 Main = Callable[..., tuple[str, str]]
 

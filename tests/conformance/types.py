@@ -97,8 +97,8 @@ def _loaded(model: Any) -> tuple[str, Any]:
 
 def _compiled(model: Any) -> tuple[str, Any]:
     import igniter
+    from igniter.compiler.loading import NotLoaded
     from igniter.errors import IgniterError
-    from igniter.runtime.loading import NotLoaded
 
     try:
         return LOADS, igniter.load(model).compile(verify=False)

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import igniter
+from igniter.compiler.artifact import Artifact
 from igniter.frontend import save_model
-from igniter.runtime.artifact import Artifact
 
 from .transcripts import PACKAGE, ROOT, environment
 

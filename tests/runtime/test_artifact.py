@@ -12,9 +12,9 @@ import pytest
 from library_kit import TARGET, build, model, node, scale_kernel, scale_op, value
 from onnx import helper
 
+from igniter.compiler.artifact import Artifact, write_artifact
 from igniter.errors import IgniterError
 from igniter.runtime import folders
-from igniter.runtime.artifact import Artifact, write_artifact
 from igniter.runtime.session import make_session
 
 

@@ -12,12 +12,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
-from igniter.compilation import Compilation, CompileOptions
+from igniter.compiler import compile_helpers
+from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.compile_helpers import MOST, WORTHWHILE, CompileHelpers, jobs
 from igniter.context import IgniterContext
 from igniter.errors import IgniterError
-from igniter.runtime import compile_helpers
 from igniter.runtime.cache import Cache
-from igniter.runtime.compile_helpers import MOST, WORTHWHILE, CompileHelpers, jobs
 
 KERNELS = 2 * WORTHWHILE
 
@@ -77,7 +77,7 @@ def test_whoever_compiles_the_library_is_the_same(tmp_path: Path, monkeypatch: p
 
 def test_helpers_do_the_last_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody here compiles, helpers do, from the end; and what they have begun is waited for."""
-    from igniter.driver import kernel_key, make_fusion, make_loop, make_onnx
+    from igniter.compiler.driver import kernel_key, make_fusion, make_loop, make_onnx
 
     monkeypatch.setenv("IGNITER_JOBS", "2")
     module = igniter.load(network(tmp_path))

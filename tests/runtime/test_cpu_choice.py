@@ -129,8 +129,8 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     assert artifact.report["target"] == names and artifact.report["regions"] == 1
     assert artifact.report["verification"]["ok"]
     with pytest.raises(IgniterError, match="only a library is for several targets"):
-        from igniter.compilation import Compilation, CompileOptions
-        from igniter.driver import make_assembly, make_llvm, make_loop
+        from igniter.compiler.compilation import Compilation, CompileOptions
+        from igniter.compiler.driver import make_assembly, make_llvm, make_loop
 
         c = Compilation(module.clone().ir, CompileOptions(target=names), module.ctx)
         make_loop(c)

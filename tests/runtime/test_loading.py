@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import igniter
+from igniter.compiler.loading import NotLoaded
 from igniter.dialects.onnx import ops
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
-from igniter.runtime.loading import NotLoaded
 from igniter.transforms.fusion import form_fusion_regions
 
 CUBE = helper.make_node("Cube", ["x"], ["z"], name="cube", domain="mine")

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
-from igniter.runtime.artifact import Artifact
+from igniter.compiler.artifact import Artifact
 
 ORT: Any = ort
 F, D, B, I = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.INT64  # noqa: E741

@@ -16,8 +16,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
+from igniter.compiler.artifact import Artifact
 from igniter.dialects.loop import FuncOp
-from igniter.runtime.artifact import Artifact
 
 ORT: Any = ort
 ONE_EACH = "form-fusion-regions{contractions=all singletons=all max-nodes=1}"
@@ -220,7 +220,7 @@ def test_inputs_that_do_not_fit_are_named() -> None:
     [
         "igniter.transforms.conversion.lower_programs.lower_program",
         "igniter.transforms.scheduled.plan_buffers.plan_func",
-        "igniter.driver._compile_program",
+        "igniter.compiler.driver._compile_program",
     ],
 )
 def test_a_program_that_does_not_compile_leaves_its_regions(step: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
-from igniter.runtime.loading import NotLoaded
+from igniter.compiler.loading import NotLoaded
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "types.md"
 WORDS = {

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 import igniter
 from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.backends.cpu.target import target_of
-from igniter.compilation import CompileOptions
+from igniter.compiler.compilation import CompileOptions
 from igniter.dialects.ort import LibraryOp
 from igniter.runtime.library import LibraryPart, build_library
 from igniter.tools.demo_model import Shape, build_demo_model

@@ -12,7 +12,7 @@ from igniter.dialects.loop import AllocOp
 from igniter.dialects.loop.schedule import Memory, Store
 from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
-from igniter.runtime.schedules import Schedule
+from igniter.toolbox.kernel.schedules import Schedule
 
 EXAMPLES = Path(__file__).parents[2] / "lit_tests" / "examples"
 

@@ -21,7 +21,7 @@ from xdsl.parser import Parser
 
 import igniter
 from igniter.analysis.structured.schedule_space import AUTHOR, Parameter, ScheduleSpace
-from igniter.compilation import CompileOptions
+from igniter.compiler.compilation import CompileOptions
 from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import ScheduleAttr, schedule_reason

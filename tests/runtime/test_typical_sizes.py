@@ -14,10 +14,10 @@ from xdsl.context import Context
 import igniter
 from igniter.analysis.typical_sizes import NONE, WORK, TypicalSizes, module_dims, sizes_of, typical_of
 from igniter.api import kernel_digest, parse
-from igniter.compilation import Compilation, CompiledKernel, CompileOptions
+from igniter.compiler.compilation import Compilation, CompiledKernel, CompileOptions
+from igniter.compiler.driver import make_fusion, make_llvm, make_loop, make_onnx
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.sym.expr import Expr
-from igniter.driver import make_fusion, make_llvm, make_loop, make_onnx
 from igniter.errors import IgniterError
 from igniter.tools.main import app
 from igniter.transforms.structured.schedule_database import kernel_key

@@ -14,7 +14,7 @@ import pytest
 from tools_kit import tiny_model
 
 import igniter
-from igniter.compilation import CompileOptions
+from igniter.compiler.compilation import CompileOptions
 from igniter.runtime.session import make_session
 from igniter.targets import given_machine
 

@@ -9,8 +9,8 @@ import onnx.parser
 import pytest
 
 import igniter
-from igniter import driver
-from igniter.compilation import Compilation, CompileOptions
+from igniter.compiler import driver
+from igniter.compiler.compilation import Compilation, CompileOptions
 from igniter.errors import IgniterError
 from igniter.runtime.cache import default_cache
 from igniter.transforms.structured.schedule_database import opened

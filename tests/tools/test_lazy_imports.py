@@ -83,7 +83,7 @@ for found in pkgutil.walk_packages(igniter.__path__, "igniter.", onerror=lambda 
             importlib.import_module(found.name)
         except Exception as error:
             failed.append(f"{{found.name}}: {{error}}")
-from igniter.verification.reduce import worker
+from igniter.toolbox.reduce import worker
 worker._import_all()
 print(*failed, sep="\\n")
 """

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import igniter
 from igniter.analysis.machine import TYPICAL, MachineError, MachineModel, figures, override
 from igniter.backends.cpu.machine import machine_for
-from igniter.compilation import Compilation, CompileOptions
-from igniter.driver import compile_kernel
+from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.driver import compile_kernel
 from igniter.errors import IgniterError
 from igniter.runtime.cache import Cache
 from igniter.toolbox.machine import measurement as machine_measurement

@@ -20,12 +20,12 @@ from tools_kit import opt
 
 from igniter import registry
 from igniter.errors import IgniterError
-from igniter.verification.reduce.bisect import first_rewrite
-from igniter.verification.reduce.case import Case
-from igniter.verification.reduce.checks import BuiltInCheck, Interest, Worker
-from igniter.verification.reduce.outcome import CRASH, REFUSAL, TIMEOUT, WRONG, Outcome, Request, masked
-from igniter.verification.reduce.reducer import Reduced, ReduceOptions, read_case, reduce
-from igniter.verification.reduce.search import REDUCTIONS
+from igniter.toolbox.reduce.bisect import first_rewrite
+from igniter.toolbox.reduce.case import Case
+from igniter.toolbox.reduce.checks import BuiltInCheck, Interest, Worker
+from igniter.toolbox.reduce.outcome import CRASH, REFUSAL, TIMEOUT, WRONG, Outcome, Request, masked
+from igniter.toolbox.reduce.reducer import Reduced, ReduceOptions, read_case, reduce
+from igniter.toolbox.reduce.search import REDUCTIONS
 from tests.docs.transcripts import PACKAGE, ROOT, install_metadata
 
 PLANTED = Path(__file__).parent / "planted"
@@ -240,7 +240,7 @@ def test_a_whole_compile(worker: Worker, tmp_path: Path):
 
 def test_every_edit_leaves_valid_ir(tmp_path: Path):
     """Edits that are offered and never lead to valid IR would make a search slow and its result big."""
-    from igniter.verification.reduce.edits import edited
+    from igniter.toolbox.reduce.edits import edited
 
     passes = "infer-shapes,form-fusion-regions,lower-onnx-to-loop,choose-schedule"
     (tmp_path / "m.mlir").write_text(opt(str(SOFTMAX), "-p", passes).out, encoding="utf-8")

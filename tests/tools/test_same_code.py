@@ -10,8 +10,8 @@ import onnx
 import pytest
 
 import igniter
-from igniter import driver
-from igniter.compilation import Compilation, CompileOptions
+from igniter.compiler import driver
+from igniter.compiler.compilation import Compilation, CompileOptions
 from igniter.dialects.loop import FuncOp
 from igniter.targets import backend_for
 from igniter.tools.igniter_opt import run

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 import igniter
-from igniter.runtime.artifact import Artifact
+from igniter.compiler.artifact import Artifact
 from tests.values.bound import OPTIONS
 
 X = np.random.default_rng(11).integers(0, 5, (6, 8)).astype(np.float32)
@@ -84,16 +84,16 @@ def test_body_of_a_loop() -> None:
 
 
 def test_a_kernel_that_is_refused_leaves_a_model_of_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
-    import igniter.driver
+    import igniter.compiler.driver
 
-    attempt = igniter.driver.compile_kernel
+    attempt = igniter.compiler.driver.compile_kernel
 
     def refuse(c: Any, kernel: Any, text: str) -> Any:
         if "tile" in text:
             raise igniter.IgniterError("not this one")
         return attempt(c, kernel, text)
 
-    monkeypatch.setattr(igniter.driver, "compile_kernel", refuse)
+    monkeypatch.setattr(igniter.compiler.driver, "compile_kernel", refuse)
     text = """
     <ir_version: 8, opset_import: ["" : 18]>
     g (float[n, 8] x, int64[2] repeats, int64[1] axes) => (float[a, b] y, float[c, d] z) {

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 import igniter
-from igniter.runtime.artifact import model_facts
+from igniter.compiler.artifact import model_facts
 from igniter.runtime.session import make_session
 from igniter.verification.original import Original
 from igniter.verification.verify import Candidate, VerifyOptions, verify_models

@@ -14,8 +14,8 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 import igniter
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
-from igniter.runtime.artifact import Artifact
 
 from .models import model
 

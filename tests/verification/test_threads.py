@@ -8,9 +8,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
+from igniter.compiler.artifact import Artifact
 from igniter.frontend import surgery
 from igniter.frontend.unsigned_weights import with_unsigned_weights
-from igniter.runtime.artifact import Artifact
 from igniter.runtime.session import make_session
 from igniter.verification.judge import Judge, Ready
 from igniter.verification.judgement import Allowance

@@ -4,7 +4,7 @@ The knowledge is `ort_kernels.txt`, made from ONNX Runtime's registered kernels 
 (`tests/conformance/ort_kernels.py`): those in both the oldest and the newest supported version, so a fallback has a
 kernel in every version between. It is a file, not a query of the installed ONNX Runtime: the same model gives the same
 regions everywhere, and no pass imports onnxruntime. If an installation still has fewer kernels (a reduced build), the
-compiled model is formed again with the node inside (`igniter.runtime.loading`).
+compiled model is formed again with the node inside (`igniter.compiler.loading`).
 
     com.microsoft:BiasGelu 1: in0 in1 out0=float
     :Cast 6,9,13: in0=bfloat16,...; out0=bfloat16,...         domain:op, versions of its schema, types by place

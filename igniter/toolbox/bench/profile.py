@@ -22,7 +22,7 @@ from igniter.errors import IgniterError
 from igniter.frontend.ort_values import run
 
 if TYPE_CHECKING:
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
 
 @dataclass(frozen=True)

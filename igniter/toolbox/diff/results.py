@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from igniter.compiler.artifact import Artifact, model_facts
 from igniter.errors import IgniterError
-from igniter.runtime.artifact import Artifact, model_facts
 from igniter.runtime.session import make_session
 from igniter.verification.graph_facts import GraphFacts
 from igniter.verification.original import Original

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from igniter.analysis.fusion.program_steps import Step, region_step
-from igniter.compilation import Compilation, CompileOptions
+from igniter.compiler.compilation import Compilation, CompileOptions
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
 from igniter.toolbox.plan.plan import Buffer, MemoryPlan, largest, plan_memory
@@ -91,7 +91,7 @@ def plan_compiled(module: Module, sizes: Mapping[str, int] | None = None, target
 def compiled_programs(module: Module, options: CompileOptions) -> tuple[Compilation, list[tuple[ProgramOp, FuncOp]]]:
     """Compiles a copy of a module up to the calls of its programs; returns both."""
     from igniter.api import is_fused
-    from igniter.driver import make_fusion, make_loop, make_onnx, make_programs
+    from igniter.compiler.driver import make_fusion, make_loop, make_onnx, make_programs
     from igniter.runtime.cache import default_cache
 
     if is_fused(module.ir) or not any(op.name == "onnx.graph" for op in module.ir.ops):

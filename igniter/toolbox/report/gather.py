@@ -13,7 +13,7 @@ from igniter.toolbox.report.shares import share_times
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
     from igniter.toolbox.bench.profile import Profile
     from igniter.toolbox.plan.plan import MemoryPlan
 
@@ -83,7 +83,7 @@ def gather(
 
 def _options(artifact: Artifact) -> Any:
     """Returns the options of an artifact's compilation; of several targets the first, whose kernels are shown."""
-    from igniter.compilation import CompileOptions
+    from igniter.compiler.compilation import CompileOptions
 
     said: dict[str, Any] = artifact.report["options"]
     return CompileOptions.of_report({**said, "profile": False, "target": str(said["target"]).split(",")[0]})

@@ -12,7 +12,7 @@ from igniter.toolbox.report.page import page
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
     from igniter.api import Module
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
 
 def report_page(
@@ -44,7 +44,7 @@ def report_page(
 def notes_time(target: str, folder: str | Path = "") -> bool:
     """True if a model compiled for a target, or the model in a folder, can record the time between its kernels;
     launches on a GPU cannot."""
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
     from igniter.targets import parts_for
 
     if folder and Path(folder).is_dir():
@@ -56,8 +56,8 @@ def report_module(
     module: Module, output: str | Path, sizes: Mapping[str, int] | None, threads: int, target: str, verify: bool
 ) -> None:
     """Writes the report on a module, at sizes; those of other symbols are chosen."""
-    from igniter.compilation import CompileOptions
-    from igniter.runtime.artifact import model_facts
+    from igniter.compiler.artifact import model_facts
+    from igniter.compiler.compilation import CompileOptions
     from igniter.runtime.files import write_whole
     from igniter.verification.original import Original
     from igniter.verification.verify import typical_inputs

@@ -48,8 +48,8 @@ class Views:
     def of(path: str | PathLike[str], target: str = "native") -> Views:
         """Creates the views of a model or IR; raises `IgniterError` if there is nothing to show."""
         from igniter.api import load
-        from igniter.compilation import Compilation, CompileOptions
-        from igniter.driver import make_fusion, make_loop, make_onnx, make_scheduled
+        from igniter.compiler.compilation import Compilation, CompileOptions
+        from igniter.compiler.driver import make_fusion, make_loop, make_onnx, make_scheduled
 
         module = load(path)
         found = [op for op in module.ir.walk() if isinstance(op, FuncOp)]

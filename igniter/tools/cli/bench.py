@@ -21,7 +21,7 @@ from igniter.tools.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
     from igniter.runtime.timing import Timing
 
 ORT, IGNITER = "onnxruntime", "igniter"
@@ -74,7 +74,7 @@ def run(request: BenchRequest) -> bool:
 
 def _rows(request: BenchRequest, cases: list[dict[str, int]], folder: Path) -> list[dict[str, Any]]:
     import igniter
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
     asked, json = request.asked, request.json
     if Path(request.path).is_dir():
@@ -163,7 +163,7 @@ def inputs_for(
 ) -> tuple[dict[str, int], dict[str, Any]]:
     """Returns sizes for all symbolic dims (sizes missing in `case` are chosen), and inputs of these sizes; inputs of a
     file keep their own sizes."""
-    from igniter.runtime.artifact import model_facts
+    from igniter.compiler.artifact import model_facts
     from igniter.verification.given import read_inputs
     from igniter.verification.original import Original
     from igniter.verification.verify import typical_inputs

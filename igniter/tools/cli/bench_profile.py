@@ -14,7 +14,7 @@ from igniter.tools.cli.bench import inputs_for
 from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_json, progress
 
 if TYPE_CHECKING:
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
     from igniter.toolbox.bench.profile import Profile
 
 
@@ -53,7 +53,7 @@ def run(
 
 def original_of(path: str, reference: str) -> str | bytes:
     """Returns the model at a path, or the source of the compiled model in the folder there."""
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
     if not Path(path).is_dir():
         return path
@@ -72,7 +72,7 @@ def compile_again(
     and must have the same kernels as before; a model made with a custom pipeline has others.
     """
     import igniter
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
     options = igniter.CompileOptions(target=target, profile=profile)
     if not Path(path).is_dir():

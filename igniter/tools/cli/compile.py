@@ -24,7 +24,7 @@ from igniter.tools.cli.output import (
 
 if TYPE_CHECKING:
     from igniter.api import Module
-    from igniter.compilation import Compilation, CompileOptions
+    from igniter.compiler.compilation import Compilation, CompileOptions
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class CompileRequest:
 
     def options(self) -> CompileOptions:
         """Returns the compile options."""
-        from igniter.compilation import CompileOptions
+        from igniter.compiler.compilation import CompileOptions
         from igniter.toolbox.tune.store import database_path
 
         machine = ()
@@ -194,7 +194,7 @@ LONGEST = 10
 
 def _expected(report: Mapping[str, Any]) -> list[str]:
     """Returns lines with the expected durations of launches in a run, the longest total first."""
-    from igniter.driver import EXPECTED
+    from igniter.compiler.driver import EXPECTED
 
     calls = Counter(step["kernel"] for program in report["programs"] for step in program["steps"])
     found = [(r["details"], max(1, calls[r["node"]])) for r in report["remarks"] if r["pass"] == EXPECTED]
@@ -228,7 +228,7 @@ def _print_left(out: Any, left: list[dict[str, Any]], explain: bool) -> None:
 
 def _emit_level(request: CompileRequest) -> None:
     from igniter.api import blaming
-    from igniter.compilation import Compilation
+    from igniter.compiler.compilation import Compilation
     from igniter.runtime.cache import default_cache
     from igniter.runtime.session import silence
 
@@ -267,9 +267,9 @@ def _emit_level(request: CompileRequest) -> None:
 
 
 def emit(c: Compilation, level: str) -> str | bytes:
-    """Takes the compilation to `level`, one of `igniter.driver.STAGES` before the library, and prints it."""
-    from igniter import driver
+    """Takes the compilation to `level`, one of `igniter.compiler.driver.STAGES` before the library, and prints it."""
     from igniter.api import is_fused
+    from igniter.compiler import driver
     from igniter.tools.opt_driver import print_module
     from igniter.transforms.fusion.inline_regions import onnx_level
 

@@ -39,7 +39,7 @@ def _model(path: str) -> str:
         raise IgniterError(f"{path} is a library: give models, or the folders that `igniter compile` made")
     if not where.is_dir():
         return path
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
     return str(Artifact.load(where).model_path)
 

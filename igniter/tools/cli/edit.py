@@ -13,7 +13,7 @@ from igniter.tools.cli.output import console, print_json
 if TYPE_CHECKING:
     from igniter.api import Module
     from igniter.toolbox.edit.edit import Edit
-    from igniter.verification.edited import EditCheck
+    from igniter.toolbox.edit.verified import EditCheck
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def save_checked(module: Module, output: str, keep: bool, verify: bool, seed: in
     """Writes an edited module after a successful check. A big model is checked from the written file, to avoid a second
     write."""
     from igniter.frontend.saving import weight_bytes
-    from igniter.verification.edited import MOST_BYTES, check_edits
+    from igniter.toolbox.edit.verified import MOST_BYTES, check_edits
 
     if weight_bytes(module.ir) > MOST_BYTES:
         module.save(output, keep_weights=keep)

@@ -12,9 +12,9 @@ from igniter.tools.cli.output import console, parse_shapes, print_json
 
 if TYPE_CHECKING:
     from igniter.api import Module
+    from igniter.toolbox.edit.verified import EditCheck
     from igniter.toolbox.extract.parts import Part
     from igniter.toolbox.split.stages.manifest import Manifest
-    from igniter.verification.edited import EditCheck
 
 
 def run(
@@ -41,8 +41,8 @@ def run(
     parts = extract_parts(module.ir, first, last, exact=part == "inside")
     if part == "all":
         from igniter.dialects.onnx.structure import main_graph
+        from igniter.toolbox.edit.verified import EditCheck, too_big
         from igniter.toolbox.split.stages.writing import check_stages, write_stages
-        from igniter.verification.edited import EditCheck, too_big
 
         graph = main_graph(module.ir)
 
@@ -87,8 +87,8 @@ def _write_one(
     import tempfile
 
     from igniter.frontend import save_model
+    from igniter.toolbox.edit.verified import EditCheck, too_big
     from igniter.toolbox.split.stages.writing import check_part
-    from igniter.verification.edited import EditCheck, too_big
 
     kept = module.external if keep else ()
     why = too_big(module.ir) if verify else ""

@@ -13,7 +13,7 @@ from igniter.tools.cli.output import console, print_json
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
 
 def run(path: str, everything: bool, json: bool) -> None:
@@ -39,8 +39,8 @@ def run(path: str, everything: bool, json: bool) -> None:
 
 
 def _artifact(folder: Path) -> tuple[dict[str, Any], summary.Lines]:
+    from igniter.compiler.artifact import Artifact
     from igniter.frontend import import_model
-    from igniter.runtime.artifact import Artifact
 
     artifact = Artifact.load(folder)
     module = import_model(artifact.model_path)

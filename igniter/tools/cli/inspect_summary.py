@@ -143,7 +143,7 @@ def _target_names(libraries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _options(options: Mapping[str, Any]) -> Lines:
     """Returns the options that differ from their defaults, without pipelines, which follow from the target."""
-    from igniter.compilation import CompileOptions
+    from igniter.compiler.compilation import CompileOptions
 
     plain: dict[str, Any] = json.loads(json.dumps(CompileOptions().to_dict(), default=str))
     pipelines = {name for name in options if name.endswith("_passes")}

@@ -104,7 +104,7 @@ def _plan_compiled(asked: PlanRequest) -> CompiledPlan:
         )
     model, target = asked.model, asked.target
     if Path(model).is_dir():
-        from igniter.runtime.artifact import Artifact
+        from igniter.compiler.artifact import Artifact
 
         artifact = Artifact.load(model)
         if artifact.source is None or isinstance(artifact.source, bytes):

@@ -80,7 +80,7 @@ def model_file(path: str) -> str:
     """Returns the model, or the source of a compiled model's folder. Raises `IgniterError` if the source is missing."""
     if not Path(path).is_dir():
         return path
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
     source = Artifact.load(path).source
     if source is None:

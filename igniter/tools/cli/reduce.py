@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from igniter.tools.cli.output import console, print_json, printable, progress
 
 if TYPE_CHECKING:
-    from igniter.verification.reduce.outcome import Outcome
-    from igniter.verification.reduce.reducer import Reduced, ReduceOptions
-    from igniter.verification.reduce.search import Step
+    from igniter.toolbox.reduce.outcome import Outcome
+    from igniter.toolbox.reduce.reducer import Reduced, ReduceOptions
+    from igniter.toolbox.reduce.search import Step
 
 
 def run(path: str, output: str, options: ReduceOptions, json: bool) -> None:
     """Reduces and prints."""
-    from igniter.verification.reduce.reducer import reduce
+    from igniter.toolbox.reduce.reducer import reduce
 
     where = output or default_output(path, options.at_pass)
     shown = console()

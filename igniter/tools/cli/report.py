@@ -15,7 +15,7 @@ from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _verification(asked: ReportRequest, artifact: Artifact, original: str | byte
     if not asked.verify:
         return None
     if Path(asked.model).is_dir():
-        from igniter.runtime.artifact import Artifact
+        from igniter.compiler.artifact import Artifact
 
         found = Artifact.load(asked.model).report.get("verification")
         if found is not None:

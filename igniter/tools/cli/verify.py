@@ -27,7 +27,7 @@ EXIT_CODES: dict[Status, int] = {"passed": 0, "differs": 1, "not verified": 3}
 
 def run(artifact_path: str, reference: str, asked: InputRequest, threads: int, json: bool) -> Status:
     """Verifies and prints; returns the outcome."""
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
     from igniter.runtime.session import silence
 
     if Path(artifact_path).suffix == ".onnx":
@@ -57,7 +57,7 @@ def run(artifact_path: str, reference: str, asked: InputRequest, threads: int, j
 
 def run_every_value(artifact_path: str, reference: str, asked: InputRequest, threads: int, json: bool) -> Status:
     """Verifies region by region and prints; returns the outcome. `threads` must be 0: ONNX Runtime chooses here."""
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
     from igniter.runtime.session import silence
 
     if threads:

@@ -19,11 +19,11 @@ from igniter.analysis.fusion.graph import FusionGraph, FusionNode
 from igniter.analysis.fusion.legality import Reason
 from igniter.analysis.fusion.region_growing import Refusal
 from igniter.analysis.fusion.region_policy import Group
-from igniter.compilation import Compilation, CompileOptions
+from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.driver import make_fusion, make_onnx
+from igniter.compiler.results import Results
 from igniter.dialects.fusion import RegionOp
-from igniter.driver import make_fusion, make_onnx
 from igniter.runtime.cache import Cache
-from igniter.runtime.results import Results
 
 HERE = "tests.analysis.fusion.test_fusion_author"
 

@@ -25,7 +25,7 @@ from igniter.dialects.loop.instructions import BUILT_IN, BY_NAME, MicroKernel, m
 from igniter.dialects.loop.panels import group_of, kind_of
 from igniter.dialects.onnx.types import element_type
 from igniter.errors import IgniterError
-from igniter.runtime.schedules import Schedule
+from igniter.toolbox.kernel.schedules import Schedule
 from igniter.verification.interp.scheduled import run_func
 from igniter.verification.interp.structured import run_kernel
 

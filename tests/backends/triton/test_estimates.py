@@ -100,7 +100,7 @@ def test_bytes_are_a_kind_of_product_of_their_own() -> None:
 def test_a_report_says_what_launches_are_expected_to_take() -> None:
     """At the sizes that are given, else at typical ones, by the device of the target."""
     import igniter
-    from igniter.driver import EXPECTED
+    from igniter.compiler.driver import EXPECTED
 
     given = model(MATMUL, {"x": (HALF, ["n", 256]), "w": (HALF, [256, 512])})
     seconds: list[float] = []

@@ -17,8 +17,8 @@ import igniter
 from benchmark.models.half import bert
 from igniter.api import lower_to_kernels
 from igniter.backends.triton.texts import kernels_of
-from igniter.compilation import Compilation, CompileOptions
-from igniter.driver import make_object
+from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.driver import make_object
 from igniter.errors import IgniterError
 from igniter.runtime.session import ProviderMissing
 from tests.backends.triton.recording_driver import RecordingDriver, activate, knowing

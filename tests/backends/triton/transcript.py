@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import igniter
-from igniter.compilation import CompileOptions
-from igniter.runtime.artifact import model_facts
+from igniter.compiler.artifact import model_facts
+from igniter.compiler.compilation import CompileOptions
 from igniter.runtime.session import make_session
 from igniter.verification.original import Original
 from igniter.verification.verify import typical_inputs

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from igniter.compiler.artifact import Artifact, model_facts
 from igniter.errors import IgniterError
-from igniter.runtime.artifact import Artifact, model_facts
 from igniter.runtime.session import SessionError
 from igniter.verification.inputs import random_inputs
 from igniter.verification.judge import Judge, Ready

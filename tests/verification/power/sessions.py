@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from igniter.runtime.artifact import Artifact
+from igniter.compiler.artifact import Artifact
 from igniter.runtime.session import SessionError
 from igniter.verification.original import Original
 

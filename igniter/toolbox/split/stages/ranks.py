@@ -16,11 +16,11 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import main_graph
 from igniter.frontend import import_model, save_model
 from igniter.passes import run_passes
+from igniter.toolbox.edit.verified import EditCheck
 from igniter.toolbox.extract.parts import Part, Partition
 from igniter.toolbox.split.shard_products import ALL_REDUCE, COLLECTIVES, ShardProducts
 from igniter.toolbox.split.stages.manifest import Manifest, Segment, Stage
 from igniter.toolbox.split.stages.writing import replace_folder, require_folder
-from igniter.verification.edited import EditCheck
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.structure import GraphOp

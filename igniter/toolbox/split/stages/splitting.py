@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation
 
 from igniter.analysis.onnx.input_places import by_symbol
+from igniter.toolbox.edit.verified import EditCheck, too_big
 from igniter.toolbox.extract.parts import Partition
 from igniter.toolbox.split.cuts import split_stages
 from igniter.toolbox.split.stages.manifest import Manifest
 from igniter.toolbox.split.stages.measuring import node_seconds
 from igniter.toolbox.split.stages.ranks import write_ranks
 from igniter.toolbox.split.stages.writing import check_stages, write_stages
-from igniter.verification.edited import EditCheck, too_big
 
 if TYPE_CHECKING:
     from igniter.model_tools import ModelTools

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from igniter.errors import IgniterError
 from igniter.frontend import import_model, save_model
 from igniter.runtime.session import SessionError
+from igniter.toolbox.edit.verified import EditCheck
 from igniter.toolbox.split.stages.manifest import FILE, Manifest, Stage
 from igniter.toolbox.split.stages.running import local_callers, runner_of
-from igniter.verification.edited import EditCheck
 from igniter.verification.graph_facts import facts_of
 from igniter.verification.judgement import compare_output
 from igniter.verification.original import Original, unoptimised

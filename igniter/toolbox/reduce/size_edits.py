@@ -18,8 +18,8 @@ from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of, tensor_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.tensor_types import tensor_element, unranked
-from igniter.verification.reduce.case import values_of
-from igniter.verification.reduce.edits import Edit, Reduction
+from igniter.toolbox.reduce.case import values_of
+from igniter.toolbox.reduce.edits import Edit, Reduction
 
 SYMBOL_SIZES = (1, 2, 3, 8)
 """The sizes tried for a symbol."""

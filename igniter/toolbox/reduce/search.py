@@ -15,12 +15,12 @@ from xdsl.parser import Parser
 
 from igniter.context import IgniterContext
 from igniter.dialects.onnx.base import OnnxOp
-from igniter.verification.reduce import graph_edits, loop_edits, nest_edits, size_edits
-from igniter.verification.reduce.case import Case
-from igniter.verification.reduce.checks import Interest, Worker
-from igniter.verification.reduce.edits import Reduction, edited
-from igniter.verification.reduce.outcome import PASSED, Request
-from igniter.verification.reduce.size_edits import retype
+from igniter.toolbox.reduce import graph_edits, loop_edits, nest_edits, size_edits
+from igniter.toolbox.reduce.case import Case
+from igniter.toolbox.reduce.checks import Interest, Worker
+from igniter.toolbox.reduce.edits import Reduction, edited
+from igniter.toolbox.reduce.outcome import PASSED, Request
+from igniter.toolbox.reduce.size_edits import retype
 
 REDUCTIONS: tuple[Reduction, ...] = (
     *graph_edits.REDUCTIONS,

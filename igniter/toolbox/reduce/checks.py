@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Protocol
 
 from igniter.errors import IgniterError
-from igniter.verification.reduce.case import Case
-from igniter.verification.reduce.outcome import COMMAND, INVALID, PASSED, TIMEOUT, Outcome, Request
+from igniter.toolbox.reduce.case import Case
+from igniter.toolbox.reduce.outcome import COMMAND, INVALID, PASSED, TIMEOUT, Outcome, Request
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Worker:
             # The same modules as here, and nothing from the current directory by accident.
             paths = os.pathsep.join(p for p in sys.path if p)
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "igniter.verification.reduce.worker"],
+                [sys.executable, "-P", "-m", "igniter.toolbox.reduce.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -251,7 +251,7 @@ class Artifact:
             return None
 
         def case(sizes: dict[str, int], ready: Ready) -> CaseResult:
-            from igniter.compilation import CompileOptions
+            from igniter.compiler.compilation import CompileOptions
             from igniter.frontend.ort_values import run
             from igniter.verification.by_region import ByRegion
             from igniter.verification.judgement import Allowance
@@ -283,7 +283,7 @@ class Artifact:
     ) -> ValuesResult:
         """Compares every value that crosses a region, each region on the inputs of the original nodes: see
         `igniter.verification.regions`. A failure leaves a folder in `FOLDER.every-value` that reproduces it."""
-        from igniter.compilation import CompileOptions
+        from igniter.compiler.compilation import CompileOptions
         from igniter.verification.judgement import Allowance
         from igniter.verification.regions import verify_regions
         from igniter.verification.verify import BUDGET_SECONDS, PRECISIONS, typical_inputs

@@ -18,12 +18,12 @@ from igniter.passes import flat_passes, parse_passes
 from igniter.rewrites import what_counts
 from igniter.runtime.files import write_whole
 from igniter.targets import backend_for
-from igniter.verification.reduce.bisect import FirstRewrite, first_rewrite
-from igniter.verification.reduce.case import Case
-from igniter.verification.reduce.checks import BuiltInCheck, Check, CommandCheck, Interest, Worker
-from igniter.verification.reduce.judge import read
-from igniter.verification.reduce.outcome import COMMAND, FAILURES, INVALID, PASSED, WRONG, Outcome, Request
-from igniter.verification.reduce.search import Search, Step
+from igniter.toolbox.reduce.bisect import FirstRewrite, first_rewrite
+from igniter.toolbox.reduce.case import Case
+from igniter.toolbox.reduce.checks import BuiltInCheck, Check, CommandCheck, Interest, Worker
+from igniter.toolbox.reduce.judge import read
+from igniter.toolbox.reduce.outcome import COMMAND, FAILURES, INVALID, PASSED, WRONG, Outcome, Request
+from igniter.toolbox.reduce.search import Search, Step
 
 LEAST_LIMIT, TIMES_FIRST = 10.0, 10.0
 """The time limit of a candidate: seconds, or a multiple of the input's time, within the overall time limit."""

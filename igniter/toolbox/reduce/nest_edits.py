@@ -14,7 +14,7 @@ from xdsl.utils.hints import isa
 from igniter.dialects.loop import ComputeOp, LoadOp, ReadOp
 from igniter.dialects.loop.attrs import is_float
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr, Store
-from igniter.verification.reduce.edits import CannotEdit, Edit, Reduction
+from igniter.toolbox.reduce.edits import CannotEdit, Edit, Reduction
 
 
 def bodies(module: ModuleOp) -> Iterator[Edit]:

@@ -1,4 +1,4 @@
-"""A server for requests, each in a process of its own: `python -m igniter.verification.reduce.worker`.
+"""A server for requests, each in a process of its own: `python -m igniter.toolbox.reduce.worker`.
 
 It does the slow imports once and forks for each request, so a candidate costs milliseconds, and a crash or a timeout is
 an answer. Requests and answers are JSON, one a line, on standard input and output. The server itself runs no code of a
@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from igniter.verification.reduce.outcome import CRASH, TIMEOUT, Outcome, Request
+from igniter.toolbox.reduce.outcome import CRASH, TIMEOUT, Outcome, Request
 
 _child: int | None = None
 
@@ -106,7 +106,7 @@ def _run(request: Request, pipe: int, folder: str) -> None:
         for stream in (0, 1, 2):
             os.dup2(null, stream)
         tempfile.tempdir = folder
-        from igniter.verification.reduce.judge import judge
+        from igniter.toolbox.reduce.judge import judge
 
         outcome = judge(request, lambda facts: _write(pipe, facts))
         _write(pipe, {**outcome.to_dict(), "text": outcome.text})

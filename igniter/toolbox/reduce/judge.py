@@ -14,9 +14,9 @@ from xdsl.passes import ModulePass
 from igniter.context import IgniterContext
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.passes import PassError, parse_passes, run_passes
+from igniter.toolbox.reduce.case import text_of
+from igniter.toolbox.reduce.outcome import INVALID, PASSED, REFUSAL, WRONG, Outcome, Request
 from igniter.verification.check import ResultChanged, ResultChecker
-from igniter.verification.reduce.case import text_of
-from igniter.verification.reduce.outcome import INVALID, PASSED, REFUSAL, WRONG, Outcome, Request
 
 if TYPE_CHECKING:
     from igniter.passes import PassObserver

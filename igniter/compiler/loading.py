@@ -13,7 +13,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from igniter.driver import nodes_left
+from igniter.compiler.driver import nodes_left
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.runtime.session import LibraryElsewhere, SessionError, said_by_onnxruntime
@@ -21,8 +21,8 @@ from igniter.runtime.session import LibraryElsewhere, SessionError, said_by_onnx
 if TYPE_CHECKING:
     from igniter.analysis.fusion.left_nodes import LeftNode
     from igniter.api import Module
-    from igniter.compilation import Compilation
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
+    from igniter.compiler.compilation import Compilation
 
 MOST_TRIES = 8
 """The limit of compilations of one model, each with kernels for one more op."""

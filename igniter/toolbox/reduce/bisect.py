@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from igniter.errors import IgniterError
-from igniter.verification.reduce.case import Case
-from igniter.verification.reduce.checks import Interest
+from igniter.toolbox.reduce.case import Case
+from igniter.toolbox.reduce.checks import Interest
 
 MOST_REWRITES = 1 << 24
 

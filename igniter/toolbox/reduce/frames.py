@@ -15,7 +15,7 @@ from igniter.dialects.loop import ReturnOp as KernelReturnOp
 from igniter.dialects.onnx.attributes import texts_attr, texts_of
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import GraphOp
-from igniter.verification.reduce.edits import CannotEdit
+from igniter.toolbox.reduce.edits import CannotEdit
 
 
 class Frame(ABC):

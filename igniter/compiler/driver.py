@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from igniter._version import build_id
-from igniter.compilation import Compilation, CompiledKernel
+from igniter.compiler.compilation import Compilation, CompiledKernel
 from igniter.errors import IgniterError
 from igniter.isolation import attempt
 
@@ -152,7 +152,7 @@ def _program_passes(c: Compilation) -> tuple[str, str]:
 
 def emit_kernels(c: Compilation) -> None:
     """Emits the text of every kernel and removes it from the module; the regions of a failed kernel are marked."""
-    from igniter.runtime.compile_helpers import CompileHelpers
+    from igniter.compiler.compile_helpers import CompileHelpers
     from igniter.transforms.fusion.inline_failed_regions import mark_failed
 
     kernels = [(kernel, str(kernel)) for kernel in _kernels(c.module)]

@@ -10,8 +10,8 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.errors import IgniterError
-from igniter.verification.reduce.case import Case
-from igniter.verification.reduce.cleanup import clean
+from igniter.toolbox.reduce.case import Case
+from igniter.toolbox.reduce.cleanup import clean
 
 
 class CannotEdit(IgniterError):

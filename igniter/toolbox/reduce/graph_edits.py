@@ -13,10 +13,10 @@ from igniter.dialects.loop import ComputeOp, FuncOp, KernelOp, ViewOp
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
 from igniter.dialects.sym.tensor_types import tensor_element
+from igniter.toolbox.reduce.case import weight_elements
+from igniter.toolbox.reduce.edits import CannotEdit, Edit, Reduction
+from igniter.toolbox.reduce.frames import Frame, take_out
 from igniter.transforms.fusion.inline_regions import inline_group
-from igniter.verification.reduce.case import weight_elements
-from igniter.verification.reduce.edits import CannotEdit, Edit, Reduction
-from igniter.verification.reduce.frames import Frame, take_out
 
 
 def is_node(op: Operation) -> bool:

@@ -9,8 +9,8 @@ from xdsl.ir import Operation, SSAValue
 
 from igniter.dialects.loop import ForOp, FuncOp, LoadOp, StoreOp
 from igniter.dialects.sym import DimsAttr
+from igniter.toolbox.reduce.edits import CannotEdit, Edit, Reduction
 from igniter.transforms.scheduled.loop_rewrites import move_ops, substitute_axes
-from igniter.verification.reduce.edits import CannotEdit, Edit, Reduction
 
 
 def statements(module: ModuleOp) -> Iterator[Edit]:

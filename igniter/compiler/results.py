@@ -29,8 +29,8 @@ from igniter.runtime.cache import Cache, cache_key
 from igniter.runtime.digests import changed_since, file_digest
 
 if TYPE_CHECKING:
-    from igniter.compilation import CompileOptions
-    from igniter.runtime.artifact import Artifact
+    from igniter.compiler.artifact import Artifact
+    from igniter.compiler.compilation import CompileOptions
 
 SHARE = 2
 """The limit of a result, as a divisor of the cache's size: a larger one would evict everything else."""
@@ -135,7 +135,7 @@ class Results:
     def _restore(
         self, key: str, entry: Mapping[str, Any], output: Path | None, finish: Callable[[Artifact], None]
     ) -> Artifact:
-        from igniter.runtime.artifact import write_artifact
+        from igniter.compiler.artifact import write_artifact
         from igniter.runtime.library import Library, library_info
 
         libraries: list[Library] = []

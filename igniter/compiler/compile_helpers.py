@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Self, cast
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
-    from igniter.compilation import Compilation
+    from igniter.compiler.compilation import Compilation
 
 MOST = 8
 """The limit of processes of one compilation, unless `IGNITER_JOBS` is larger."""
@@ -96,7 +96,7 @@ class CompileHelpers:
         paths = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path), "IGNITER_JOBS": "1"}
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "igniter.runtime.compile_worker"],
+                [sys.executable, "-m", "igniter.compiler.compile_worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""A helper of a compilation, in a process of its own: `python -m igniter.runtime.compile_worker`.
+"""A helper of a compilation, in a process of its own: `python -m igniter.compiler.compile_worker`.
 
 Reads pickled requests from standard input and answers on the original standard output. The first request has the
 options, each further one the text of a kernel. The kernel is compiled and assembled into the cache; an answer only
@@ -22,10 +22,10 @@ def main() -> None:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.parser import Parser
 
-    from igniter.compilation import Compilation, CompileOptions
+    from igniter.compiler.compilation import Compilation, CompileOptions
+    from igniter.compiler.driver import assemble, compile_kernel
     from igniter.context import IgniterContext
     from igniter.dialects.loop import KernelOp
-    from igniter.driver import assemble, compile_kernel
     from igniter.remarks import Remarks
     from igniter.runtime.cache import Cache
 
