@@ -1,8 +1,8 @@
 """Igniter: a multi-level IR compiler for ONNX.
 
 `load`, `parse`, `compile`, `shape_engine`, `Module`, `Schedule`, `CompileOptions`, `Artifact`, `VerificationFailed` and
-`IgniterError` are the public API. Importing the package imports no other module of it: each name is imported at its
-first use.
+`IgniterError` are the public API. Importing the package imports no module that does work: each name is imported at its
+first use. Modules that moved are found by their former names, too (`igniter.moved`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from igniter._version import __version__
+from igniter.moved import install
 
 if TYPE_CHECKING:
     from igniter.api import Module, VerificationFailed, compile, load, parse, shape_engine
@@ -44,6 +45,8 @@ _WHERE = {
     "parse": "igniter.api",
     "shape_engine": "igniter.api",
 }
+
+install()
 
 
 def __getattr__(name: str) -> Any:
