@@ -73,6 +73,11 @@ def dequantize(rw: Rewriter, x: SSAValue, scale: SSAValue, zero: SSAValue | None
     return rw.op("DequantizeLinear", [x, scale, zero], [some(f32)], attrs).results[0]
 
 
+def widened(rw: Rewriter, value: SSAValue) -> SSAValue:
+    """`value` in f32. Codes times a scale of 16 bits would be rounded to 16 bits."""
+    return value if getattr(value.type, "element_type", None) == f32 else plain(rw, "Cast", [value], {"to": FLOAT})
+
+
 def dequantized(rw: Rewriter, op: OnnxOp, first: int, axis: int | None = None) -> SSAValue:
     """Returns the operand at `first`, dequantised with the scale and the zero point after it."""
     return dequantize(rw, op.operands[first], op.operands[first + 1], operand(op, first + 2), axis)
@@ -173,8 +178,11 @@ def matmul(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     rows, columns = several(op.operands[1]), columns_of(op, op.operands[4])
     if rows is not False or columns is None:
         return None
-    right = dequantized(rw, op, 3, -1 if columns else None)
-    return quantize(rw, op, plain(rw, "MatMul", [dequantized(rw, op, 0), right]), 6)
+    left_scale, right_scale, scale = (widened(rw, op.operands[k]) for k in (1, 4, 6))
+    left = dequantize(rw, op.operands[0], left_scale, operand(op, 2))
+    right = dequantize(rw, op.operands[3], right_scale, operand(op, 5), -1 if columns else None)
+    product = plain(rw, "MatMul", [left, right])
+    return rw.op("QuantizeLinear", [product, scale, operand(op, 7)], [op.results[0].type]).results
 
 
 def gemm(op: OnnxOp, rw: Rewriter) -> Replacement | None:
@@ -266,7 +274,7 @@ def integer_to_float(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if element is None:
         return None
     sums = plain(rw, "Cast", rw.op("MatMulInteger", factors, [some(i32)]).results, {"to": FLOAT})
-    wide = [plain(rw, "Cast", [value], {"to": FLOAT}) for value in (*scales, bias) if value is not None]
+    wide = [widened(rw, value) for value in (*scales, bias) if value is not None]
     result = plain(rw, "Mul", [sums, plain(rw, "Mul", wide[:2])])
     if bias is not None:
         result = plain(rw, "Add", [result, wide[2]])
