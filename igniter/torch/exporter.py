@@ -10,6 +10,7 @@ The exporter's own optimisation is skipped. It takes most of the exporter's time
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ CHANGED_BEFORE_22 = frozenset(("DFT", "GroupNormalization"))
 """Ops whose opset-18 nodes have another meaning, or are invalid, in opset 22."""
 
 _EXPORTER = "torch.onnx._internal.exporter"
+_EXPORT = threading.RLock()
+"""One export at a time: the exporter, the filters of warnings and `_doubles_for_numbers` have state of the process."""
 
 
 @cache
@@ -69,7 +72,7 @@ def to_onnx(graph: GraphModule, sizes: dict[str, int]) -> bytes:
     passes = import_module(f"{_EXPORTER}._fx_passes")
     core = import_module(f"{_EXPORTER}._core")
     program = exported_program(graph)
-    with quiet(), _doubles_for_numbers(graph):
+    with _EXPORT, quiet(), _doubles_for_numbers(graph):
         passes.insert_type_promotion_nodes(program.graph_module)
         passes.remove_assertion_nodes(program.graph_module)
         # Rebuilt, because a cast inserted after an output is the new output, and the old program names the node before.

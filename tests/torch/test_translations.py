@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import importlib
 import random
+import time
 
 import pytest
 
@@ -10,6 +13,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'onnx-ig
 pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'onnx-igniter[torch]'")
 
 import igniter.torch  # noqa: E402
+from igniter.torch.exporter import to_onnx  # noqa: E402
 from tests.torch.opinfo.judge import differences  # noqa: E402
 from tests.torch.opinfo.values import other_values  # noqa: E402
 
@@ -189,3 +193,43 @@ def test_complex_tensors_keep_what_they_are():
     with torch.no_grad():
         for function in functions:
             assert torch.equal(torch.compile(function, backend="igniter")(x), function(x))
+
+
+def test_exports_of_several_threads_are_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exporter's types of numbers are patched for graphs of f64. Two exports at a time could leave the patch
+    behind, or take it from one another."""
+    core = importlib.import_module("torch.onnx._internal.exporter._core")
+    building = importlib.import_module("torch.onnx._internal.exporter._building")
+    before, export, active = building._determine_input_dtype, core._exported_program_to_onnx_program, []
+    most = 0
+
+    def watched(*args, **kwargs):
+        nonlocal most
+        active.append(args)
+        most = max(most, len(active))
+        time.sleep(0.2)
+        try:
+            return export(*args, **kwargs)
+        finally:
+            active.pop()
+
+    monkeypatch.setattr(core, "_exported_program_to_onnx_program", watched)
+    graphs = [torch.export.export(Scaled(0.1), (torch.zeros(2, 3, dtype=t),)).graph_module for t in SEVERAL]
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        models = list(pool.map(lambda graph: to_onnx(graph, {}), graphs))
+    assert most == 1 and len(models) == 3
+    assert building._determine_input_dtype is before
+
+
+SEVERAL = [torch.float64, torch.float32, torch.float64]
+
+
+class Scaled(torch.nn.Module):
+    """`x` times a number."""
+
+    def __init__(self, factor: float):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return x * self.factor
