@@ -16,6 +16,15 @@ RENAMED = {
     # Packages whose modules have several places now.
     "igniter.analysis.model": "igniter.toolbox",
     "igniter.transforms.edit": "igniter.toolbox.edit",
+    "igniter.analysis.structured.band_schedules": "igniter.schedules.bands",
+    "igniter.analysis.structured.procedure_schedules": "igniter.schedules.procedures",
+    "igniter.analysis.structured.product_schedules": "igniter.schedules.products",
+    "igniter.analysis.structured.row_schedules": "igniter.schedules.rows",
+    "igniter.analysis.structured.schedule_author": "igniter.schedules.author",
+    "igniter.analysis.structured.schedule_choice": "igniter.schedules.choice",
+    "igniter.analysis.structured.schedule_groups": "igniter.schedules.groups",
+    "igniter.analysis.structured.schedule_space": "igniter.schedules.space",
+    "igniter.analysis.structured.tile_schedules": "igniter.schedules.tiles",
     "igniter.runtime.compare_models": "igniter.toolbox.diff.results",
     "igniter.runtime.compiled_plan": "igniter.toolbox.plan.compiled",
     "igniter.runtime.machine_measurement": "igniter.toolbox.machine.measurement",
@@ -37,6 +46,11 @@ MOVED = {
     ("igniter.analysis.model", "igniter.toolbox.quantize"): "channel_scales channel_sites quantization_plan",
     ("igniter.analysis.model", "igniter.toolbox.shapes"): "compute_nodes shape_code shape_engine shapes sizes",
     ("igniter.analysis.model", "igniter.toolbox.split"): "balance",
+    ("igniter.analysis.structured", "igniter.schedules"): (
+        "attention_blocks body_cost default_author expected_time launch_groups made_panels product_blocks "
+        "scheduling size_variants split_sums triton_author"
+    ),
+    ("igniter.analysis.scheduled", "igniter.schedules"): ("loop_cost"),
     ("igniter.runtime", "igniter"): "verification",
     ("igniter.runtime", "igniter.compiler"): "artifact compile_helpers compile_worker loading results",
     ("igniter.runtime", "igniter.toolbox"): "doctor reduce report",

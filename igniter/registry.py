@@ -149,8 +149,8 @@ FUSION_AUTHORS: dict[str, str] = {
 }
 
 SCHEDULE_AUTHORS: dict[str, str] = {
-    "default": "igniter.analysis.structured.default_author:DefaultAuthor",
-    "triton": "igniter.analysis.structured.triton_author:TritonAuthor",
+    "default": "igniter.schedules.default_author:DefaultAuthor",
+    "triton": "igniter.schedules.triton_author:TritonAuthor",
 }
 
 

@@ -13,11 +13,11 @@ import pytest
 import igniter
 from igniter import registry
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor, make_author
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.loop import KernelOp, NestOp
 from igniter.dialects.loop.schedule import VOCABULARY, Loop, ScheduleAttr, parse_steps, words_of
 from igniter.errors import IgniterError
+from igniter.schedules.author import Choice, ScheduleAuthor, make_author
 from igniter.targets import backend_for, backend_of
 from igniter.toolbox.kernel.schedules import Schedule
 from tests.toy_backend import LAUNCH, ToyBackend, toy
@@ -214,7 +214,7 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> None:
             "odds",
             "there is no schedule author called 'odds'; there are default, none, odd, triton; did you mean 'odd'?",
         ),
-        ("none", "it has to be a class derived from igniter.analysis.structured.schedule_author.ScheduleAuthor"),
+        ("none", "it has to be a class derived from igniter.schedules.author.ScheduleAuthor"),
         ("default{tile=3}", "the schedule author 'default' has no option 'tile': it has none"),
     ],
 )

@@ -14,12 +14,12 @@ from igniter.analysis.fusion.legality import Reason
 from igniter.analysis.fusion.region_growing import Refusal
 from igniter.analysis.fusion.region_policy import Group
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
 from igniter.backends.cpu.backend import CpuBackend
 from igniter.backends.cpu.target import Target, target_of
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.schedules.author import Choice, ScheduleAuthor
 from igniter.targets import Pipelines
 from igniter.targets import Target as AnyTarget
 

@@ -51,7 +51,7 @@ REFERENCE: dict[str, tuple[str, tuple[str, ...]]] = {
     "torch": ("PyTorch", ("igniter.torch",)),
     "schedules": (
         "Schedules",
-        ("igniter.Schedule", "igniter.dialects.loop.schedule", "igniter.analysis.structured.schedule_author"),
+        ("igniter.Schedule", "igniter.dialects.loop.schedule", "igniter.schedules.author"),
     ),
     "passes": (
         "Passes, pipelines and what they say",

@@ -1,4 +1,4 @@
-"""Authors by name: the deciders of fusion (`fusion/author.py`) or of schedules (`structured/schedule_author.py`).
+"""Authors by name: the deciders of fusion (`fusion/author.py`) or of schedules (`igniter/schedules/author.py`).
 
 An author is a frozen dataclass derived from the base of its kind. Its fields are its options, each with a type and a
 default, like those of a pass: `NAME`, or `NAME{option=value ...}`. `AuthorKind.make` makes one from such a text.

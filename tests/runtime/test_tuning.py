@@ -20,12 +20,12 @@ from typer.testing import CliRunner
 from xdsl.parser import Parser
 
 import igniter
-from igniter.analysis.structured.schedule_space import AUTHOR, Parameter, ScheduleSpace
 from igniter.compiler.compilation import CompileOptions
 from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import ScheduleAttr, schedule_reason
 from igniter.errors import IgniterError
+from igniter.schedules.space import AUTHOR, Parameter, ScheduleSpace
 from igniter.toolbox.tune.executors import LocalExecutor, RayExecutor
 from igniter.toolbox.tune.measure import Job, Measurement, measure, parsed
 from igniter.toolbox.tune.search import Limits, Tunable, Tuned, Tuner, subject_of

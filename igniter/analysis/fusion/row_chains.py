@@ -2,7 +2,7 @@
 
 An inverted residual expands an image by a pointwise convolution, applies a depthwise one, and projects it again. The
 intermediates are six times as large as its input and output. In one kernel they are a few rows
-(`igniter.analysis.structured.row_schedules`). That is profitable where they exceed the second-level cache; otherwise
+(`igniter.schedules.rows`). That is profitable where they exceed the second-level cache; otherwise
 each convolution is better alone, with loops of its own.
 
     Conv (1 x 1, or dense) -> .. -> Conv with a group for each channel -> .. -> Conv (1 x 1)

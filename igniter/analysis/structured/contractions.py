@@ -5,9 +5,9 @@ of two reads, each possibly widened; a schedule may name another. One reduction 
 along the rows and the depth; the other, `b`, along the columns and the depth. The other parallel axes are batch axes:
 loops around. The other reductions are loops around the micro-kernel inside a tile; each iteration adds to the tile's
 sums. A sum whose window moves with the result, as in a convolution, is no contraction: its rows share their operands
-(`tile_schedules.py`). The source of `b` must have its columns in panels: contiguous in memory, as many as fill 64 bytes
-of sums. This holds for a row-major matrix with a multiple of a panel's columns, and for a packed one (`pack-weights`,
-`pack-operands`).
+(`igniter/schedules/tiles.py`). The source of `b` must have its columns in panels: contiguous in memory, as many as
+fill 64 bytes of sums. This holds for a row-major matrix with a multiple of a panel's columns, and for a packed one
+(`pack-weights`, `pack-operands`).
 
 16-bit floats are multiplied as f32: `a` is widened as a whole (`pack-operands`), since each of its elements is used for
 many columns, and `b` in registers, panel by panel. Bytes, and bf16 with bf16, come in groups of depth steps that one

@@ -21,13 +21,13 @@ from xdsl.utils.exceptions import VerifyException
 from igniter.analysis.machine import TYPICAL as TYPICAL_MACHINE
 from igniter.analysis.machine import MachineModel, pass_figures
 from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
-from igniter.analysis.scheduled.loop_cost import body_cycles, iteration_cycles, tile_cycles
-from igniter.analysis.structured.expected_time import Bound, expected_times
 from igniter.analysis.typical_sizes import WORK, TypicalSizes, typical_of
 from igniter.dialects.loop import ForOp, FuncOp, IfOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
 from igniter.errors import IgniterError
+from igniter.schedules.expected_time import Bound, expected_times
+from igniter.schedules.loop_cost import body_cycles, iteration_cycles, tile_cycles
 from igniter.transforms.scheduled.loop_rewrites import is_version
 
 if TYPE_CHECKING:

@@ -142,7 +142,7 @@ def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Arra
 
 def _cost(func: FuncOp, sizes: dict[str, int], target: Target) -> float:
     """Returns the cycles of a scheduled kernel by the cost model."""
-    from igniter.analysis.scheduled.loop_cost import body_cycles
+    from igniter.schedules.loop_cost import body_cycles
     from igniter.targets import backend_for
 
     cycles = body_cycles(func.block, backend_for(target.name).machine_for(target))

@@ -36,9 +36,9 @@ from igniter.transforms.structured.schedule_database import (
 )
 
 if TYPE_CHECKING:
-    from igniter.analysis.structured.schedule_space import Parameter
     from igniter.dialects.loop import KernelOp
     from igniter.dialects.loop.schedule import ScheduleAttr
+    from igniter.schedules.space import Parameter
     from igniter.targets import Target
 
 RANKED = 48
@@ -200,7 +200,7 @@ class Tuner:
         seed: int = 0,
         progress: Callable[[str], None] = lambda _: None,
     ):
-        from igniter.analysis.structured.schedule_space import ScheduleSpace
+        from igniter.schedules.space import ScheduleSpace
         from igniter.targets import backend_for
 
         if find_spec("optuna") is None:
@@ -480,6 +480,6 @@ def _point_key(point: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _changes(point: Mapping[str, str]) -> str:
     """Returns a point's changes of the author's schedule."""
-    from igniter.analysis.structured.schedule_space import AUTHOR
+    from igniter.schedules.space import AUTHOR
 
     return ", ".join(f"{n}={v}" for n, v in point.items() if v != AUTHOR) or "the author's"

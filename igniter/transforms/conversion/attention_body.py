@@ -27,12 +27,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from igniter.analysis.structured.attention import Weights
 from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on, narrowed
-from igniter.analysis.structured.launch_groups import attention_dims
 from igniter.dialects import triton as tt
 from igniter.dialects.arith import CmpiOp
 from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.panels import is_half
 from igniter.errors import IgniterError
+from igniter.schedules.launch_groups import attention_dims
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.launch_body import LaunchBody, Scope, renamed_names
 

@@ -19,10 +19,10 @@ from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Block, Region, SSAValue
 
-from igniter.analysis.structured.launch_groups import AttentionDims, LaunchGroup, attention_dims
 from igniter.dialects import triton as tt
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr, linearize
+from igniter.schedules.launch_groups import AttentionDims, LaunchGroup, attention_dims
 from igniter.transforms.conversion.attention_body import AttentionBody
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.launch_body import Scope

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerTy
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on
-from igniter.analysis.structured.launch_groups import LaunchGroup, renamed, root_of
 from igniter.dialects import triton as tt
 from igniter.dialects.arith import CmpiOp, ExtUIOp
 from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
@@ -27,6 +26,7 @@ from igniter.dialects.loop.combiners import TABLE, combining_op, identity, neutr
 from igniter.dialects.sym import axis_ranges, dims_of, element_of
 from igniter.dialects.sym.expr import Expr, Sym, linearize, product, symbols_of
 from igniter.errors import IgniterError
+from igniter.schedules.launch_groups import LaunchGroup, renamed, root_of
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.device_math import elementwise
 

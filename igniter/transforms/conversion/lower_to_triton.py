@@ -29,7 +29,13 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.structured.attention import Attention, attention_of
-from igniter.analysis.structured.launch_groups import (
+from igniter.dialects import triton as tt
+from igniter.dialects.loop import AllocOp, FuncOp, KernelOp, LaunchOp, NestOp
+from igniter.dialects.loop.schedule import Launch, words_of
+from igniter.dialects.sym import dims_of, element_of, memref_of
+from igniter.dialects.sym.expr import ONE, Expr, product
+from igniter.errors import IgniterError
+from igniter.schedules.launch_groups import (
     LaunchGroup,
     attention_dims,
     first_names,
@@ -37,12 +43,6 @@ from igniter.analysis.structured.launch_groups import (
     joined,
     root_of,
 )
-from igniter.dialects import triton as tt
-from igniter.dialects.loop import AllocOp, FuncOp, KernelOp, LaunchOp, NestOp
-from igniter.dialects.loop.schedule import Launch, words_of
-from igniter.dialects.sym import dims_of, element_of, memref_of
-from igniter.dialects.sym.expr import ONE, Expr, product
-from igniter.errors import IgniterError
 from igniter.transforms.conversion.attention_body import AttentionBody
 from igniter.transforms.conversion.attention_parts import (
     JOIN_WARPS,

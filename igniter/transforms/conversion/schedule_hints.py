@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence, Set
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute
 
-from igniter.analysis.structured.scheduling import Below, put_below
 from igniter.dialects.loop import ComputeOp
 from igniter.dialects.loop.schedule import Loop
 from igniter.errors import IgniterError
+from igniter.schedules.scheduling import Below, put_below
 
 
 def hints_inside(op: ComputeOp, axis: str) -> DictionaryAttr | None:

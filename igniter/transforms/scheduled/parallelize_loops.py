@@ -22,7 +22,6 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.scheduled.loop_accesses import enclosing_loops, shared_element, trip_count
-from igniter.analysis.scheduled.loop_cost import iteration_cycles
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.sym import DimsAttr
@@ -30,6 +29,7 @@ from igniter.dialects.sym.expr import ONE, Expr, floordiv, maximum, mod
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.schedules.loop_cost import iteration_cycles
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, move_ops, set_hints, substitute_axes, take_hint
 
 

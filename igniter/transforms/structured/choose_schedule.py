@@ -7,8 +7,8 @@ becomes
 
 A schedule is data: the loops of the nest, outermost first, with the directives of each
 (`igniter/dialects/loop/schedule.py`). A nest with a schedule, written by hand or found by a tuner, keeps it. The others
-get one from a *schedule author* (`igniter.analysis.structured.schedule_author`), by default the author of the machine's
-backend. For CPUs the reasoning is in `igniter.analysis.structured.schedule_choice`, and its facts about the machine are
+get one from a *schedule author* (`igniter.schedules.author`), by default the author of the machine's
+backend. For CPUs the reasoning is in `igniter.schedules.choice`, and its facts about the machine are
 in `igniter.analysis.machine`. A schedule with directives that the backend lacks is an error: the verifier accepts it,
 because it knows no backend. Only `form-fma` follows on the structured level. `lower-to-loops` turns the schedule into
 hints on loops.
@@ -23,13 +23,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import MachineModel, machine_of
-from igniter.analysis.structured.expected_time import expected_time
-from igniter.analysis.structured.schedule_author import Choice, choices_of, make_author
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import ComputeOp, KernelOp, NestOp
 from igniter.errors import IgniterError
 from igniter.remarks import remark, remarks_of
 from igniter.rewrites import budget
+from igniter.schedules.author import Choice, choices_of, make_author
+from igniter.schedules.expected_time import expected_time
 from igniter.targets import backend_of
 
 

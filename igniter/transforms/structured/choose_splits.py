@@ -5,7 +5,7 @@ becomes
     %t = loop.nest "matmul.parts" [part: parallel 4, i: parallel 128, j: parallel 768, k: reduction 768]
     %c = loop.nest "matmul" [i: parallel 128, j: parallel 768, part: reduction 4] -> tensor<128x768xf32>
 
-The rewrite is that of `split-reductions`, with sums named by the user; here `igniter.analysis.structured.split_sums`
+The rewrite is that of `split-reductions`, with sums named by the user; here `igniter.schedules.split_sums`
 chooses the sums and the number of parts. A product of few rows and columns with a long depth becomes split-K, and the
 sum of a whole tensor takes two steps: parts that fill the GPU, then the sum of the parts. The order of each sum is
 fixed, so results are deterministic. The sums of an attention run along its blocks of keys and are not split. The pass
@@ -22,11 +22,11 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import machine_of
 from igniter.analysis.structured.attention import attentions
-from igniter.analysis.structured.split_sums import parts_of
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import PRODUCTS
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.schedules.split_sums import parts_of
 from igniter.transforms.structured.split_reductions import split_reduction
 
 

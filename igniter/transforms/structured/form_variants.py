@@ -14,7 +14,7 @@ becomes
     }
 
 A variant is a copy with other typical sizes (`igniter.analysis.typical_sizes`), and later passes choose differently for
-it. A call runs the first variant whose condition holds. `igniter.analysis.structured.size_variants` decides if a
+it. A call runs the first variant whose condition holds. `igniter.schedules.size_variants` decides if a
 variant pays. With `symbol` and `most`, every kernel with this symbol gets a variant for sizes up to `most`,
 unconditionally. The pass runs before `pack-operands`, the first pass that chooses by sizes; the passes before it do the
 same for all sizes. A kernel with variants or a schedule is not changed.
@@ -29,7 +29,6 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import machine_of
-from igniter.analysis.structured.size_variants import SizeVariant, worthwhile_variant
 from igniter.analysis.typical_sizes import give_sizes, typical_of
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.typical import sizes_attr
@@ -39,6 +38,7 @@ from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.schedules.size_variants import SizeVariant, worthwhile_variant
 
 
 @dataclass(frozen=True)

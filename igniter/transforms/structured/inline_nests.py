@@ -54,13 +54,13 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.machine import TYPICAL, MachineModel, machine_of
-from igniter.analysis.structured.body_cost import axes_behind, backward_slice, body_cost, is_contraction
 from igniter.analysis.structured.contractions import is_unpacking, is_widened_read
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE, Call
 from igniter.dialects.sym.reindexing import count_divisions
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.schedules.body_cost import axes_behind, backward_slice, body_cost, is_contraction
 from igniter.transforms.structured.nest_cloning import Cloner, Site, locate, substituted
 from igniter.transforms.structured.nest_rewriting import (
     TRAPPING,

@@ -38,7 +38,6 @@ from xdsl.rewriter import Rewriter
 from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
 from igniter.analysis.structured.packing import crowded_factor, is_packed, unpacked_factor
-from igniter.analysis.structured.product_schedules import reads_weights
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.panels import are_dot_products, kind_of, panel_lanes
@@ -47,6 +46,7 @@ from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.schedules.products import reads_weights
 from igniter.transforms.structured.collapse_axes import CollapseAxes
 from igniter.transforms.structured.nest_rewriting import fresh_label
 

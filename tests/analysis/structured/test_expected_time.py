@@ -8,10 +8,10 @@ import pytest
 
 import igniter
 from igniter.analysis.machine import TYPICAL, MachineModel
-from igniter.analysis.structured.expected_time import Expectation, expected_time, expected_times
 from igniter.analysis.typical_sizes import TypicalSizes
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.sym.expr import Expr
+from igniter.schedules.expected_time import Expectation, expected_time, expected_times
 from igniter.targets import backend_for
 
 MACHINE = replace(

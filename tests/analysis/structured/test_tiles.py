@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.schedule_choice import choose
-from igniter.analysis.structured.schedule_groups import form_groups
-from igniter.analysis.structured.tile_schedules import Window, register_tile
 from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import Loop
+from igniter.schedules.choice import choose
+from igniter.schedules.groups import form_groups
+from igniter.schedules.tiles import Window, register_tile
 
 MACHINE = MachineModel()
 

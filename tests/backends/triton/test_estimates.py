@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
-from igniter.analysis.structured.product_blocks import ProductSize, blocks_for
 from igniter.backends.triton.compiler import Resources
 from igniter.backends.triton.devices import DEVICES, device_of
 from igniter.backends.triton.estimates import Estimate, estimate, launches_of, work_of
 from igniter.dialects.loop import LaunchOp
 from igniter.errors import IgniterError
+from igniter.schedules.product_blocks import ProductSize, blocks_for
 from tests.backends.triton.programs import func_of, kernels_of, lowered, model
 from tests.backends.triton.test_products import FLOAT, HALF, MATMUL
 

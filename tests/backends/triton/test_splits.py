@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from igniter.analysis.structured.product_blocks import ProductSize, best_seconds
+from igniter.schedules.product_blocks import ProductSize, best_seconds
 from tests.backends.triton.programs import check, kernels_of, lowered, model, values
 
 pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.default_author import DefaultAuthor
-from igniter.analysis.structured.schedule_author import Choice
 from igniter.dialects.loop import KernelOp, NestOp
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
+from igniter.schedules.author import Choice
+from igniter.schedules.default_author import DefaultAuthor
 
 
 @dataclass(frozen=True)

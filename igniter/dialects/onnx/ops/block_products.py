@@ -2,7 +2,7 @@
 
 Weights are read in panels of columns, as in micro-kernels, but in their stored form. For few rows, the numbers of a
 vector (a word of each column) become floats in registers and the rows share them. For many rows, a nest makes panels of
-floats, a group at a time (`igniter/analysis/structured/made_panels.py`), and a product reads them. If the left factor
+floats, a group at a time (`igniter/schedules/made_panels.py`), and a product reads them. If the left factor
 may be rounded to eight bits, it is, and bytes are multiplied, for any number of rows.
 
 Words are four bytes of a column: one load brings 8 numbers of 4 bits for each lane. A number is masked in place, and

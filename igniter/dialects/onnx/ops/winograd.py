@@ -9,8 +9,8 @@
 
 A *band* is a block of `rows` x `columns` tiles, or of `rows` full rows of tiles; `i`, `j` count bands. All intermediate
 values of a band can stay in the cache until its results are complete, because all four steps iterate over bands first
-(`band_schedules.py`). Vectors run along the channels. The last bands may extend past the image, with tiles of zeros
-whose results are unused.
+(`igniter/schedules/bands.py`). Vectors run along the channels. The last bands may extend past the image, with tiles
+of zeros whose results are unused.
 
 A transform mixes the elements of a tile, so a non-finite element reaches results whose windows do not contain it, and
 sums may overflow that would not in a direct sum. A non-finite element in a tile always makes some result of the tile

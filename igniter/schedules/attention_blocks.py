@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from math import log, prod
 
 from igniter.analysis.structured.dot_products import LEAST, dot_product
-from igniter.analysis.structured.launch_groups import AttentionDims, LaunchGroup, attention_dims
-from igniter.analysis.structured.product_blocks import BYTES_A_SECOND, MULTIPROCESSORS, PRODUCTS_A_SECOND, TYPICAL
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import element_bytes
 from igniter.dialects.loop.schedule import Launch
 from igniter.dialects.sym.expr import Expr
+from igniter.schedules.launch_groups import AttentionDims, LaunchGroup, attention_dims
+from igniter.schedules.product_blocks import BYTES_A_SECOND, MULTIPROCESSORS, PRODUCTS_A_SECOND, TYPICAL
 
 ROWS = (16, 32, 64, 128)
 ROWLESS_ELEMENTS = 4096

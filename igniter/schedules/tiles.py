@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
 from igniter.dialects.loop import NestOp
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym.expr import ONE, Expr, symbols_of
+from igniter.schedules.scheduling import Group, Machine, Plan, in_order, vector_width
 
 SOME_ROWS = 4
 """The assumed number of rows where it is unknown; the remaining rows are computed without a tile. A guess at sizes and

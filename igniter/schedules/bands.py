@@ -11,7 +11,7 @@ are as large as a band. Inside these loops the last two share the other axes of 
 results works on each tile while it is in the first-level cache. Such a nest iterates over elements where the procedure
 iterates over tiles and bands, so its loops have blocks of the same size.
 
-Inside a band the contraction is a product for each of the remaining batch axes, as others are (`product_schedules.py`),
+Inside a band the contraction is a product for each of the remaining batch axes, as others are (`products.py`),
 and procedures keep the order of their text.
 """
 
@@ -21,13 +21,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from igniter.analysis.structured.contractions import Contraction
-from igniter.analysis.structured.procedure_schedules import schedule_procedure
-from igniter.analysis.structured.product_schedules import band_product_schedule, worthwhile_contraction
-from igniter.analysis.structured.schedule_author import Choice
-from igniter.analysis.structured.scheduling import Machine, Plan, in_order, vector_width
 from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp, ReadOp
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym.expr import ONE, Expr, symbols_of
+from igniter.schedules.author import Choice
+from igniter.schedules.procedures import schedule_procedure
+from igniter.schedules.products import band_product_schedule, worthwhile_contraction
+from igniter.schedules.scheduling import Machine, Plan, in_order, vector_width
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from dataclasses import replace
 from xdsl.ir import Attribute, Block, Operation
 
 from igniter.analysis.scheduled.loop_accesses import shared_element
-from igniter.analysis.structured.scheduling import Machine
 from igniter.dialects.loop import AccumulateOp, ForOp, IfOp, LoadOp, MemoryOp, ProcedureOp, StoreOp, element_bytes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize
+from igniter.schedules.scheduling import Machine
 
 
 def schedule_procedure(op: ProcedureOp, machine: Machine) -> ScheduleAttr:

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from math import prod
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.attention_blocks import attention_blocks
 from igniter.analysis.structured.dot_products import LEAST
-from igniter.analysis.structured.launch_groups import LaunchGroup, launch_groups, renamed
-from igniter.analysis.structured.product_blocks import TYPICAL, ProductSize, blocks_for
-from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.schedule import PRODUCTS, Launch, Loop, ScheduleAttr, Step
 from igniter.dialects.sym.expr import ONE, Expr
+from igniter.schedules.attention_blocks import attention_blocks
+from igniter.schedules.author import Choice, ScheduleAuthor
+from igniter.schedules.launch_groups import LaunchGroup, launch_groups, renamed
+from igniter.schedules.product_blocks import TYPICAL, ProductSize, blocks_for
 
 ELEMENTS = 1024
 """The elements of a block: eight for each thread of four warps."""

@@ -24,14 +24,14 @@ from xdsl.dialects.builtin import Float16Type
 from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, tile_size
-from igniter.analysis.structured.made_panels import grain_of, made_panels, maker_schedule, panels_of_a_task
-from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, tensor_behind, vector_width
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_lanes, turns_of
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
+from igniter.schedules.made_panels import grain_of, made_panels, maker_schedule, panels_of_a_task
+from igniter.schedules.scheduling import Group, Machine, Plan, in_order, tensor_behind, vector_width
 
 WHOLE_ROWS = frozenset(("f32", "f64", "f32f16", "f32bf16"))
 """Kinds of contraction whose tiles may have any number of rows."""

@@ -12,17 +12,17 @@ from __future__ import annotations
 from math import prod
 
 from igniter.analysis.structured.dot_products import dot_product
-from igniter.analysis.structured.product_blocks import (
+from igniter.analysis.typical_sizes import typical_of
+from igniter.dialects.loop import NestOp, element_bytes
+from igniter.dialects.sym import element_of
+from igniter.dialects.sym.expr import Expr, symbols_of
+from igniter.schedules.product_blocks import (
     LAUNCH_SECONDS,
     MEMORY_BYTES_A_SECOND,
     MULTIPROCESSORS,
     ProductSize,
     best_seconds,
 )
-from igniter.analysis.typical_sizes import typical_of
-from igniter.dialects.loop import NestOp, element_bytes
-from igniter.dialects.sym import element_of
-from igniter.dialects.sym.expr import Expr, symbols_of
 
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
 """The candidate numbers of parts."""

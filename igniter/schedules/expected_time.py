@@ -25,12 +25,12 @@ from typing import Literal, NamedTuple
 from xdsl.ir import SSAValue
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.scheduling import tensor_behind
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, typical_of
 from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp, element_bytes
 from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, product, symbols_of
+from igniter.schedules.scheduling import tensor_behind
 
 Bound = Literal["arithmetic", "memory"]
 Scheduled = tuple[NestOp, ScheduleAttr]

@@ -1,6 +1,6 @@
 """`default`: Igniter's own author of schedules, for CPUs: vectors, tiles in registers and caches, tasks for a pool.
 
-Its choices for nests are in `schedule_choice.py`, for procedures in `procedure_schedules.py`.
+Its choices for nests are in `choice.py`, for procedures in `procedures.py`.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.band_schedules import band_choices
-from igniter.analysis.structured.made_panels import makers_of
-from igniter.analysis.structured.procedure_schedules import schedule_procedure
-from igniter.analysis.structured.row_schedules import row_choices
-from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
-from igniter.analysis.structured.schedule_choice import choose
-from igniter.analysis.structured.schedule_groups import form_groups, lone_group
 from igniter.dialects.loop import KernelOp, ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
+from igniter.schedules.author import Choice, ScheduleAuthor
+from igniter.schedules.bands import band_choices
+from igniter.schedules.choice import choose
+from igniter.schedules.groups import form_groups, lone_group
+from igniter.schedules.made_panels import makers_of
+from igniter.schedules.procedures import schedule_procedure
+from igniter.schedules.rows import row_choices
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The default author's choices for nests: shared outer loops, vector axes, tiles.
 
-First the groups of nests that share their outer loops (`schedule_groups.py`). Then the vector: in each nest the axis
+First the groups of nests that share their outer loops (`groups.py`). Then the vector: in each nest the axis
 with the most contiguous accesses, or for the whole group its last common axis, where its rows are strided in memory.
-Contractions get tiles (`product_schedules.py`). Everything else is decided nest by nest from the strides of its
+Contractions get tiles (`products.py`). Everything else is decided nest by nest from the strides of its
 accesses.
 """
 
@@ -14,18 +14,6 @@ from typing import NamedTuple
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from igniter.analysis.structured.product_schedules import (
-    in_blocks,
-    packing_schedule,
-    product_schedules,
-    row_block,
-    row_epilogue_schedule,
-    row_product_schedule,
-)
-from igniter.analysis.structured.schedule_author import Choice
-from igniter.analysis.structured.schedule_groups import reads_of
-from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
-from igniter.analysis.structured.tile_schedules import SOME_ROWS, register_tile, tile_row, tile_schedules
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, NestOp, element_bytes
 from igniter.dialects.loop.panels import DOT_COLUMNS, DOT_STEPS, panel_lanes
@@ -33,10 +21,22 @@ from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product, symbols_of
 from igniter.dialects.sym.ranges import simplify
+from igniter.schedules.author import Choice
+from igniter.schedules.groups import reads_of
+from igniter.schedules.products import (
+    in_blocks,
+    packing_schedule,
+    product_schedules,
+    row_block,
+    row_epilogue_schedule,
+    row_product_schedule,
+)
+from igniter.schedules.scheduling import Group, Machine, Plan, in_order, vector_width
+from igniter.schedules.tiles import SOME_ROWS, register_tile, tile_row, tile_schedules
 
 
 def choose(groups: Sequence[Group], machine: Machine) -> list[Choice]:
-    """Returns a choice for each of the groups (`schedule_groups.py`), in order."""
+    """Returns a choice for each of the groups (`groups.py`), in order."""
     packed = {c.b.source.owner for g in groups for c in g.products.values()}
     return [_choose(group, f"g{k}", packed, machine) for k, group in enumerate(groups)]
 

@@ -4,7 +4,7 @@ Nests are taken in order. A nest joins the group of its latest producer if its a
 axes: an axis of the consumer corresponds to a group axis if every read of the group's results uses it, bare, in the dim
 where the producer wrote the group axis. The axes lost by joining (no longer common) must be a row that fits the cache,
 or a single axis. A contraction for micro-kernels starts a group of its own. Nests over the same axes join it as its
-epilogue, or nests over its rows and further contractions as attention (`product_schedules.py`).
+epilogue, or nests over its rows and further contractions as attention (`products.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction
 from igniter.analysis.structured.packing import meets_few_rows
-from igniter.analysis.structured.product_schedules import bytes_of, reads_weights, worthwhile_contraction
-from igniter.analysis.structured.scheduling import Group, Machine
-from igniter.analysis.structured.tile_schedules import is_reused
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product, symbols_of
 from igniter.dialects.sym.ranges import simplify
+from igniter.schedules.products import bytes_of, reads_weights, worthwhile_contraction
+from igniter.schedules.scheduling import Group, Machine
+from igniter.schedules.tiles import is_reused
 
 
 @dataclass(frozen=True)

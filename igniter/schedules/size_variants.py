@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.packing import UnpackedFactor, crowded_factor, unpacked_factor
-from igniter.analysis.structured.product_schedules import deep_rows
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import KernelOp, NestOp
 from igniter.dialects.sym.expr import Expr
+from igniter.schedules.products import deep_rows
 
 MOST_COMPUTATIONS = 16
 """The most computations in a kernel with a variant, which is compiled twice: a limit on code size and compile time, on

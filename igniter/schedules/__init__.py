@@ -1,0 +1,1 @@
+"""Schedules of nests: authors, their templates, and the cost models and search space behind them."""
