@@ -4,7 +4,7 @@
     python -m benchmark.corpus --only silero --threads 1
     python -m benchmark.corpus --no-timing --json corpus.json
     python -m benchmark.corpus --models FOLDER        every .onnx file below a folder: compile only, no sizes known
-    python -m benchmark.corpus --markdown docs/corpus.md
+    python -m benchmark.corpus --markdown docs/reference/corpus.md
 
 Each model is compiled by the command that a user types, `igniter compile MODEL -o FOLDER --json`, with default
 options, in a process of its own with a time limit. Then the compiled model and ONNX Runtime run at the realistic sizes
@@ -222,7 +222,7 @@ PAGE = """# Trained models made by strangers
 Models that ship inside Python packages, compiled by `igniter compile MODEL` with default options and run at the sizes
 of their users, beside ONNX Runtime. This page is written by
 
-    python -m benchmark.corpus --threads {threads} --markdown docs/corpus.md
+    python -m benchmark.corpus --threads {threads} --markdown docs/reference/corpus.md
 
 on {machine}, ONNX Runtime {version}. `nodes` are those of the model, of the compiled one, and how many of these are
 Igniter's; `ratio` is Igniter's time as a multiple of ONNX Runtime's, `A/A` ONNX Runtime against itself in the same

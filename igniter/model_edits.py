@@ -1,6 +1,6 @@
 """The edits of a model, as methods of `Module`: names, dims, types, nodes, weights, inputs, outputs and the opset.
 
-Each builds a pass of `igniter.toolbox.edit` from its arguments and runs it in place (`docs/edit.md`).
+Each builds a pass of `igniter.toolbox.edit` from its arguments and runs it in place (`docs/how-to/edit.md`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The methods of `Module` besides compilation: the toolbox in Python.
 
-Each method is one verb of the command line (`docs/toolbox.md`). A query returns frozen data and leaves the module
-unchanged; an edit runs a pass of the same name in place and returns the module.
+Each method is one verb of the command line (`docs/reference/toolbox.md`). A query returns frozen data and leaves the
+module unchanged; an edit runs a pass of the same name in place and returns the module.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class ModelTools(ModelEdits):
         return ShapeEngine(self.shapes(), values)
 
     def profile(self, sizes: Mapping[str, int] | None = None, *, sparsity: bool = False) -> Profile:
-        """Counts the model's computation, memory and traffic, by node, op type, module and in total (docs/profile.md).
+        """Counts the model's computation, memory and traffic, by node, op type, module and in total
+        (docs/how-to/profile.md).
 
         Amounts are expressions in the symbols of the model, and numbers if `sizes` gives all of these. Weights are read
         only for `sparsity`. A dim without a name is called by its place: `x.0`, or `x:0`, is the first of `x`. Raises
@@ -83,7 +84,8 @@ class ModelTools(ModelEdits):
         in_place: bool = True,
         align: int = 64,
     ) -> MemoryPlan:
-        """Plans the memory of the model's activations: lifetimes, places and totals in bytes (docs/memory-plan.md).
+        """Plans the memory of the model's activations: lifetimes, places and totals in bytes
+        (docs/how-to/memory-plan.md).
 
         Amounts are expressions in the symbols of the model, and numbers if `sizes` gives all of these. `order` is ONNX
         Runtime's order of nodes (`ort`, or with its `execution_order=1` `ort-priority`), or the `model`'s. `inputs`
@@ -133,8 +135,8 @@ class ModelTools(ModelEdits):
         verify: bool = True,
     ) -> None:
         """Compiles the model for `target`, and writes a page on it: its graph, and its time and memory, measured with
-        `threads` threads on generated inputs of `sizes` (docs/report.md). Raises `VerificationFailed` if an output
-        differs."""
+        `threads` threads on generated inputs of `sizes` (docs/how-to/report.md). Raises `VerificationFailed` if an
+        output differs."""
         from typing import cast
 
         from igniter.api import Module
@@ -197,7 +199,8 @@ class ModelTools(ModelEdits):
         accuracy_level: int = 0,
         measure: bool = True,
     ) -> Self:
-        """Stores weights as `f16`, `bf16`, `int8` or `int4`, in place (`docs/compression.md`); returns the module.
+        """Stores weights as `f16`, `bf16`, `int8` or `int4`, in place (`docs/how-to/compression.md`); returns the
+        module.
 
         `granularity` is the unit with one scale: `tensor`, `channel`, or `block:32` for blocks of 32. `only` and
         `leave` are patterns (`*` and `?`) of names of weights, and of names and op types of their readers. Weights of
@@ -235,7 +238,7 @@ class ModelTools(ModelEdits):
         held: Any = None,
         progress: Callable[[str], None] | None = None,
     ) -> Quantization:
-        """Computes products and convolutions on quantised tensors, in place (`docs/quantization.md`).
+        """Computes products and convolutions on quantised tensors, in place (`docs/how-to/quantization.md`).
 
         `data` are samples: a `.npz` file, a folder of them, `module:function`, a list of mappings of inputs by name, or
         a generator function of them, called several times. `calibrate` is `min-max`, `entropy`, `percentile` or

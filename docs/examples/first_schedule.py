@@ -1,4 +1,4 @@
-"""The schedule of `docs/my-first-schedule.md`: `python first_schedule.py linear.mlir` prints the result."""
+"""The schedule of `docs/tutorials/my-first-schedule.md`: `python first_schedule.py linear.mlir` prints the result."""
 
 import sys
 

@@ -1,7 +1,8 @@
-"""What MkDocs is told besides `mkdocs.yml`: the pages that are no file in docs/, and how headings are called.
+"""The hooks of MkDocs: pages that are no file under their name in docs/, and the anchors of headings.
 
-The README becomes the first page, each notebook of docs/notebooks a page of its cells, and each entry of `REFERENCE` a
-page of docstrings. Links that lead somewhere in the repository lead to the page of the site.
+The README becomes the first page, docs/README.md the page `contents.md` (MkDocs takes both names for a folder's index),
+each notebook of docs/notebooks a page of its cells, and each entry of `REFERENCE` a page of docstrings. Links within
+the repository become links within the site.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[2]
 
 REFERENCE: dict[str, tuple[str, tuple[str, ...]]] = {
-    "api": (
+    "public": (
         "The public API",
         (
             "igniter.load",
@@ -79,45 +80,53 @@ REFERENCE: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
 }
-"""The pages of the reference: a title, and what stands on it."""
+"""The pages of the Python API: a title, and the modules and names that the page documents."""
 
 
 def on_config(config: Any) -> Any:
-    """Have headings called as forges call them, so that one link serves both."""
+    """Gives headings the anchors that forges give them, so that one link serves both."""
     config.mdx_configs.setdefault("toc", {})["slugify"] = slug
     return config
 
 
 def slug(heading: str, separator: str) -> str:
-    """The anchor of a heading: spaces become separators, one for one, and punctuation goes."""
+    """Returns the anchor of a heading: one separator for each space, and no punctuation."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """Add the pages that are made."""
-    pages = {"index.md": home((ROOT / "README.md").read_text(encoding="utf-8"))}
+    """Adds the generated pages."""
+    pages = {
+        "index.md": home((ROOT / "README.md").read_text(encoding="utf-8")),
+        "contents.md": (ROOT / "docs" / "README.md").read_text(encoding="utf-8"),
+    }
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         pages[f"notebooks/{path.stem}.md"] = notebook(path)
     for name, (title, objects) in REFERENCE.items():
-        pages[f"reference/{name}.md"] = "\n\n".join([f"# {title}", *(f"::: {each}" for each in objects)])
+        pages[f"api/{name}.md"] = "\n\n".join([f"# {title}", *(f"::: {each}" for each in objects)])
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """A link to a notebook leads to its page."""
-    return blank_before_lists(re.sub(r"\]\(([\w./-]+)\.ipynb\)", r"](\1.md)", markdown))
+    """Points links to a notebook, or to the list of pages, at the page of the site."""
+    text = re.sub(r"\]\(([\w./-]+)\.ipynb\)", r"](\1.md)", markdown)
+    return blank_before_lists(re.sub(r"\]\(((?:\.\./)*)README\.md\)", r"](\1contents.md)", text))
 
 
 def home(readme: str) -> str:
-    """The README with its links as they are from docs/."""
+    """Returns the README with its links relative to docs/; files outside of docs/ are no links."""
     text = re.sub(r"\]\(docs/", "](", readme)
-    return re.sub(r"\[(LICENSE)\]\(LICENSE\)", r"`\1`", text)
+    return re.sub(r"\[([^\]]+)\]\((LICENSE|[A-Z]+\.(?:md|cff))\)", _outside, text)
+
+
+def _outside(link: re.Match[str]) -> str:
+    return link[0] if link[2] == "README.md" else f"{link[1]} (`{link[2]}`)"
 
 
 def notebook(path: Path) -> str:
-    """The cells of a notebook, one after the other; it is stored without outputs."""
+    """Returns the cells of a notebook, one after the other; it is stored without outputs."""
     parts: list[str] = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
@@ -126,7 +135,7 @@ def notebook(path: Path) -> str:
 
 
 def blank_before_lists(markdown: str) -> str:
-    """Forges begin a list right behind a paragraph; Python's Markdown wants an empty line between them."""
+    """Inserts an empty line before a list: forges need none behind a paragraph, Python's Markdown does."""
     lines: list[str] = []
     inside = False
     for line in markdown.split("\n"):

@@ -108,7 +108,7 @@ DEVICES: dict[str, Device] = {
         _cpu("raspberry-pi-5", 4, 2.4, 16, 17.1, "Raspberry Pi, Arm Cortex-A76 guide, LPDDR4X-4267 of 32 bits", int8=4),
     )
 }  # fmt: skip
-"""The table of docs/profile.md."""
+"""The table of docs/how-to/profile.md."""
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ class Artifact:
 
         `inputs` are feeds, or the path of a file or folder of them; by default they are generated, at `shapes` or at
         sizes found by a search. `budget` is in seconds. If ONNX Runtime does not load the original, a stand-in runs it
-        (`igniter.verification.stand_in`). `docs/verification.md` describes the comparison. A model of lower
+        (`igniter.verification.stand_in`). `docs/explanation/verification.md` describes the comparison. A model of lower
         precision is compared with the original in f32, within the bounds of `igniter.verification.verify.PRECISIONS`
         unless `rtol` is given.
         """

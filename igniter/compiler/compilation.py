@@ -38,7 +38,7 @@ class CompileOptions:
     """The options of a compilation: all inputs of its code, except the model."""
 
     target: str = "native"
-    """The name of the target: see `igniter.targets`, and `docs/cli.md` for the CPUs."""
+    """The name of the target: see `igniter.targets`, and `docs/reference/cli.md` for the CPUs."""
     machine: tuple[Given, ...] = ()
     """Figures in place of the target's own, as returned by `igniter.targets.given_machine` for a file or for values by
     name: see `igniter.analysis.machine`."""
@@ -68,8 +68,8 @@ class CompileOptions:
     provider: str = ""
     """The execution provider for custom ops of GPU kernels; "" is the backend's own."""
     sanitize: bool = field(default_factory=wants_sanitizer)
-    """True if every access of a kernel checks its address at run time: see `docs/safety.md`. The default comes from the
-    environment variable `IGNITER_SANITIZE`."""
+    """True if every access of a kernel checks its address at run time: see `docs/explanation/safety.md`. The default
+    comes from the environment variable `IGNITER_SANITIZE`."""
 
     def __post_init__(self) -> None:
         given = cast("object", self.machine)

@@ -26,8 +26,8 @@ them after the run and raises an error if one fails.
 
     values  ::= ort.values @name count n "text"
 
-is the op that makes a carrier (docs/values.md): it has no kernel, takes i64[n + 1], and gives bool[0, v1, .., vn],
-whose dims are the last n elements. `text` is the error message for a negative element.
+is the op that makes a carrier (docs/explanation/values.md): it has no kernel, takes i64[n + 1], and gives bool[0, v1,
+.., vn], whose dims are the last n elements. `text` is the error message for a negative element.
 
 `reuses i`: the kernel allows the output to alias input `i`, so ORT may place it there.
 """

@@ -1,6 +1,6 @@
 """A model with exact sums, products and powers of integers in ONNX Runtime, in place of its f64 ones.
 
-It is the reference of compiled models, and folds constants: integers are exact and wrap (docs/numerics.md).
+It is the reference of compiled models, and folds constants: integers are exact and wrap (docs/explanation/numerics.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 On CPUs without dot products of bytes (x86-64 without VNNI), ONNX Runtime adds pairs of products of u8 and i8 in 16
 bits, with saturation (MLAS, its AVX2 kernels); products of u8 and u8 it adds exactly. The difference of the two models
-is the error of the original. See "Quantised tensors" in docs/numerics.md.
+is the error of the original. See "Quantised tensors" in docs/explanation/numerics.md.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The toolbox: one package for each verb, with its analyses, its passes and its rendering (`docs/toolbox.md`)."""
+"""The toolbox: one package for each verb, with its analyses, passes and rendering (`docs/reference/toolbox.md`)."""

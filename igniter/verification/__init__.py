@@ -1,4 +1,4 @@
-"""The parts of the comparison of a compiled model with ONNX Runtime on the original: see `docs/verification.md`.
+"""The comparison of a compiled model with ONNX Runtime on the original: see `docs/explanation/verification.md`.
 
     inputs.py       values of inputs, by the kind of each input
     roles.py        the roles of symbolic dims

@@ -1,6 +1,6 @@
 """The inputs of a fusion region in a run of its graph, for regions that do not accept random inputs.
 
-The sizes in a region of bound nodes (docs/values.md) follow from parameters computed by nodes before it.
+The sizes in a region of bound nodes (docs/explanation/values.md) follow from parameters computed by nodes before it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Verification of a compiled model against ONNX Runtime on the original: the cases, one by one.
 
-`igniter.verification` describes the parts, and `docs/verification.md` the guarantees.
+`igniter.verification` describes the parts, and `docs/explanation/verification.md` the guarantees.
 """
 
 from __future__ import annotations

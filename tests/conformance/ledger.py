@@ -1,4 +1,4 @@
-"""The ledger of ONNX's node cases: by op and mode, what is native, folded or left, and why: `docs/coverage.md`."""
+"""The ledger of ONNX's node cases, by op and mode, with reasons: `docs/reference/coverage.md`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Every case of ONNX's backend tests, compiled with everything fused that has a ke
 (`form-fusion-regions{contractions=all singletons=all}`), run in stock ONNX Runtime, and compared with what the case
 expects. This page is written by
 
-    python -m tests.conformance --modes static,dynamic,constant,attributes --ledger docs/coverage.md
+    python -m tests.conformance --modes static,dynamic,constant,attributes --ledger docs/reference/coverage.md
 
 | mode | is |
 | --- | --- |

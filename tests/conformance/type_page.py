@@ -1,4 +1,4 @@
-"""The page of the ledger of types: `docs/types.md`."""
+"""The page of the ledger of types: `docs/reference/types.md`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ HEAD = """# What loads: every op, opset and type
 
 ONNX Runtime has no kernel on CPUs for some ops, opsets and types that ONNX allows: a model with one such node does not
 load. Igniter compiles these nodes wherever it has a lowering, so the compiled model loads ([passes](passes.md),
-[verification](verification.md#loading)). This page tries one node of every op, of every version of its schema since
-opset 7, with every type of every type variable: in ONNX Runtime as it is, and compiled with default options. What is
-compiled is compared with ONNX Runtime, or, where that has no kernel, with ONNX's reference evaluator. The page is
-written by
+[verification](../explanation/verification.md#loading)). This page tries one node of every op, of every version of its
+schema since opset 7, with every type of every type variable: in ONNX Runtime as it is, and compiled with default
+options. What is compiled is compared with ONNX Runtime, or, where that has no kernel, with ONNX's reference evaluator.
+The page is written by
 
     python -m tests.conformance.types --ledger types.jsonl
-    python -m tests.conformance.types --ledger types.jsonl --page docs/types.md
+    python -m tests.conformance.types --ledger types.jsonl --page docs/reference/types.md
 
 The command can be stopped and goes on where it was. A case *without a node to try* has no recipe, or a type of which
 no values are made (optionals). *Not compared* are random values, and types that neither ONNX Runtime nor the evaluator

@@ -2,7 +2,7 @@
 
     python -m tests.conformance.types                         # every case; stopped and begun again, it goes on
     python -m tests.conformance.types --only Add --fresh
-    python -m tests.conformance.types --page docs/types.md    # the page, of the results that are there
+    python -m tests.conformance.types --page docs/reference/types.md    # the page, of the results that are there
 
 Results are lines of JSON in `--ledger`. The exit code is 1 where a case loads only as it is, is wrong, or crashes.
 """

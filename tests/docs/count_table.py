@@ -1,4 +1,4 @@
-"""The tables of docs/profile.md that code knows: `python -m tests.docs.count_table` writes them anew.
+"""The tables of docs/how-to/profile.md that code knows: `python -m tests.docs.count_table` writes them anew.
 
 The rules are the docstrings of `OpSpec.macs` and `OpSpec.flops` of every op that has a schema; the devices are those of
 `igniter.analysis.devices`.
@@ -16,7 +16,7 @@ from tests.analysis.model.test_counts import schema_names
 
 from .transcripts import ROOT
 
-PAGE = ROOT / "docs" / "profile.md"
+PAGE = ROOT / "docs" / "how-to" / "profile.md"
 
 
 def rules() -> list[str]:
@@ -54,7 +54,7 @@ def page_with_tables(text: str) -> str:
         body = "\n".join(["", *rows, ""])
         pattern = rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)"
         text, count = re.subn(pattern, lambda m, b=body: m[1] + b + "\n" + m[2], text, flags=re.DOTALL)
-        assert count == 1, f"docs/profile.md has no place for the table of {name}"
+        assert count == 1, f"docs/how-to/profile.md has no place for the table of {name}"
     return text
 
 

@@ -1,4 +1,4 @@
-"""docs/profile.md has the rule of every op, and every device."""
+"""docs/how-to/profile.md has the rule of every op, and every device."""
 
 from __future__ import annotations
 

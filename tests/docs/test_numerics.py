@@ -1,4 +1,4 @@
-"""The bounds in docs/numerics.md are those that the functions are tested for."""
+"""The bounds in docs/explanation/numerics.md are those that the functions are tested for."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.backends.cpu.test_vmath import BOUNDS32, BOUNDS64
 
 from .transcripts import ROOT
 
-VERIFICATION = " ".join((ROOT / "docs" / "verification.md").read_text(encoding="utf-8").split())
-PAGE = (ROOT / "docs" / "numerics.md").read_text(encoding="utf-8")
+VERIFICATION = " ".join((ROOT / "docs" / "explanation" / "verification.md").read_text(encoding="utf-8").split())
+PAGE = (ROOT / "docs" / "explanation" / "numerics.md").read_text(encoding="utf-8")
 ROWS = {
     n: (float(a), float(b)) for n, a, b in re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
 }

@@ -1,4 +1,4 @@
-"""What docs/python.md says of the API is so."""
+"""What docs/reference/python.md says of the API is so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from igniter.frontend import save_model
 
 from .transcripts import PACKAGE, ROOT, environment
 
-PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 
 
 def test_every_name_of_the_api_is_described():
@@ -39,7 +39,7 @@ def _names(section: str) -> list[str]:
 
 
 def test_the_first_schedule_prints_what_its_page_shows(tmp_path: Path):
-    examples, page = ROOT / "docs" / "examples", ROOT / "docs" / "my-first-schedule.md"
+    examples, page = ROOT / "docs" / "examples", ROOT / "docs" / "tutorials" / "my-first-schedule.md"
     script = (examples / "first_schedule.py").read_text(encoding="utf-8")
     shown = re.findall(r"```(python|text)\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     code, printed = dict(shown)["python"], dict(shown)["text"]
@@ -61,7 +61,7 @@ def test_a_compile_with_a_pipeline_from_another_package(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, str(script), "model.onnx", "model.igniter"],
         cwd=tmp_path,
-        env=environment(ROOT / "docs" / "add-a-pass.md", tmp_path),
+        env=environment(ROOT / "docs" / "how-to" / "add-a-pass.md", tmp_path),
         capture_output=True,
         text=True,
     )

@@ -29,12 +29,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "docs" / "examples" / "my_package"
 WITH_PACKAGE = frozenset(
     (
-        "docs/add-an-op.md",
-        "docs/add-a-pass.md",
-        "docs/find-and-shrink-a-miscompile.md",
-        "docs/my-own-fusion-author.md",
-        "docs/my-own-micro-kernel.md",
-        "docs/my-own-schedule-author.md",
+        "docs/tutorials/add-an-op.md",
+        "docs/how-to/add-a-pass.md",
+        "docs/tutorials/find-a-miscompile.md",
+        "docs/how-to/write-a-fusion-author.md",
+        "docs/how-to/declare-a-micro-kernel.md",
+        "docs/how-to/write-a-schedule-author.md",
     )
 )
 RUN = re.compile(r"igniter(-opt)?( |$)")

@@ -41,7 +41,7 @@ def reduction(b: GraphBuilder) -> bool:
     axes = some_axes(b, x.rank, 1 if x.rank else 0)
     gone = {a % x.rank for a in axes} or set(range(x.rank))
     if not all(d.constant for d in x.dims):
-        # ORT overlooks negative axes of what turns out to be empty; see docs/numerics.md.
+        # ORT overlooks negative axes of what turns out to be empty; see docs/explanation/numerics.md.
         axes = [a % x.rank for a in axes]
     # The greatest of no elements is an error in some versions of ORT.
     if op in ("ReduceMax", "ReduceMin", "ReduceMean") and any(x.dims[a].constant in (None, 0) for a in gone):
@@ -432,7 +432,7 @@ def gemm(b: GraphBuilder) -> bool:
         )
     attrs = {"alpha": b.rng.choice((1.0, 0.5)), "beta": b.rng.choice((1.0, 2.0))}
     if inner == 0:
-        # ORT leaves beta out there; see docs/numerics.md.
+        # ORT leaves beta out there; see docs/explanation/numerics.md.
         attrs["beta"] = 1.0
     dims = [rows, Expr.of(columns)]
     result = (x.type, dims, False, x.bound * 40)

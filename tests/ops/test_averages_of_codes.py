@@ -36,7 +36,7 @@ def test_averages_of_codes_are_equal(opset: int) -> None:
     graph = helper.make_graph(nodes, "g", [x], outputs, weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     session = igniter.load(model).compile(verify=False, cache=False).session()
-    # With its own rewriting ONNX Runtime rounds in another way (docs/numerics.md).
+    # With its own rewriting ONNX Runtime rounds in another way (docs/explanation/numerics.md).
     wanted = make_session(model.SerializeToString(), graph_optimization_level=unoptimised(), log_severity_level=4)
     feed = {"x": np.random.default_rng(0).integers(0, 256, dims).astype(np.uint8)}
     names = [o.name for o in outputs]

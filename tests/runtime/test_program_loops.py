@@ -443,7 +443,8 @@ def test_a_loop_that_grows_stays() -> None:
 
 
 def test_rows_that_the_data_counts() -> None:
-    """The trip count is a dim of a carrier, from which a program learns it like any other (docs/values.md)."""
+    """The trip count is a dim of a carrier, from which a program learns it like any other
+    (docs/explanation/values.md)."""
     body = graph(
         [
             node("MatMul", ["h", "w"], ["s"]),

@@ -1,4 +1,4 @@
-"""Element types that neither ONNX Runtime nor kernels have: refused in the words of `docs/types.md`."""
+"""Element types that neither ONNX Runtime nor kernels have: refused in the words of `docs/reference/types.md`."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 import igniter
 from igniter.compiler.loading import NotLoaded
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "types.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "types.md"
 WORDS = {
     ("Identity", TensorProto.COMPLEX64): "MLDataType for: tensor(complex64) is not currently registered or supported",
     ("Identity", TensorProto.COMPLEX128): "MLDataType for: tensor(complex128) is not currently registered or supported",

@@ -1,1 +1,1 @@
-"""Parameters that only a run knows, and sizes that depend on data (docs/values.md)."""
+"""Parameters that only a run knows, and sizes that depend on data (docs/explanation/values.md)."""

@@ -10,7 +10,7 @@
 The code is a class of bodies (`tile_bodies.py`), with Igniter's loops, or a function for the text of LLVM functions:
 `@name`, hidden, with the parameters of all micro-kernels (`tile_calls.SIGNATURE`), for up to `size.rows` rows and
 exactly `size.panels` panels, and its callees. The code is not verified against the semantics; a test of it is one line
-(`docs/my-own-micro-kernel.md`).
+(`docs/how-to/declare-a-micro-kernel.md`).
 """
 
 from __future__ import annotations

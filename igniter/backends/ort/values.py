@@ -1,4 +1,4 @@
-"""`KernelComputeV2` of the op for carriers (docs/values.md), with the shorthands of `expand_calls`.
+"""`KernelComputeV2` of the op for carriers (docs/explanation/values.md), with the shorthands of `expand_calls`.
 
 The elements of its input, except the first, become the dims of an output without bytes: its first dim is 0. The
 descriptor's `%Port` of the output has the error message for a negative element in place of its name.

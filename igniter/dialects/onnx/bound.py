@@ -1,4 +1,4 @@
-"""Run-time values as the dims of a tensor: carriers, and nodes bound to a carrier (docs/values.md).
+"""Run-time values as the dims of a tensor: carriers, and nodes bound to a carrier (docs/explanation/values.md).
 
     %t = onnx.Concat(%zero, %v)             // [0, v0, v1]
     %c = onnx.ConstantOfShape(%t) {value = false, igniter.carrier = "..."} : tensor<0x?x?xi1, #sym.dims<0, a, b>>

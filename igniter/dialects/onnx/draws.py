@@ -1,4 +1,4 @@
-"""Random nodes computed by kernels: the nodes marked by `compile-draws` (docs/numerics.md, "Random numbers").
+"""Random nodes computed by kernels: the nodes marked by `compile-draws` (docs/explanation/numerics.md).
 
 A model opts in, because ONNX Runtime's own random stream cannot be reproduced: `igniter.draws` on a node selects the
 generator of `igniter.dialects.onnx.ops.random`. The drawn values stay a value of the graph: the node is a region of its

@@ -242,7 +242,8 @@ class _Counter:
     def _without_rule(self, op: OnnxOp) -> str:
         if (op.domain, op.op_type) in self.calls:
             return f"{op.qualified_name}: a function of the model that could not be put in the place of its call"
-        return f"{op.qualified_name}: Igniter does not know this op; register an OpSpec with flops (docs/add-an-op.md)"
+        page = "docs/tutorials/add-an-op.md"
+        return f"{op.qualified_name}: Igniter does not know this op; register an OpSpec with flops ({page})"
 
     def _name(self, op: OnnxOp) -> str:
         """Returns the node's name; without one, its op and a number."""

@@ -68,7 +68,7 @@ class Cost:
     macs: Expr = ZERO
     """Multiply-adds of sums of products."""
     flops: Expr = ZERO
-    """Scalar operations: two for each of `macs`, and those of the table in docs/profile.md."""
+    """Scalar operations: two for each of `macs`, and those of the table in docs/how-to/profile.md."""
     moved: Expr = ZERO
     """The traffic to memory without caches, in bytes: operands, weights, and results."""
     activations: Expr = ZERO

@@ -43,7 +43,7 @@ def profile(
     device: Annotated[
         str,
         typer.Option(
-            help="Estimate the time on a device: native, a name of docs/profile.md, or a JSON file.",
+            help="Estimate the time on a device: native, a name of docs/how-to/profile.md, or a JSON file.",
             show_default=False,
         ),
     ] = "",

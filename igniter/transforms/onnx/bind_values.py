@@ -6,9 +6,9 @@ compute.
                                   ->      %r = onnx.Shape(%c) {start = 1}
                                           %y = onnx.custom(%x, %r, %c) <{domain = "igniter.bound", op_type = "Tile"}>
 
-The carrier `%c` has no bytes, but its dims are the repeats (docs/values.md). They are symbols, which a kernel reads
-from the dims of an operand, like all symbols. Nodes before the carrier compute the parameters of an op from its
-operands; these nodes are compiled too. A result whose size depends on data is counted first and then filled.
+The carrier `%c` has no bytes, but its dims are the repeats (docs/explanation/values.md). They are symbols, which a
+kernel reads from the dims of an operand, like all symbols. Nodes before the carrier compute the parameters of an op
+from its operands; these nodes are compiled too. A result whose size depends on data is counted first and then filled.
 
 `ops`: `none`, `all` ops with such a form, or only `loops`, whose trip count is the length of their stacked results. The
 pass is the last of `cpu-onnx`. A carrier is a node between two kernels, and ONNX Runtime runs most of the other ops in

@@ -4,8 +4,8 @@
                                    ->  %y = onnx.RandomNormalLike(%x) {seed = 7.0 : f32, igniter.draws}
 
 The pass is in no pipeline: ONNX Runtime's generator is not accessible, so the compiled model gives other values than
-the original, with the same distribution, and the same values in every run (docs/numerics.md, "Random numbers"). Nodes
-in loop bodies, where every iteration draws anew, and nodes in called functions are not changed.
+the original, with the same distribution, and the same values in every run (docs/explanation/numerics.md, "Random
+numbers"). Nodes in loop bodies, where every iteration draws anew, and nodes in called functions are not changed.
 
 The pass may run anywhere on the ONNX level; the numbers drawn by a marked node are a value of the graph
 (`igniter.dialects.onnx.draws`).

@@ -16,7 +16,7 @@ A tile of m x m results takes (m + 2)^2 products instead of 9 m^2: 16 for 36, or
   Tiles are not used unless their usual error is `MARGIN` times smaller than `tolerance`.
 * A tile is computed as a whole, so an element that is not finite, or larger than 3 % of the greatest number, affects
   results whose windows do not contain it. If a result of a tile is not finite, the tile is computed again, window by
-  window (docs/numerics.md): this is one more pass over the results, which costs less than 1 %.
+  window (docs/explanation/numerics.md): this is one more pass over the results, which costs less than 1 %.
 * The elements of tiles are moved. A convolution stays direct if that, and reading more weight, takes longer than the
   saved products, unless `force` is set. `Effort` estimates the times; the band with the least estimate is chosen.
 * The transformed weight is 1.8 or 4 times the weight. If those of all convolutions would exceed `memory` times the

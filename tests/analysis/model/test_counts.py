@@ -136,7 +136,7 @@ MACS: dict[str, Callable[[Profile, Row], int | None]] = {
     "Softmax": _each(36),
     **dict.fromkeys(("Concat", "Dropout", "Reshape", "Transpose"), _each(0)),
 }
-"""What onnx-tool says of an op, by what Igniter does: docs/profile.md has the same in words."""
+"""What onnx-tool says of an op, by what Igniter does: docs/how-to/profile.md has the same in words."""
 
 
 def reference() -> dict[str, dict[str, dict[str, str]]]:

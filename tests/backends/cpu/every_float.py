@@ -2,7 +2,7 @@
 
 The functions and the comparison are one compiled loop, so that a function takes a minute or two of one core. The
 reference is libm's function in double precision, within an ulp of f64 and so exact for this purpose. The table that
-this prints is in docs/numerics.md.
+this prints is in docs/explanation/numerics.md.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ And normalisations of rows that hardly vary: the mean that its MeanVarianceNorma
 what the elements differ by, and the variance of its functions, a mean of squares less a square, is wrong in all its
 digits, or negative. Such nodes are computed in f64 here.
 
-`test_readings.py` shows each. Such a node means here what `docs/numerics.md` says, others what ONNX Runtime computes.
+`test_readings.py` shows each. Such a node means here what `docs/explanation/numerics.md` says, others what ONNX
+Runtime computes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """PyTorch's own database of ops, `op_db`, through both ways into Igniter, beside eager.
 
-`python -m tests.torch.opinfo --help` is the command; `docs/torch.md` says what it runs.
+`python -m tests.torch.opinfo --help` is the command; `docs/how-to/torch.md` says what it runs.
 """

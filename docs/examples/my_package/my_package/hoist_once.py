@@ -1,4 +1,4 @@
-"""`hoist-once`: `hoist-zero-points` with a former fault, for `docs/find-and-shrink-a-miscompile.md`.
+"""`hoist-once`: `hoist-zero-points` with a former fault, for `docs/tutorials/find-a-miscompile.md`.
 
 A factor of integer products minus its zero point was cached under the factor alone, so a second product of the
 same factor with another zero point got the numbers of the first.

@@ -1,4 +1,4 @@
-"""Movement ops with run-time values (docs/values.md)."""
+"""Movement ops with run-time values (docs/explanation/values.md)."""
 
 from __future__ import annotations
 

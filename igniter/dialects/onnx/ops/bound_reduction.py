@@ -1,4 +1,4 @@
-"""Reductions over axes known only at run time (docs/values.md).
+"""Reductions over axes known only at run time (docs/explanation/values.md).
 
 The carrier has the outer extents o of the axes, then the inner ones r, then the dims of the result with reduced axes
 dropped. Axis k of d elements is read at i + j, i below o and j below r, and o or r is 1. The requirement o + r = d + 1

@@ -1,4 +1,4 @@
-"""Resize by run-time scales or sizes (docs/values.md).
+"""Resize by run-time scales or sizes (docs/explanation/values.md).
 
 The carrier has the dims of the result; then, for the resized axes, the requested sizes if the aspect ratio is kept, and
 the numbers of elements read by an antialiasing filter. Scales are read as data.

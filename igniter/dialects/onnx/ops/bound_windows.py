@@ -1,4 +1,4 @@
-"""Slice, Pad, Range and Col2Im with run-time values (docs/values.md)."""
+"""Slice, Pad, Range and Col2Im with run-time values (docs/explanation/values.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Counts are part of the op's spec, `OpSpec.macs` and `OpSpec.flops`, so that the cost model of fusion and the profile of
 a model agree. MACs count sums of products only, as in papers; FLOPs are twice the MACs plus the costs of the other
-operations in the table. The docstring of a rule is its text in `docs/profile.md`.
+operations in the table. The docstring of a rule is its text in `docs/how-to/profile.md`.
 """
 
 from __future__ import annotations

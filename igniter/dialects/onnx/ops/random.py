@@ -1,4 +1,4 @@
-"""Random nodes with a seed, by a counter-based generator (docs/numerics.md, "Random numbers").
+"""Random nodes with a seed, by a counter-based generator (docs/explanation/numerics.md, "Random numbers").
 
 Philox-4x32-10: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC'11.
 Four words are a function of a counter and a key, so that each element of a result is computed independently: it depends

@@ -1,4 +1,4 @@
-"""Ops with data-dependent result sizes: NonZero, Compress, NonMaxSuppression (docs/values.md).
+"""Ops with data-dependent result sizes: NonZero, Compress, NonMaxSuppression (docs/explanation/values.md).
 
 ONNX nodes or a counting node count the results first; the carrier holds the count, and the bound node fills a result of
 this size. It never stores out of bounds, whatever it finds.

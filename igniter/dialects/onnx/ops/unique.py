@@ -1,4 +1,4 @@
-"""Unique: the distinct elements of a tensor, or its distinct slices along an axis (docs/values.md).
+"""Unique: the distinct elements of a tensor, or its distinct slices along an axis (docs/explanation/values.md).
 
 Their places are sorted by merging (stable, bottom-up: J. von Neumann's, as in D. E. Knuth, TAOCP 3, 5.2.4), so that the
 first of equal items comes first. NaN is equal to NaN, and greater than everything else, as in ONNX's evaluator; in ONNX
