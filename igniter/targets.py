@@ -285,10 +285,12 @@ class Backend(ABC):
     # -- schedules ----------------------------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def words(self) -> frozenset[str]:
-        """The supported directives of schedules, a subset of `igniter.dialects.loop.schedule.VOCABULARY`: those
-        implemented by the passes of its pipeline and by its emitter."""
+        """The words of schedules that the passes of its pipeline carry out."""
+        from igniter.dialects.loop.schedule import vocabulary_of
+        from igniter.passes import flat_passes
+
+        return vocabulary_of({each.partition("{")[0] for each in flat_passes(self.pipelines.schedule)})
 
     def lacks(self, micro_kernel: str, target: Target) -> str | None:
         """Returns the reason why a target lacks a declared micro-kernel; None if it has it, or if it is not

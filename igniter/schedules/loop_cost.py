@@ -1,12 +1,12 @@
 """The approximate cycles of a scheduled loop: enough to decide if work is worth a task for another thread.
 
 The figures are the machine's (`igniter.analysis.machine`): throughputs of one core on vectors of the width in the
-`vector` hints. They decide grain sizes only, where a factor of two does not matter; they never affect correctness.
+`vector` words. They decide grain sizes only, where a factor of two does not matter; they never affect correctness.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, VectorType
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation
 
 from igniter.analysis.machine import MachineModel
@@ -22,8 +22,7 @@ def body_cycles(block: Block, machine: MachineModel, lanes: int = 1) -> Expr:
     nested = ZERO
     for op in block.ops:
         if isinstance(op, ForOp):
-            hint = op.hint("vector")
-            wide = hint.value.data if isinstance(hint, IntegerAttr) else 1
+            wide = op.words.vector or 1
             nested = nested + _iterations(op) * body_cycles(op.block, machine, max(lanes, wide)) + machine.loop_cycles
         elif isinstance(op, IfOp):
             nested = nested + body_cycles(op.block, machine, lanes)
@@ -59,6 +58,5 @@ def _op_cycles(op: Operation, machine: MachineModel) -> int:
 
 def iteration_cycles(loop: ForOp, machine: MachineModel) -> Expr:
     """Returns the cycles of one iteration of `loop`, at least 1; symbolic where inner loops are."""
-    hint = loop.hint("vector")
-    cycles = body_cycles(loop.block, machine, hint.value.data if isinstance(hint, IntegerAttr) else 1)
+    cycles = body_cycles(loop.block, machine, loop.words.vector or 1)
     return cycles if cycles != ZERO else ONE

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from xdsl.ir import SSAValue
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.contractions import Contraction
 from igniter.dialects.loop import ComputeOp, IndexOp, NestOp, ReadOp, ViewOp, element_bytes, is_float
-from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Tail
+from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
+from igniter.dialects.loop.words import Below, Tail
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import Expr, symbols_of
-
-Below = Literal["", "reductions", "loops"]
 
 Machine = MachineModel
 """The input of a schedule besides the nests."""

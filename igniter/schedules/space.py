@@ -30,7 +30,8 @@ from typing import TypeAlias
 
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.panels import panel_lanes
-from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Tail
+from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step
+from igniter.dialects.loop.words import Tail
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE
 

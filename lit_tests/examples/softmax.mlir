@@ -7,7 +7,7 @@
 // CHECK:      loop.for i = 0 to n threads(
 // CHECK-DAG:    memref<f32, "register">
 // CHECK-DAG:    memref<?xf32, #sym.dims<m>, "scratch">
-// CHECK:        loop.for j = 0 to m reduction hints {vector = 16 : i64, accumulators = 4 : i64}
+// CHECK:        loop.for j = 0 to m reduction schedule [vector 16 accumulators 4]
 // CHECK:          loop.accumulate max
 // CHECK:        loop.for j1 = 0 to m reduction
 // CHECK:          math.exp

@@ -9,7 +9,8 @@ import pytest
 
 import igniter
 from igniter.dialects.loop import AllocOp
-from igniter.dialects.loop.schedule import Memory, Store
+from igniter.dialects.loop.schedule import Store
+from igniter.dialects.loop.words import Memory
 from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
 from igniter.toolbox.kernel.schedules import Schedule
@@ -132,7 +133,7 @@ def test_what_is_computed_at_a_loop_keeps_its_place() -> None:
 
 def test_a_place_that_cannot_be_is_refused(linear: Schedule) -> None:
     s, before = linear, linear.text()
-    with pytest.raises(IgniterError, match="which is this nest's alone"):
+    with pytest.raises(IgniterError, match="which the readers of the result do not share"):
         s.store_at("matmul", "i")
     with pytest.raises(IgniterError, match="one of the kernel's, whose memory is the caller's"):
         s.store_at("relu")
@@ -173,8 +174,8 @@ def test_what_is_refused_changes_nothing(linear: Schedule) -> None:
     for step, reason in (
         (lambda: s.split("matmul", "l", 8), "nest 'matmul' has no loop 'l'; it has: i, j, k"),
         (lambda: s.split("gemm", "i", 8), "there is no nest 'gemm'; there are: matmul, bias, relu"),
-        (lambda: s.threads("matmul", "k"), "loop 'k' is a reduction, whose iterations meet in one element"),
-        (lambda: s.into_result("matmul", "k"), "loop 'k' goes over single iterations"),
+        (lambda: s.threads("matmul", "k"), "loop 'k' is a reduction; it cannot have 'threads'"),
+        (lambda: s.into_result("matmul", "k"), "loop 'k' iterates over single elements"),
         (lambda: s.vectorize("matmul", "j", -1), "'vector' is a positive count"),
         (lambda: s.reorder("matmul", "i", "i"), "a loop is named twice: i, i"),
         (lambda: s.inline("matmul"), "nest 'matmul' cannot be inlined: its values combine with 'add'"),

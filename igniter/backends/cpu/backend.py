@@ -74,12 +74,6 @@ class CpuBackend(Backend):
 
     # -- schedules ----------------------------------------------------------------------------------------------------
 
-    @property
-    def words(self) -> frozenset[str]:
-        from igniter.dialects.loop.schedule import VOCABULARY
-
-        return VOCABULARY - {"grid", "launch"}
-
     def lacks(self, micro_kernel: str, target: AnyTarget) -> str | None:
         from igniter.backends.cpu.micro_kernels import missing_reason
         from igniter.dialects.loop.instructions import micro_kernel_reason

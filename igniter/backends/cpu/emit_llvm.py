@@ -55,7 +55,8 @@ from igniter.dialects.loop import (
     element_bytes,
 )
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
-from igniter.dialects.loop.hints import BUFFER_WORDS, WORDS
+from igniter.dialects.loop.schedule import STEPS
+from igniter.dialects.loop.words import words_in
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, linearize, product
 from igniter.dialects.sym.ranges import is_nonneg, simplify
@@ -214,9 +215,9 @@ class FuncEmitter:
 
     def _alloc(self, f: Function, op: AllocOp) -> None:
         label = op.label.data
-        if op.hints is not None:
-            left = ", ".join(f"'{name}', which {BUFFER_WORDS[name].consumer} consumes" for name in op.hints.data)
-            raise EmitError(self.name, op, f"buffer '{label}' still has the hint {left}")
+        if op.storage is not None:
+            passes = " and ".join(STEPS["store"].consumers)
+            raise EmitError(self.name, op, f"buffer '{label}' still has 'store {op.storage}'; run {passes}")
         if op.space == "register":
             self.registers.add(op, f)
             return
@@ -244,9 +245,9 @@ class FuncEmitter:
     # -- control ------------------------------------------------------------------------------------------------------
 
     def _for(self, f: Function, op: ForOp) -> None:
-        if op.hints is not None:
-            left = ", ".join(f"'{name}', which {WORDS[name].consumer} consumes" for name in op.hints.data)
-            raise EmitError(self.name, op, f"loop '{op.axis}' still has the hint {left}")
+        left = [f"'{word.name}' (run {word.consumers[0]})" for word in words_in(op.words)]
+        if left:
+            raise EmitError(self.name, op, f"loop '{op.axis}' still has {', '.join(left)}")
         if op.indices:
             here = {f"{INDIRECT_PREFIX}{k}": f.find_value(v) for k, v in enumerate(op.indices)}
             with lanes.local_ranges(f, None, 0, len(op.indices)):

@@ -78,9 +78,11 @@ class TritonBackend(Backend):
 
     @property
     def words(self) -> frozenset[str]:
-        from igniter.transforms.conversion.lower_to_triton import WORDS
+        """The words that launches carry out; the passes before serve the host code."""
+        from igniter.dialects.loop.schedule import vocabulary_of
+        from igniter.dialects.loop.words import LAUNCHES
 
-        return WORDS
+        return vocabulary_of({LAUNCHES})
 
     # -- emission -----------------------------------------------------------------------------------------------------
 

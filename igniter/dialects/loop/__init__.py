@@ -28,6 +28,7 @@ from igniter.dialects.loop.structured import ComputeOp, KernelOp, NestOp, Return
 from igniter.dialects.loop.team import Team, TeamAttr
 from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.loop.typical import SizesAttr
+from igniter.dialects.loop.words import LoopWords, LoopWordsAttr, StorageAttr
 
 Loop = Dialect(
     "loop",
@@ -57,7 +58,7 @@ Loop = Dialect(
         ClockOp,
         SliceOp,
     ],
-    [AxesAttr, ScheduleAttr, SizesAttr, TeamAttr],
+    [AxesAttr, LoopWordsAttr, ScheduleAttr, SizesAttr, StorageAttr, TeamAttr],
 )
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "LaunchOp",
     "LoadOp",
     "Loop",
+    "LoopWords",
     "MemoryOp",
     "NestOp",
     "PrefetchOp",

@@ -2,9 +2,7 @@
 
     schedule ::= `[` step (`,` step)* `]`
     step     ::= loop | product | store | launch
-    loop     ::= axis (`by` size)? word*
-    word     ::= `tail` (`mask` | `peel` | `rest`) | `into` `result` | `threads` grain? | `grid` | `fuse` "label"
-               | `slide` "label" | `vector` lanes | `accumulators` count | `unroll` count?
+    loop     ::= axis word*                                                            the words are in `words.py`
     product  ::= `product` `(` (rows `,`)? columns `,` depth `)` `tile` `[` rows `,` panels `]` (`by` "micro-kernel")?
     store    ::= `store` (`in` (`registers` | `stack` | `arena`))?
     launch   ::= `launch` `warps` count `stages` count [`tf32` | `tf32x3`]
@@ -27,69 +25,40 @@ large as the elements written by the iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from igniter.dialects.loop.hints import near
-
-Tail = Literal["", "mask", "peel", "rest"]
-
-TAILS = tuple(t for t in get_args(Tail) if t)
+from igniter.dialects.loop.words import (
+    LAUNCHES,
+    MEMORIES,
+    TABLE,
+    Memory,
+    Row,
+    Words,
+    near,
+    parse_memory,
+    parse_words,
+    said,
+    word_reasons,
+    words_in,
+)
 
 
 @dataclass(frozen=True)
-class Loop:
-    """One loop of a nest."""
+class Loop(Words):
+    """One loop of a nest, with its words."""
 
     axis: str
-    by: int = 1
-    """The block size, in iterations of the axis."""
-    tail: Tail = ""
-    """The tail strategy for a partial last block: bounds on the inner loops (`mask`, the default), a copy of the inner
-    loops, split again (`peel`), or a scalar loop (`rest`). With a tail, blocks are formed after the nests of the group
-    are fused, for all of them."""
-    into_result: bool = False
-    """True for a reduction around parallel loops that adds the sum of each iteration to the result in memory."""
-    threads: int | None = None
-    """The iterations per task of the thread pool; 0 lets the compiler choose a profitable grain. None: no threads."""
-    grid: bool = False
-    """True if each iteration is a separate program."""
-    fuse: str = ""
-    """The fusion label: loops of other nests with the same label become one loop with this one."""
-    slide: str = ""
-    """The label of a sliding group. The last loop with this label iterates over windows; the loops before it produce
-    the rows of these windows. Each row is produced when the first window needs it, and kept until the last window has
-    read it."""
-    vector: int = 0
-    """The number of vector lanes; the iterations of the loop are the lanes."""
-    accumulators: int = 0
-    """The number of vectors of partial sums, used in turn."""
-    unroll: int | None = None
-    """The unroll factor; 0 unrolls fully."""
-    prefetch: bool = False
-    """True if the cache lines accessed by the iterations are prefetched at the start of the enclosing body."""
 
     def __str__(self) -> str:
-        said = [self.axis]
-        said += [f"by {self.by}"] if self.by != 1 else []
-        said += [f"tail {self.tail}"] if self.tail else []
-        said += ["into result"] if self.into_result else []
-        said += [f"threads {self.threads}" if self.threads else "threads"] if self.threads is not None else []
-        said += ["grid"] if self.grid else []
-        said += [f'fuse "{self.fuse}"'] if self.fuse else []
-        said += [f'slide "{self.slide}"'] if self.slide else []
-        said += [f"vector {self.vector}"] if self.vector else []
-        said += [f"accumulators {self.accumulators}"] if self.accumulators else []
-        said += [f"unroll {self.unroll}" if self.unroll else "unroll"] if self.unroll is not None else []
-        said += ["prefetch"] if self.prefetch else []
-        return " ".join(said)
+        return " ".join((self.axis, *said(self)))
 
 
 @dataclass(frozen=True)
@@ -113,11 +82,6 @@ class Product:
     def __str__(self) -> str:
         by = f' by "{self.kernel}"' if self.kernel else ""
         return f"product({', '.join(self.axes)}) tile [{self.tile[0]}, {self.tile[1]}]{by}"
-
-
-Memory = Literal["", "registers", "stack", "arena"]
-
-MEMORIES = tuple(m for m in get_args(Memory) if m)
 
 
 @dataclass(frozen=True)
@@ -152,35 +116,45 @@ PRODUCTS = ("tf32", "tf32x3")
 
 Step: TypeAlias = "Loop | Product | Store | Launch"
 
-WORDS = ("by", "tail", "into", "threads", "grid", "fuse", "slide", "vector", "accumulators", "unroll", "prefetch")
+STEPS: Mapping[str, Row] = {
+    "product": Row(
+        "step",
+        ("lower-to-loops",),
+        "a micro-kernel for the remaining iterations of its axes; the loops after it copy the tile to the result "
+        '([contractions](CONTRACTIONS)); `by "name"` selects a [micro-kernel](#micro-kernels)',
+        "product(i, j, k) tile [8, 3]",
+    ),
+    "store": Row(
+        "step",
+        ("promote-buffers", "plan-buffers"),
+        "the memory and the lifetime of the result",
+        "store`, `store in stack",
+        choices=MEMORIES,
+    ),
+    "launch": Row(
+        "step",
+        (LAUNCHES,),
+        "on a GPU: the warps (32 threads) of a program, and the number of loop iterations in flight; an optional "
+        "`tf32` or `tf32x3` is the precision of f32 products of blocks",
+        "launch warps 4 stages 1",
+    ),
+}
+"""The steps of a schedule that are no loops, by their first word."""
 
-VOCABULARY = frozenset((*WORDS, *TAILS, "product", "store", *MEMORIES, "launch"))
-"""The vocabulary of steps: directives of loops, tail strategies, `product`, `store` with its memories, and `launch`."""
+VOCABULARY: Mapping[str, Row] = {**TABLE, **STEPS}
+"""Every word of a schedule."""
+
+
+def vocabulary_of(passes: Set[str]) -> frozenset[str]:
+    """Returns the words that a pipeline carries out: those of which it has a consumer."""
+    return frozenset(name for name, row in VOCABULARY.items() if passes & set(row.consumers))
 
 
 def words_of(step: Step) -> tuple[str, ...]:
-    """Returns the directives of a step, as words of `VOCABULARY`, in textual order."""
-    if isinstance(step, Product):
-        return ("product",)
-    if isinstance(step, Store):
-        return ("store", step.memory) if step.memory else ("store",)
-    if isinstance(step, Launch):
-        return ("launch",)
-    said = {
-        "by": step.by != 1,
-        "tail": bool(step.tail),
-        step.tail: bool(step.tail),
-        "into": step.into_result,
-        "threads": step.threads is not None,
-        "grid": step.grid,
-        "fuse": bool(step.fuse),
-        "slide": bool(step.slide),
-        "vector": bool(step.vector),
-        "accumulators": bool(step.accumulators),
-        "unroll": step.unroll is not None,
-        "prefetch": step.prefetch,
-    }
-    return tuple(word for word, is_said in said.items() if is_said)
+    """Returns the words of a step, in textual order."""
+    if isinstance(step, Loop):
+        return tuple(row.name for row in words_in(step))
+    return ("product",) if isinstance(step, Product) else ("store",) if isinstance(step, Store) else ("launch",)
 
 
 @irdl_attr_definition
@@ -251,49 +225,7 @@ def _parse_step(parser: AttrParser, where: str) -> Step:
         return _parse_store(parser, where)
     if axis == "launch" and parser.parse_optional_keyword("warps") is not None:
         return _parse_launch(parser)
-    where += f"loop '{axis}'"
-    loop = Loop(axis)
-    said: set[str] = set()
-    while (word := parser.parse_optional_identifier()) is not None:
-        if word not in WORDS:
-            parser.raise_error(
-                f"{where}: '{word}' is no word that it has{near(word, WORDS) or ': ' + ', '.join(WORDS)}"
-            )
-        if word in said:
-            parser.raise_error(f"{where} says '{word}' twice")
-        said.add(word)
-        loop = _parse_word(parser, word, loop, where)
-    return loop
-
-
-def _parse_word(parser: AttrParser, word: str, loop: Loop, where: str) -> Loop:
-    if word == "tail":
-        tail = parser.parse_identifier("mask, peel or rest")
-        for known in ("mask", "peel", "rest"):
-            if tail == known:
-                return replace(loop, tail=known)
-        parser.raise_error(f"{where}: its tail is {', '.join(TAILS)}, not '{tail}'")
-    if word == "into":
-        parser.parse_keyword("result")
-        return replace(loop, into_result=True)
-    if word == "prefetch":
-        return replace(loop, prefetch=True)
-    if word == "grid":
-        return replace(loop, grid=True)
-    if word in ("fuse", "slide"):
-        label = parser.parse_optional_str_literal()
-        if not label:
-            parser.raise_error(f"{where}: '{word}' is said with the label of a group, in quotes")
-        return replace(loop, **{word: label})
-    count = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
-    if word in ("threads", "unroll"):
-        least = 1 if word == "threads" else 2
-        if count is not None and count < least:
-            parser.raise_error(f"{where}: '{word}' is said alone, or a count of at least {least}, not {count}")
-        return replace(loop, **{word: count or 0})
-    if not count:
-        parser.raise_error(f"{where}: '{word}' is said with a positive count{'' if count is None else ', not 0'}")
-    return replace(loop, **{word: count})
+    return parse_words(parser, Loop(axis), f"{where}loop '{axis}'")
 
 
 def _parse_product(parser: AttrParser, where: str) -> Product:
@@ -302,30 +234,26 @@ def _parse_product(parser: AttrParser, where: str) -> Product:
         names.append(parser.parse_identifier("an axis"))
     parser.parse_punctuation(")")
     if len(names) not in (2, 3):
-        parser.raise_error(f"{where}a product is of rows, columns and depth, or of columns and depth")
+        parser.raise_error(f"{where}a product has the axes (rows, columns, depth) or (columns, depth)")
     if parser.parse_optional_keyword("tile") is None:
-        parser.raise_error(f"{where}a product is said with its tile: product(..) tile [rows, panels]")
+        parser.raise_error(f"{where}a product needs a tile: product(..) tile [rows, panels]")
     tile = parser.parse_comma_separated_list(
         parser.Delimiter.SQUARE, lambda: parser.parse_integer(allow_boolean=False, allow_negative=False)
     )
     if len(tile) != 2 or min(tile) < 1:
-        parser.raise_error(f"{where}the tile of a product is [rows, panels], two positive counts")
+        parser.raise_error(f"{where}the tile of a product must be [rows, panels], two positive counts")
     kernel = ""
     if parser.parse_optional_keyword("by") is not None:
         kernel = parser.parse_optional_str_literal() or ""
         if not kernel:
-            parser.raise_error(f"{where}the micro-kernel of a product is a name in quotes")
+            parser.raise_error(f"{where}'by' of a product needs the name of a micro-kernel, in quotes")
     return Product(names[-3] if len(names) == 3 else "", names[-2], names[-1], (tile[0], tile[1]), kernel)
 
 
 def _parse_store(parser: AttrParser, where: str) -> Store:
     if parser.parse_optional_keyword("in") is None:
         return Store()
-    memory = parser.parse_identifier(" or ".join(MEMORIES))
-    for known in ("registers", "stack", "arena"):
-        if memory == known:
-            return Store(known)
-    parser.raise_error(f"{where}a result is stored in {', '.join(MEMORIES)}, not in '{memory}'{near(memory, MEMORIES)}")
+    return Store(parse_memory(parser, f"{where}a result"))
 
 
 def _parse_launch(parser: AttrParser) -> Launch:
@@ -349,11 +277,13 @@ def _reasons(schedule: ScheduleAttr, axes: Mapping[str, str], inside: Sequence[s
     known = (*axes, *(inside or ()))
     for loop in schedule.loops:
         if loop.axis not in known:
-            yield f"it names '{loop.axis}', which is no axis{near(loop.axis, known)}"
-        yield from _loop_reasons(loop, axes.get(loop.axis) == "reduction", loop.axis not in axes)
+            yield f"unknown axis '{loop.axis}'{near(loop.axis, known)}"
+        reduction = axes.get(loop.axis) == "reduction"
+        where, inside_body = f"loop '{loop.axis}'", loop.axis not in axes
+        yield from word_reasons(loop, where, reduction=reduction, blocks=loop.by > 1, inside=inside_body)
     products = [s for s in schedule.data if isinstance(s, Product)]
     if products and (inside is not None or len(products) > 1):
-        yield "a procedure has no product" if inside is not None else "it has more than one product"
+        yield "a procedure cannot have a product" if inside is not None else "it has more than one product"
     for product in products:
         yield from _product_reasons(product, schedule, axes)
     for axis in axes:
@@ -363,49 +293,15 @@ def _reasons(schedule: ScheduleAttr, axes: Mapping[str, str], inside: Sequence[s
         names = [s.axis for s in schedule.loops if s.axis not in axes]
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
-            yield f"loop '{twice}' of the body is there twice"
+            yield f"loop '{twice}' of the body appears twice"
     launches = [s for s in schedule.data if isinstance(s, Launch)]
     if len(launches) > 1:
-        yield "it says 'launch' twice"
+        yield "it has 'launch' twice"
     for launch in launches:
         if launch.warps < 1 or launch.warps & (launch.warps - 1) or launch.stages < 1:
-            yield f"'{launch}': warps are a power of two, and stages one or more"
+            yield f"'{launch}': the number of warps must be a power of two, that of stages at least 1"
     if sum(loop.into_result for loop in schedule.loops) > 1:
-        yield "only one loop adds to the result: the outermost that sums"
-
-
-def _loop_reasons(loop: Loop, reduction: bool, inside: bool) -> Iterator[str]:
-    where = f"loop '{loop.axis}'"
-    for field, least in (("by", 1), ("vector", 0), ("accumulators", 0), ("threads", 0)):
-        value = getattr(loop, field)
-        if value is not None and value < least:
-            yield f"{where}: '{field}' is a positive count, not {value}"
-    if loop.unroll is not None and loop.unroll != 0 and loop.unroll < 2:
-        yield f"{where}: 'unroll' is said alone, or a count of at least 2, not {loop.unroll}"
-    if loop.tail and loop.tail not in TAILS:
-        yield f"{where}: its tail is {', '.join(TAILS)}, not '{loop.tail}'"
-    if loop.tail and loop.by == 1:
-        yield f"{where}: 'tail' means nothing without 'by'"
-    if loop.accumulators and not loop.vector:
-        yield f"{where}: 'accumulators' means nothing without 'vector'"
-    if loop.vector and loop.by > 1:
-        yield f"{where} goes over blocks, which are no lanes: 'vector' is for its last loop"
-    if loop.grid and ((reduction and loop.by == 1) or loop.vector or loop.threads is not None):
-        yield (
-            f"{where} is no loop over programs: 'grid' is for parallel ones, and for blocks of a reduction whose sums "
-            "others join, without 'vector' or 'threads'"
-        )
-    if reduction and loop.threads is not None:
-        yield f"{where} is a reduction, whose iterations meet in one element: it cannot have 'threads'"
-    if loop.slide and (reduction or loop.by > 1 or loop.vector or loop.unroll is not None):
-        yield f"{where} is not over single rows, in any order, one after the other: it cannot have 'slide'"
-    if loop.into_result and not reduction:
-        yield f"{where} is no reduction: it adds nothing to the result"
-    if loop.into_result and loop.by == 1:
-        yield f"{where} goes over single iterations: 'into result' is for blocks, so that of no iterations 0 is written"
-    if inside and (loop.by > 1 or loop.fuse or loop.slide):
-        word = "by" if loop.by > 1 else "fuse" if loop.fuse else "slide"
-        yield f"{where} is one of the body of a procedure: it cannot have '{word}'"
+        yield "only one loop, the outermost reduction, may have 'into result'"
 
 
 def _axis_reasons(axis: str, schedule: ScheduleAttr) -> Iterator[str]:
@@ -418,10 +314,10 @@ def _axis_reasons(axis: str, schedule: ScheduleAttr) -> Iterator[str]:
         yield f"axis '{axis}' has no loop"
     for outer, inner in pairwise(sizes):
         if outer % inner or outer == inner:
-            yield f"axis '{axis}' has blocks of {outer} and inside of them {inner}, of which no whole number makes one"
+            yield f"axis '{axis}': blocks of {outer} are not a multiple of the blocks of {inner} inside them"
     if is_depth:
         if sizes and sizes[-1] == 1:
-            yield f"the product goes along '{axis}', which has a loop over its single iterations too"
+            yield f"the product reduces over '{axis}', which also has a loop over single iterations"
     elif sizes and sizes[-1] != 1:
         yield f"axis '{axis}' has no loop inside its blocks of {sizes[-1]}"
 
@@ -429,11 +325,11 @@ def _axis_reasons(axis: str, schedule: ScheduleAttr) -> Iterator[str]:
 def _product_reasons(product: Product, schedule: ScheduleAttr, axes: Mapping[str, str]) -> Iterator[str]:
     for name in product.axes:
         if name not in axes:
-            yield f"the product names '{name}', which is no axis{near(name, tuple(axes))}"
+            yield f"the product has the unknown axis '{name}'{near(name, tuple(axes))}"
     if len(set(product.axes)) < len(product.axes):
-        yield "the axes of a product are different ones"
+        yield "the axes of a product must differ"
     if min(product.tile) < 1:
-        yield "the tile of a product is [rows, panels], two positive counts"
+        yield "the tile of a product must be [rows, panels], two positive counts"
     if product.kernel:
         # Imported here: micro-kernels are declared as kernels, whose nests have schedules.
         from igniter.dialects.loop.instructions import micro_kernel_reason
@@ -446,28 +342,28 @@ def _product_reasons(product: Product, schedule: ScheduleAttr, axes: Mapping[str
         if isinstance(step, Loop):
             moves = step.axis in (product.rows, product.columns) and step.by == 1
             if k > place and not moves:
-                yield f"loop '{step.axis}' is inside the product, where only its rows and columns are, one by one"
+                yield f"loop '{step.axis}' is behind the product; only single rows and columns of its tile may be"
             if k < place and moves:
-                yield f"loop '{step.axis}' goes over single iterations: it belongs behind the product"
+                yield f"loop '{step.axis}' iterates over single elements of the tile; it must be behind the product"
             if step.axis in product.axes and step.tail:
-                yield f"loop '{step.axis}' of a product has no 'tail': a micro-kernel takes what is there"
+                yield f"loop '{step.axis}' of a product cannot have 'tail' (micro-kernels handle partial tiles)"
 
 
 def _store_reasons(schedule: ScheduleAttr, axes: Mapping[str, str], procedure: bool) -> Iterator[str]:
     stores = [k for k, s in enumerate(schedule.data) if isinstance(s, Store)]
     if len(stores) > 1 or (stores and procedure):
-        yield "a procedure has no 'store'" if procedure else "it says 'store' twice: its result lives in one place"
+        yield "a procedure cannot have 'store'" if procedure else "it has 'store' twice"
     for place in stores:
         for step in schedule.data[:place]:
             if isinstance(step, Product):
-                yield "'store' is behind the product, which writes the result: it belongs before it"
+                yield "'store' is behind the product, which writes the result; it must be before it"
             elif isinstance(step, Loop) and axes.get(step.axis) == "reduction":
-                yield f"'store' is inside of loop '{step.axis}', a reduction: all of its iterations write the result"
+                yield f"'store' is inside loop '{step.axis}', a reduction whose iterations all write the result"
             elif isinstance(step, Loop) and not step.fuse:
                 yield (
-                    f"'store' is inside of loop '{step.axis}', which is this nest's alone: who reads the result shares "
-                    "the loops around it, which 'fuse' says"
+                    f"'store' is inside loop '{step.axis}', which the readers of the result do not share (add 'fuse' "
+                    "to the loops of both nests)"
                 )
             elif isinstance(step, Loop) and (step.tail or step.vector):
                 word = "tail" if step.tail else "vector"
-                yield f"'store' is inside of loop '{step.axis}' with '{word}', whose iterations are made later"
+                yield f"'store' is inside loop '{step.axis}' with '{word}', which a later pass transforms"

@@ -3,9 +3,10 @@
     func ::= loop.func @name symbols [sym, ...] (%buffer : memref, ...) outputs n (scratch(expr))?
              (requires [requirement, ...])? (checks [check, ...])? (typical [sym = size, ...])?
              (team(runs n, looks n))? { stmt* }                               see `typical` and `team`
-    stmt ::= %b = loop.alloc "name" (hints {...})? : memref<.., "space">       space: scratch | local | register
+    stmt ::= %b = loop.alloc "name" (store (at n)? (in memory)?)? : memref<.., "space">
+                                                                     space: scratch | local | register
            | loop.for axis = first to end (step n)? (reduction | sequential)? (with ..)? (while %b)?
-               (threads(grain))? (hints {...})? { stmt* }
+               (threads(grain))? (schedule [word*])? { stmt* }
            | loop.if [guard, ...] (with ..)? { stmt* }
            | %v = loop.load %b[subs] (lane name)? (with ..)? (if [guards] (else %v)?)? : scalar or vector
            | loop.store %v, %b[subs] (lane name)? (with ..)? (if [guards])?
@@ -43,7 +44,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import (
-    DictionaryAttr,
     IntAttr,
     MemRefType,
     StringAttr,
@@ -71,11 +71,20 @@ from igniter.dialects.loop.attrs import as_integer
 from igniter.dialects.loop.bodies import (
     parse_value,
 )
-from igniter.dialects.loop.hints import buffer_hints_reason, hints_reason
 from igniter.dialects.loop.memory import (
     parse_indices,
     print_indices,
     verify_indices,
+)
+from igniter.dialects.loop.words import (
+    NO_WORDS,
+    LoopWords,
+    LoopWordsAttr,
+    Storage,
+    StorageAttr,
+    parse_loop_words,
+    parse_storage,
+    word_reasons,
 )
 from igniter.dialects.sym import (
     DimsAttr,
@@ -93,13 +102,13 @@ SPACES = frozenset(("scratch", "local", "register"))
 
 @irdl_op_definition
 class AllocOp(IRDLOperation):
-    """A buffer owned by the kernel. `offset` is its place in the arena, in bytes, once planned. `hints` are directives
-    about its place that a later pass consumes."""
+    """A buffer owned by the kernel. `offset` is its place in the arena, in bytes, once planned. `store` is the
+    place given by a schedule, until passes have carried it out."""
 
     name = "loop.alloc"
     label = prop_def(StringAttr)
     offset_attr = opt_prop_def(DimsAttr, prop_name="offset")
-    hints = opt_prop_def(DictionaryAttr)
+    storage_attr = opt_prop_def(StorageAttr, prop_name="store")
     result = result_def(MemRefType)
 
     def __init__(
@@ -107,24 +116,24 @@ class AllocOp(IRDLOperation):
         label: str,
         result_type: Attribute,
         offset: ExprLike | None = None,
-        hints: DictionaryAttr | None = None,
+        storage: Storage | None = None,
     ):
         super().__init__(
             properties={
                 "label": StringAttr(label),
                 "offset": None if offset is None else DimsAttr([offset]),
-                "hints": hints,
+                "store": None if storage is None else StorageAttr(storage),
             },
             result_types=[result_type],
         )
 
     def like(self, dims: Sequence[ExprLike], space: str | None = None) -> AllocOp:
-        """Returns a buffer to replace this one, with other dims and optionally in another space; the name and the hints
-        stay the same."""
+        """Returns a buffer to replace this one, with other dims and optionally in another space; the name and the
+        storage stay the same."""
         made = AllocOp(
             self.label.data,
             memref_of(element_of(self.result.type), dims, space or self.space),
-            hints=self.hints,
+            storage=self.storage,
         )
         made.result.name_hint = self.result.name_hint
         return made
@@ -137,37 +146,35 @@ class AllocOp(IRDLOperation):
     def space(self) -> str:
         return space_of(self.result.type)
 
-    def hint(self, name: str) -> Attribute | None:
-        return None if self.hints is None else self.hints.data.get(name)
+    @property
+    def storage(self) -> Storage | None:
+        """The place that passes have not carried out yet."""
+        return None if self.storage_attr is None else self.storage_attr.data
 
     def verify_(self) -> None:
         if self.space not in SPACES:
             raise VerifyException(f"memory space '{self.space}'; known: {', '.join(sorted(SPACES))}")
         if self.space == "register" and any(d.constant is None for d in dims_of(self.result.type)):
             raise VerifyException("a register buffer has constant dims")
-        reason = None if self.hints is None else buffer_hints_reason(self.label.data, self.hints)
-        if reason is not None:
-            raise VerifyException(f"the hints of {reason}")
 
     @classmethod
     def parse(cls, parser: Parser) -> AllocOp:
         label = parser.parse_str_literal()
-        offset = hints = None
+        offset = storage = None
         if parser.parse_optional_keyword("offset") is not None:
             offset = parse_expr_here(parser)
-        if parser.parse_optional_keyword("hints") is not None:
-            hints = DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
+        if parser.parse_optional_keyword("store") is not None:
+            storage = parse_storage(parser, f"buffer '{label}'")
         parser.parse_characters(":")
-        return cls(label, parser.parse_type(), offset, hints)
+        return cls(label, parser.parse_type(), offset, storage)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_string_literal(self.label.data)
         if self.offset is not None:
             printer.print_string(f" offset {self.offset}")
-        if self.hints is not None:
-            printer.print_string(" hints")
-            printer.print_op_attributes(self.hints.data)
+        if self.storage is not None:
+            printer.print_string(f" store {self.storage}")
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
 
@@ -179,7 +186,7 @@ class ForOp(IRDLOperation):
     `reduction` marks an axis whose iterations accumulate into the same elements; `sequential` marks one whose
     iterations run in order; iterations of other loops are independent. `_0` in a bound is the first of the values after
     `with`. `while` names an element that is tested before every iteration: the loop ends where it is 0. `threads` runs
-    iterations on the thread pool. `hints` are directives that a later schedule pass consumes.
+    iterations on the thread pool. `schedule` has the words that later passes consume (`words.py`).
     """
 
     name = "loop.for"
@@ -191,7 +198,7 @@ class ForOp(IRDLOperation):
     indices = var_operand_def()
     going = opt_operand_def(MemRefType)
     grain_attr = opt_prop_def(DimsAttr, prop_name="grain")
-    hints = opt_prop_def(DictionaryAttr)
+    words_attr = opt_prop_def(LoopWordsAttr, prop_name="schedule")
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -209,7 +216,7 @@ class ForOp(IRDLOperation):
         indices: Sequence[SSAValue] = (),
         going: SSAValue | None = None,
         grain: ExprLike | None = None,
-        hints: DictionaryAttr | None = None,
+        words: LoopWords = NO_WORDS,
     ):
         super().__init__(
             operands=[list(indices), going],
@@ -220,7 +227,7 @@ class ForOp(IRDLOperation):
                 "reduction": UnitAttr() if reduction else None,
                 "sequential": UnitAttr() if sequential else None,
                 "grain": None if grain is None else DimsAttr([grain]),
-                "hints": hints,
+                "schedule": LoopWordsAttr(words) if words != NO_WORDS else None,
             },
             regions=[body if isinstance(body, Region) else Region(body)],
         )
@@ -260,27 +267,29 @@ class ForOp(IRDLOperation):
         return self.body.block
 
     @property
-    def directives(self) -> dict[str, Attribute]:
-        """The hints, as a new dictionary."""
-        return {} if self.hints is None else dict(self.hints.data)
+    def words(self) -> LoopWords:
+        """The words that passes have not consumed yet."""
+        return NO_WORDS if self.words_attr is None else self.words_attr.data
 
-    def hint(self, name: str) -> Attribute | None:
-        return None if self.hints is None else self.hints.data.get(name)
+    @words.setter
+    def words(self, words: LoopWords) -> None:
+        self.words_attr = LoopWordsAttr(words) if words != NO_WORDS else None
 
     def verify_(self) -> None:
         if self.step < 1:
             raise VerifyException(f"loop '{self.axis}' has step {self.step}; it must be positive")
         if self.grain is not None and self.is_reduction:
             raise VerifyException(f"loop '{self.axis}' is a reduction: its iterations meet and cannot go to threads")
-        if self.is_sequential and (self.grain is not None or self.is_reduction or self.hints is not None):
+        if self.is_sequential and (self.grain is not None or self.is_reduction or self.words != NO_WORDS):
             raise VerifyException(
-                f"loop '{self.axis}' is sequential: it is no reduction, and has no threads and no hints"
+                f"loop '{self.axis}' is sequential: it cannot be a reduction or have threads or a schedule"
             )
         if self.grain is not None and self.indices:
             raise VerifyException(f"loop '{self.axis}': the bounds of a loop with threads are made of axes and symbols")
-        reason = None if self.hints is None else hints_reason(self.axis, self.hints, self.is_reduction)
+        reasons = word_reasons(self.words, f"loop '{self.axis}'", reduction=self.is_reduction, blocks=None)
+        reason = next(reasons, None)
         if reason is not None:
-            raise VerifyException(f"the hints of {reason}")
+            raise VerifyException(f"the schedule of {reason}")
         verify_indices(self.indices)
         if self.going is not None:
             if not self.is_sequential:
@@ -305,9 +314,9 @@ class ForOp(IRDLOperation):
             parser.parse_characters("(")
             grain = parse_expr_here(parser)
             parser.parse_characters(")")
-        hints = None
-        if parser.parse_optional_keyword("hints") is not None:
-            hints = DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
+        words = NO_WORDS
+        if parser.parse_optional_keyword("schedule") is not None:
+            words = parse_loop_words(parser, axis)
         body = parser.parse_region()
         return cls(
             axis,
@@ -320,7 +329,7 @@ class ForOp(IRDLOperation):
             indices=indices,
             going=going,
             grain=grain,
-            hints=hints,
+            words=words,
         )
 
     def print(self, printer: Printer) -> None:
@@ -337,9 +346,8 @@ class ForOp(IRDLOperation):
             printer.print_ssa_value(self.going)
         if self.grain is not None:
             printer.print_string(f" threads({self.grain})")
-        if self.hints is not None:
-            printer.print_string(" hints")
-            printer.print_op_attributes(self.hints.data)
+        if self.words != NO_WORDS:
+            printer.print_string(f" schedule [{self.words}]")
         printer.print_string(" ")
         printer.print_region(self.body)
 

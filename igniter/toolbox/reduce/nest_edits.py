@@ -7,13 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, DictionaryAttr, FloatAttr, IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from igniter.dialects.loop import ComputeOp, LoadOp, ReadOp
+from igniter.dialects.loop import AllocOp, ComputeOp, ForOp, LoadOp, ReadOp
 from igniter.dialects.loop.attrs import is_float
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr, Store
+from igniter.dialects.loop.words import LOOP_TABLE, TABLE, LoopWords, W, without, words_in
 from igniter.toolbox.reduce.edits import CannotEdit, Edit, Reduction
 
 
@@ -70,33 +71,32 @@ def _unschedule(op: Operation) -> None:
 
 
 def words(module: ModuleOp) -> Iterator[Edit]:
-    """Yields edits to drop a directive of a schedule, or a hint of a loop."""
+    """Yields edits to drop a word of a schedule's loop or of a scheduled loop."""
     for op in module.walk():
         if isinstance(op, ComputeOp) and op.schedule is not None:
             for place, step in enumerate(op.schedule.data):
                 if isinstance(step, Loop):
-                    for word, nothing in NOTHING_SAID.items():
-                        if getattr(step, word) != nothing:
-                            edit = partial(_drop_of_loop, place=place, word=word)
-                            yield Edit(op, f"drop {word} of loop {step.axis}", edit)
+                    for word in words_in(step):
+                        if word.name not in KEPT:
+                            edit = partial(_drop_of_loop, place=place, word=word.name)
+                            yield Edit(op, f"drop {word.name} of loop {step.axis}", edit)
                 if isinstance(step, Store):
                     yield Edit(op, "drop store", partial(_drop_step, place=place))
-        found = op.properties.get("hints")
-        if isinstance(found, DictionaryAttr):
-            for path in _paths(found):
-                yield Edit(op, f"drop {'.'.join(path)}", partial(_drop_word, path=path))
+        if isinstance(op, ForOp):
+            yield from (Edit(op, f"drop {'.'.join(path)}", partial(_drop_word, path=path)) for path in _paths(op.words))
+        if isinstance(op, AllocOp) and op.storage is not None:
+            yield Edit(op, "drop store", partial(_drop_storage))
 
 
-NOTHING_SAID = {
-    "tail": "",
-    "into_result": False,
-    "threads": None,
-    "fuse": "",
-    "accumulators": 0,
-    "vector": 0,
-    "unroll": None,
-}
-"""The defaults of a schedule's loop: its properties without each directive."""
+KEPT = frozenset(("by", "grid", "slide", "prefetch"))
+"""Words that the reducer leaves: without them the loops of an axis no longer fit together, or nothing becomes
+smaller."""
+
+
+def _less(words: W, name: str) -> W:
+    """Returns the words without one, and without those that need it."""
+    table = LOOP_TABLE if isinstance(words, LoopWords) else TABLE
+    return without(words, name, *(row.name for row in table.values() if name in row.beside))
 
 
 def _drop_of_loop(op: Operation, place: int, word: str) -> None:
@@ -104,10 +104,7 @@ def _drop_of_loop(op: Operation, place: int, word: str) -> None:
     steps = list(op.schedule.data)
     step = steps[place]
     assert isinstance(step, Loop)
-    less = {word: NOTHING_SAID[word]}
-    if word == "vector":
-        less["accumulators"] = 0
-    steps[place] = replace(step, **less)
+    steps[place] = _less(step, word)
     op.schedule = ScheduleAttr(steps)
 
 
@@ -116,26 +113,29 @@ def _drop_step(op: Operation, place: int) -> None:
     op.schedule = ScheduleAttr([*op.schedule.data[:place], *op.schedule.data[place + 1 :]])
 
 
-def _paths(words: DictionaryAttr) -> Iterator[tuple[str, ...]]:
-    for name, value in words.data.items():
-        if isinstance(value, DictionaryAttr):
-            yield from ((name, *rest) for rest in _paths(value))
-        yield (name,)
+def _paths(words: LoopWords) -> Iterator[tuple[str, ...]]:
+    for word in words_in(words):
+        if word.name == "inside" and words.inside is not None:
+            yield from ((word.name, *rest) for rest in _paths(words.inside))
+        yield (word.name,)
 
 
 def _drop_word(op: Operation, path: tuple[str, ...]) -> None:
-    found = op.properties["hints"]
-    assert isinstance(found, DictionaryAttr)
-    op.properties["hints"] = _without(found, path)
+    assert isinstance(op, ForOp)
+    op.words = _without_path(op.words, path)
 
 
-def _without(words: DictionaryAttr, path: tuple[str, ...]) -> DictionaryAttr:
+def _without_path(words: LoopWords, path: tuple[str, ...]) -> LoopWords:
     first, *rest = path
     if not rest:
-        return DictionaryAttr({k: v for k, v in words.data.items() if k != first})
-    inner = words.data[first]
-    assert isinstance(inner, DictionaryAttr)
-    return DictionaryAttr({**words.data, first: _without(inner, tuple(rest))})
+        return _less(words, first)
+    assert words.inside is not None
+    return replace(words, inside=_without_path(words.inside, tuple(rest)))
+
+
+def _drop_storage(op: Operation) -> None:
+    assert isinstance(op, AllocOp)
+    op.storage_attr = None
 
 
 REDUCTIONS = (

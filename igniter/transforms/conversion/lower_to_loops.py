@@ -18,7 +18,7 @@ becomes
 
 Every tensor gets a buffer: an output of the kernel uses its argument, any other tensor an arena allocation. A reduction
 has its own accumulator, so that the running sum is never in memory, whatever later passes do to the loops around it.
-The schedule of a nest, if any, sets the loops and their order; its directives become hints on the loops, which later
+The schedule of a nest, if any, sets the loops and their order; its words stay on the loops, which later
 passes consume. The pass is the first on the scheduled level.
 
 A kernel with variants becomes a `loop.if` on the sizes for each variant and one for the rest; later passes treat the
@@ -56,12 +56,13 @@ from igniter.dialects.loop import (
     ViewOp,
 )
 from igniter.dialects.loop.variants import guards_of
+from igniter.dialects.loop.words import merged
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
 from igniter.transforms.conversion.nest_loops import NestLoops, levels_of
 from igniter.transforms.conversion.nest_surroundings import surround
-from igniter.transforms.conversion.schedule_hints import hints_inside, store_as_hints
+from igniter.transforms.conversion.schedule_words import storage_of, words_inside
 from igniter.transforms.scheduled.loop_rewrites import substitute_axes
 
 
@@ -163,15 +164,15 @@ class _Lowering:
         return name
 
     def _allocate(self, op: ComputeOp) -> None:
-        hints = store_as_hints(op)
+        storage = storage_of(op)
         for result in op.outputs:
-            if result in self.buffers and hints is not None and not isinstance(self.buffers[result].owner, AllocOp):
+            if result in self.buffers and storage is not None and not isinstance(self.buffers[result].owner, AllocOp):
                 raise IgniterError(
                     f"{LowerToLoops.name}: nest '{op.label}' says 'store', but its result is one of the kernel's, "
                     "whose memory is the caller's"
                 )
             if result not in self.buffers:
-                alloc = AllocOp(op.label, self._memref(result, "scratch"), hints=hints)
+                alloc = AllocOp(op.label, self._memref(result, "scratch"), storage=storage)
                 alloc.result.name_hint = result.name_hint
                 self.block.add_op(alloc)
                 self.buffers[result] = alloc.result
@@ -188,7 +189,7 @@ class _Lowering:
         copies = [statement.clone(mapping) for statement in op.block.ops]
         block.add_ops(copies)
         for loop in [inner for copy in copies for inner in copy.walk() if isinstance(inner, ForOp)]:
-            loop.hints = hints_inside(op, loop.axis) or loop.hints
+            loop.words = merged(words_inside(op, loop.axis), loop.words)
             name = self._axis(loop.axis)
             values[loop.axis] = Expr.of(name)
             loop.axis_attr = StringAttr(name)

@@ -31,7 +31,8 @@ from xdsl.passes import ModulePass
 from igniter.analysis.structured.attention import Attention, attention_of
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import AllocOp, FuncOp, KernelOp, LaunchOp, NestOp
-from igniter.dialects.loop.schedule import Launch, words_of
+from igniter.dialects.loop.schedule import Launch, vocabulary_of, words_of
+from igniter.dialects.loop.words import LAUNCHES
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ONE, Expr, product
 from igniter.errors import IgniterError
@@ -53,8 +54,8 @@ from igniter.transforms.conversion.attention_parts import (
 )
 from igniter.transforms.conversion.launch_body import LaunchBody
 
-WORDS = frozenset(("by", "grid", "fuse", "vector", "launch"))
-"""The directives of launch schedules."""
+WORDS = vocabulary_of({LAUNCHES})
+"""The words of launch schedules."""
 
 
 @dataclass(frozen=True)

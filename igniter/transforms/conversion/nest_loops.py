@@ -19,7 +19,7 @@ If parallel loops are inside a reduction, its sums are in a buffer with one elem
 registers if all of them are unrolled, else in memory of the task; inner reductions first sum locally. With `into
 result` the result itself is that buffer, and the first iteration writes it.
 
-A loop over blocks with a `tail` stays one loop here, with the hint `tile`: `tile-loops` makes the blocks after the
+A loop over blocks with a `tail` stays one loop here, with its `by`: `tile-loops` makes the blocks after the
 nests of a group are fused, and `sink-loops` moves the loop inside a block to its place. A contraction whose schedule
 has a `product` becomes a micro-kernel for each tile:
 
@@ -38,7 +38,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.scheduled.loop_accesses import at_most_constants, enclosing_loops, loop_range
@@ -62,12 +61,13 @@ from igniter.dialects.loop import (
 from igniter.dialects.loop.combiners import identity
 from igniter.dialects.loop.panels import group_of, panel_lanes
 from igniter.dialects.loop.schedule import Loop, Product
+from igniter.dialects.loop.words import NO_WORDS, LoopWords, carried, without
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum
 from igniter.dialects.sym.ranges import Ranges, simplify
 from igniter.errors import IgniterError
 from igniter.schedules.scheduling import tensor_behind
-from igniter.transforms.conversion.schedule_hints import inside_tiles, tile_hints, words_as_hints
+from igniter.transforms.conversion.schedule_words import inside_tiles, tile_words
 
 Values = dict[str, Expr]
 """The value of each axis at a point of the code, for the axes whose loops surround it."""
@@ -79,7 +79,8 @@ class Level:
 
     axis: Axis
     loop: Loop
-    hints: DictionaryAttr | None
+    words: LoopWords
+    """The words left on the loop."""
     around: int | None
     """The block size of the enclosing loop over the same axis; None for the axis's first loop."""
 
@@ -116,7 +117,7 @@ class Level:
         if self.loop.into_result:
             end = maximum(ONE, end)  # It writes the result, even if there are no elements.
         values[self.axis.name] = values.get(self.axis.name, ZERO) + Expr.of(name) * self.loop.by
-        block.add_op(ForOp(name, 0, end, body, reduction=self.is_reduction, hints=self.hints))
+        block.add_op(ForOp(name, 0, end, body, reduction=self.is_reduction, words=self.words))
         return body
 
 
@@ -126,16 +127,16 @@ def levels_of(op: ComputeOp) -> list[Level]:
     op.verify_schedule()
     by_name = {a.name: a for a in op.axes}
     if op.schedule is None:
-        return [Level(a, Loop(a.name), None, None) for a in sorted(op.axes, key=lambda a: a.kind == "reduction")]
+        return [Level(a, Loop(a.name), NO_WORDS, None) for a in sorted(op.axes, key=lambda a: a.kind == "reduction")]
     loops = [loop for loop in op.schedule.loops if loop.axis in by_name]
     inner = inside_tiles(loops)
-    hints = tile_hints(op, loops, inner)
+    words = tile_words(op, loops, inner)
     levels: list[Level] = []
     sizes: dict[str, int] = {}
     for k, loop in enumerate(loops):
         if k not in inner.values():
             whole = replace(loop, by=1) if k in inner else loop
-            levels.append(Level(by_name[loop.axis], whole, hints.get(k, words_as_hints(loop)), sizes.get(loop.axis)))
+            levels.append(Level(by_name[loop.axis], whole, words.get(k, carried(loop)), sizes.get(loop.axis)))
             sizes[loop.axis] = loop.by
     return levels
 
@@ -254,8 +255,8 @@ class NestLoops:
         name = self.fresh(like.axis.name)
         places.append(Expr.of(name))
         body = Block()
-        words = replace(like.loop, threads=None, fuse="")
-        block.add_op(ForOp(name, 0, end, body, hints=words_as_hints(words)))
+        words = without(carried(like.loop), "threads", "fuse")
+        block.add_op(ForOp(name, 0, end, body, words=words))
         return body
 
     def _close(
@@ -425,16 +426,16 @@ class NestLoops:
         self.first = values[name]
 
     def _clear(self, tile: AllocOp, moves: Sequence[Level], block: Block) -> None:
-        """Adds loops that fill a tile with the identity; its columns have the hints of the loops that copy them."""
+        """Adds loops that fill a tile with the identity; its columns have the words of the loops that copy them."""
         element = element_of(tile.result.type)
         zero = identity(self.clauses[0].combiner, element)
         block.add_op(zero)
-        like = next((level.hints for level in moves if level.loop.vector), None)
+        like = next((level.words for level in moves if level.loop.vector), NO_WORDS)
         places: list[Expr] = []
         for k, dim in enumerate(dims_of(tile.result.type)):
             places.append(Expr.of(self.fresh("c")))
             body = Block()
-            block.add_op(ForOp(str(places[-1]), 0, dim, body, hints=like if k else None))
+            block.add_op(ForOp(str(places[-1]), 0, dim, body, words=like if k else NO_WORDS))
             block = body
         block.add_op(StoreOp(zero.result, tile.result, places))
 

@@ -20,10 +20,9 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 
 from igniter.dialects.loop import Clause, ForOp, NestOp, StoreOp
-from igniter.dialects.loop.schedule import Loop
+from igniter.dialects.loop.words import NO_WORDS, LoopWords
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr
-from igniter.transforms.conversion.schedule_hints import words_as_hints
 
 Box = list[tuple[Expr, Expr]]
 """The start and the length of a box in each dim."""
@@ -79,8 +78,8 @@ def _fill(box: Box, number: SSAValue, buffer: SSAValue, lanes: int, fresh: Calla
             continue
         name, body = fresh("s"), Block()
         last = k == len(box) - 1
-        hints = words_as_hints(Loop(name, vector=lanes)) if last and lanes else None
-        block.add_op(ForOp(name, 0, count, body, hints=hints))
+        words = LoopWords(vector=lanes) if last else NO_WORDS
+        block.add_op(ForOp(name, 0, count, body, words=words))
         at.append(first + Expr.of(name))
         block = body
     block.add_op(StoreOp(number, buffer, at))

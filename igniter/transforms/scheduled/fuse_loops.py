@@ -1,7 +1,7 @@
 """`fuse-loops`: merges neighbouring loops over one axis.
 
-    loop.for i = 0 to n hints {fuse = "row"} { ... store .., %m[i] }
-    loop.for i1 = 0 to n hints {fuse = "row"} { ... load %m[i1] ... }
+    loop.for i = 0 to n schedule [fuse "row"] { ... store .., %m[i] }
+    loop.for i1 = 0 to n schedule [fuse "row"] { ... load %m[i1] ... }
 becomes
     loop.for i = 0 to n { ... store .., %m[i]   ... load %m[i] ... }
 
@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import (
@@ -35,11 +35,17 @@ from igniter.analysis.scheduled.loop_accesses import (
 )
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, ViewOp
 from igniter.dialects.loop.dead_values import is_pure
+from igniter.dialects.loop.words import merged
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import Budget, budget
-from igniter.transforms.scheduled.loop_rewrites import is_version, move_ops, set_hints, substitute_axes, take_hint
+from igniter.transforms.scheduled.loop_rewrites import (
+    consume,
+    is_version,
+    move_ops,
+    substitute_axes,
+)
 
 Report = Callable[[ForOp, ForOp, str], None]
 
@@ -52,9 +58,9 @@ class FuseLoops(ModulePass):
     one_rewrite = "two loops fused"
 
     all: bool = False
-    """Fuses every legal pair, with or without hints."""
+    """Fuses every legal pair, with or without `fuse`."""
     strict: bool = False
-    """Makes it an error if a pair with hints cannot fuse."""
+    """Makes it an error if a pair with `fuse` cannot fuse."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.walk():
@@ -65,13 +71,13 @@ class FuseLoops(ModulePass):
                         raise IgniterError(f"fuse-loops: @{name}: loops '{a.axis}' and '{b.axis}': {reason}")
                     remark(ctx, self.name, f"{name}.{b.axis}", "missed", f"not fused with '{a.axis}': {reason}")
 
-                asked = Counter(_label(x) for x in func.walk() if isinstance(x, ForOp))
+                asked = Counter(x.words.fuse for x in func.walk() if isinstance(x, ForOp))
                 fuse_block(func.block, self.all, report, budget(ctx, self.name))
                 for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
-                    label = take_hint(loop, "fuse")
-                    if isinstance(label, StringAttr) and asked[label.data] == 1:
+                    label = consume(loop, "fuse").fuse
+                    if label and asked[label] == 1:
                         where = f"{func.sym_name.data}.{loop.axis}"
-                        remark(ctx, self.name, where, "missed", f'no other loop has the hint fuse = "{label.data}"')
+                        remark(ctx, self.name, where, "missed", f'no other loop has fuse "{label}"')
 
 
 def fuse_block(block: Block, everything: bool, report: Report, rewrites: Budget) -> None:
@@ -130,14 +136,8 @@ def _candidates(block: Block, second: ForOp, everything: bool) -> list[ForOp]:
     return found
 
 
-def _label(loop: ForOp) -> str | None:
-    label = loop.hint("fuse")
-    return label.data if isinstance(label, StringAttr) else None
-
-
 def _asks(first: ForOp, second: ForOp) -> bool:
-    a, b = first.hint("fuse"), second.hint("fuse")
-    return isinstance(a, StringAttr) and a == b
+    return bool(first.words.fuse) and first.words.fuse == second.words.fuse
 
 
 def _same_range(a: ForOp, b: ForOp) -> bool:
@@ -149,10 +149,10 @@ def _same_range(a: ForOp, b: ForOp) -> bool:
 def why_not_fuse(first: ForOp, second: ForOp, accesses: Callable[[Operation], list[Access]]) -> str | None:
     """Moves the statements between the loops that `second` needs before `first`, and returns None if the loops may then
     fuse; otherwise returns the reason."""
-    vector_a, vector_b = first.hint("vector"), second.hint("vector")
-    if vector_a is not None and vector_b is not None and vector_a != vector_b:
+    lanes = first.words.vector, second.words.vector
+    if all(lanes) and lanes[0] != lanes[1]:
         return "they are vectorised differently"
-    if first.hint("tile") != second.hint("tile") and not _asks(first, second):
+    if first.words.by != second.words.by and not _asks(first, second):
         return "only one of them is tiled, and neither asks for the other"
     crossing = _crossing(first, second, accesses)
     if crossing is not None:
@@ -207,26 +207,20 @@ def _merge(first: ForOp, second: ForOp) -> None:
     move_ops(ops, first.block)
     if second.is_reduction:
         first.reduction = second.reduction
-    hints = {**second.directives, **first.directives}
-    inner = _inner(second) | _inner(first)
-    if inner:
-        # Only loops with statements to sink below have a `sink` hint for the loop inside the tile; "loops" is the
-        # strongest.
-        said = (_inner(second).get("sink"), _inner(first).get("sink"))
-        most = next((w for w in said if isinstance(w, StringAttr)), said[1] or said[0])
-        hints["inner"] = DictionaryAttr(inner if most is None else {**inner, "sink": most})
-    vectors_inside = any(op.hint("vector") is not None for op in first.block.walk() if isinstance(op, ForOp))
-    if "tile" in hints or vectors_inside:  # Then only the inner loops become vectors.
-        hints = {k: v for k, v in hints.items() if k not in ("vector", "accumulators")}
-    set_hints(first, hints)
+    words = merged(first.words, second.words)
+    mine, theirs = first.words.inside, second.words.inside
+    if mine is not None and theirs is not None:
+        # Only loops with statements to sink below have `sink` for the loop inside the tile; "loops" is the strongest.
+        inside = merged(mine, theirs)
+        strongest = "loops" if "loops" in (mine.sink, theirs.sink) else inside.sink
+        words = replace(words, inside=replace(inside, sink=strongest))
+    vectors_inside = any(op.words.vector for op in first.block.walk() if isinstance(op, ForOp))
+    if words.by != 1 or vectors_inside:  # Then only the inner loops become vectors.
+        words = replace(words, vector=0, accumulators=0)
+    first.words = words
     first.attributes["fused"] = StringAttr("")
     second.detach()
     second.erase()
-
-
-def _inner(loop: ForOp) -> dict[str, Attribute]:
-    words = loop.hint("inner")
-    return dict(words.data) if isinstance(words, DictionaryAttr) else {}
 
 
 def _no_block() -> Block:

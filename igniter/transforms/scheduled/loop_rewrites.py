@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from xdsl.dialects.builtin import DictionaryAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, IfOp
+from igniter.dialects.loop.words import LoopWords, without
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.ranges import Ranges, simplify
@@ -78,19 +78,11 @@ def move_ops(ops: Iterable[Operation], block: Block, before: Operation | None = 
             block.insert_op_before(op, before)
 
 
-def set_hints(loop: ForOp, hints: Mapping[str, Attribute]) -> None:
-    """Replaces the hints of a loop; an empty mapping removes them."""
-    loop.hints = DictionaryAttr(dict(hints)) if hints else None
-
-
-def take_hint(loop: ForOp, name: str) -> Attribute | None:
-    """Removes a hint from the loop and returns it: a directive is applied once."""
-    if loop.hints is None or name not in loop.hints.data:
-        return None
-    rest = {k: v for k, v in loop.hints.data.items() if k != name}
-    value = loop.hints.data[name]
-    set_hints(loop, rest)
-    return value
+def consume(loop: ForOp, *names: str) -> LoopWords:
+    """Removes words from the loop, and returns all that it had: a word is applied once."""
+    words = loop.words
+    loop.words = without(words, *names)
+    return words
 
 
 def replace_alloc(old: AllocOp, new: AllocOp) -> None:

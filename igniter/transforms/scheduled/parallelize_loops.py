@@ -17,20 +17,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.scheduled.loop_accesses import enclosing_loops, shared_element, trip_count
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import ForOp, FuncOp
+from igniter.dialects.loop.words import without
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, maximum, mod
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.schedules.loop_cost import iteration_cycles
-from igniter.transforms.scheduled.loop_rewrites import AxisNames, move_ops, set_hints, substitute_axes, take_hint
+from igniter.transforms.scheduled.loop_rewrites import (
+    AxisNames,
+    consume,
+    move_ops,
+    substitute_axes,
+)
 
 
 @dataclass(frozen=True)
@@ -58,19 +64,19 @@ class ParallelizeLoops(ModulePass):
             for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
                 if loop.parent is None:
                     continue
-                hint = take_hint(loop, "threads")
-                if hint is None and not self.auto:
+                grain = consume(loop, "threads").threads
+                if grain is None and not self.auto:
                     continue
                 if any(outer.grain is not None for outer in enclosing_loops(loop)):
                     continue
                 if loop.is_reduction:
-                    if hint is not None:
+                    if grain is not None:
                         raise IgniterError(
                             f"parallelize-loops: @{func.sym_name.data}: loop '{loop.axis}' is a reduction; its "
                             "iterations meet in one element and cannot go to threads"
                         )
                     continue
-                if hint is None and (enclosing_loops(loop) or loop.is_sequential or loop.indices):
+                if grain is None and (enclosing_loops(loop) or loop.is_sequential or loop.indices):
                     continue
                 met = shared_element(loop)
                 if met is not None:
@@ -81,8 +87,7 @@ class ParallelizeLoops(ModulePass):
                     continue
                 while _is_shared(loop, machine) and _coalesce(loop, names):
                     pass
-                grain = hint.value.data if isinstance(hint, IntegerAttr) else None
-                loop.grain_attr = DimsAttr([_grain(loop, machine) if grain is None else grain])
+                loop.grain_attr = DimsAttr([grain or _grain(loop, machine)])
 
 
 def _is_shared(loop: ForOp, machine: MachineModel) -> bool:
@@ -112,9 +117,9 @@ def _coalesce(loop: ForOp, names: AxisNames) -> bool:
     if only.is_reduction or only.is_sequential or only.indices or only.step != 1 or loop.step != 1:
         return False
     # Vector and unrolled loops are the inside of a tile.
-    if only.hint("vector") is not None or only.hint("unroll") is not None:
+    if only.words.vector or only.words.unroll is not None:
         return False
-    if loop.axis in only.first.symbols | only.end.symbols or loop.hint("vector") is not None:
+    if loop.axis in only.first.symbols | only.end.symbols or loop.words.vector:
         return False
     if shared_element(only) is not None:
         return False
@@ -132,14 +137,13 @@ def _coalesce(loop: ForOp, names: AxisNames) -> bool:
             only.axis: mod(Expr.of(axis), extent) + only.first,
         }
     ops = list(only.block.ops)
-    # Nested parallel loops are distributed once: the hint of the outer loop replaces that of the inner one.
-    take_hint(only, "threads")
-    hints = only.directives
+    # Nested parallel loops are distributed once: the outer loop's word replaces that of the inner one.
+    words = without(only.words, "threads")
     only.detach()
     move_ops(ops, loop.block)
     only.erase()
     substitute_axes(ops, values)
     loop.properties["axis"] = type(loop.axis_attr)(axis)
     loop.bounds = DimsAttr([0, outer * extent])
-    set_hints(loop, hints)
+    loop.words = words
     return True

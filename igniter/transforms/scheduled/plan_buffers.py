@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -126,7 +126,7 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
     # Buffers placed on the stack by a schedule come first.
     wanted = {a: _memory_of(a) for a in func.walk() if isinstance(a, AllocOp) and a.space == "local"}
     for alloc, memory in sorted(wanted.items(), key=lambda each: each[1] != "stack"):
-        alloc.hints = None
+        alloc.storage_attr = None
         size = buffer_bytes(alloc)
         if memory != "arena" and size.constant is not None and stack + size.constant <= stack_bytes:
             stack += size.constant
@@ -154,8 +154,7 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
 
 def _memory_of(alloc: AllocOp) -> str:
     """Returns the schedule's choice of memory for a buffer; "" if it did not choose."""
-    memory = alloc.hint("memory")
-    return memory.data if isinstance(memory, StringAttr) else ""
+    return "" if alloc.storage is None else alloc.storage.memory
 
 
 def live_buffers(func: FuncOp) -> list[LiveBuffer]:

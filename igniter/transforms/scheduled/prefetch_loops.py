@@ -2,13 +2,13 @@
 
     loop.for t = 0 to 1792 {
       loop.tile_product %sums[..] = ..
-      loop.for i = 0 to 14 hints {prefetch} { loop.for j = 0 to 32 hints {vector = 16} { .. %x[14*t + i, j] .. } }
+      loop.for i = 0 to 14 schedule [prefetch] { loop.for j = 0 to 32 schedule [vector 16] { .. %x[14*t + i, j] .. } }
     }
 becomes
     loop.for t = 0 to 1792 {
       loop.for p = 0 to 14 { loop.for q = 0 to 32 step 16 { loop.prefetch %x[14*t + p, q] } }
       loop.tile_product %sums[..] = ..
-      loop.for i = 0 to 14 { loop.for j = 0 to 32 hints {vector = 16} { .. %x[14*t + i, j] .. } }
+      loop.for i = 0 to 14 { loop.for j = 0 to 32 schedule [vector 16] { .. %x[14*t + i, j] .. } }
     }
 
 A tile of sums takes time in which memory is idle; the data read and written after it, a residual and the result, come
@@ -23,19 +23,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import machine_of
 from igniter.analysis.scheduled.loop_accesses import base_of
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, PrefetchOp, ViewOp, element_bytes
+from igniter.dialects.loop.words import NO_WORDS, LoopWords
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import budget
-from igniter.transforms.scheduled.loop_rewrites import AxisNames, loops_in, substitute_axes, take_hint
+from igniter.transforms.scheduled.loop_rewrites import AxisNames, consume, loops_in, substitute_axes
 
 UNROLLED = 8
 """The most unrolled prefetches of a row."""
@@ -43,7 +44,7 @@ UNROLLED = 8
 
 @dataclass(frozen=True)
 class PrefetchLoops(ModulePass):
-    """Prefetches the lines of loops with the hint `prefetch` (or of the loop named by `axis`) before preceding
+    """Prefetches the lines of loops with the word `prefetch` (or of the loop named by `axis`) before preceding
     statements."""
 
     name = "prefetch-loops"
@@ -56,7 +57,7 @@ class PrefetchLoops(ModulePass):
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             names = AxisNames(func)
             for loop in loops_in(func):
-                if take_hint(loop, "prefetch") is None and loop.axis != self.axis:
+                if not consume(loop, "prefetch").prefetch and loop.axis != self.axis:
                     continue
                 where, first = f"{func.sym_name.data}.{loop.axis}", _first_statement(loop)
                 if first is loop:
@@ -127,10 +128,8 @@ def _nest(loop: ForOp, lines: list[_Line], names: AxisNames, line: int) -> ForOp
     step = loop.step * min(_iterations_of_a_line(access.op, loop, line) for access in lines)
     count = (loop.end - loop.first).constant
     few = count is not None and 1 < -(-count // step) <= UNROLLED
-    hints = (
-        DictionaryAttr({"unroll": UnitAttr()}) if few and not any(isinstance(op, ForOp) for op in block.ops) else None
-    )
-    made = ForOp(axis, loop.first, loop.end, block, step=step, hints=hints)
+    words = LoopWords(unroll=0) if few and not any(isinstance(op, ForOp) for op in block.ops) else NO_WORDS
+    made = ForOp(axis, loop.first, loop.end, block, step=step, words=words)
     substitute_axes(list(block.ops), {loop.axis: Expr.of(axis)})
     return made
 

@@ -25,13 +25,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import ranges_at, tile_ranges, vector_width
 from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
 from igniter.dialects.loop.dead_values import erase_dead_values
+from igniter.dialects.loop.words import Storage, StorageAttr
 from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, delinearize, linearize, maximum
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
@@ -57,7 +58,7 @@ def promote_in(func: FuncOp, rewrites: Budget) -> None:
     """Promotes every buffer of `func` as far as possible."""
     resolve_views(func, rewrites)
     for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
-        if alloc.hint("depth") is not None:
+        if alloc.storage is not None and alloc.storage.depth is not None:
             if rewrites.take(func.sym_name.data, f"buffer '{alloc.label.data}' is put where its schedule says"):
                 _put(alloc, func)
         elif not rewrites.is_spent and promote(alloc):
@@ -145,13 +146,12 @@ def promote(alloc: AllocOp) -> bool:
 
 
 def _put(alloc: AllocOp, func: FuncOp) -> None:
-    """Moves a buffer to the depth in its hint."""
-    hint, said = alloc.hint("depth"), alloc.hint("memory")
-    assert isinstance(hint, IntegerAttr)
-    depth, memory = hint.value.data, said.data if isinstance(said, StringAttr) else ""
+    """Moves a buffer to the depth of its schedule."""
+    assert alloc.storage is not None and alloc.storage.depth is not None
+    depth, memory = alloc.storage.depth, alloc.storage.memory
     space = {"registers": "register", "stack": "local", "arena": "local" if depth else "scratch"}.get(memory)
     # `plan-buffers` chooses between a task's stack and the arena.
-    alloc.hints = DictionaryAttr({"memory": StringAttr(memory)}) if memory and space == "local" else None
+    alloc.storage_attr = StorageAttr(Storage(None, memory)) if memory and space == "local" else None
     where = (
         f"{PromoteBuffers.name}: func '{func.sym_name.data}': the result of nest '{alloc.label.data}' cannot be stored"
     )

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
@@ -36,12 +36,12 @@ from igniter.dialects.sym import DimsAttr, dims_of, memref_of
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.rewrites import budget
-from igniter.transforms.scheduled.loop_rewrites import AxisNames, set_hints, substitute_axes, take_hint
+from igniter.transforms.scheduled.loop_rewrites import AxisNames, consume, substitute_axes
 
 
 @dataclass(frozen=True)
 class SinkLoops(ModulePass):
-    """Moves loops with the hint `sink` (or the loop named by `axis`) inside the reductions they surround."""
+    """Moves loops with the word `sink` (or the loop named by `axis`) inside the reductions they surround."""
 
     name = "sink-loops"
     one_rewrite = "a loop sunk"
@@ -57,22 +57,21 @@ class SinkLoops(ModulePass):
                 loops = [x for x in func.walk() if isinstance(x, ForOp) and self._wants(x)]
                 if not loops:
                     break
-                loop = next((x for x in loops if x.hint("vector") is not None), loops[-1])
+                loop = next((x for x in loops if x.words.vector), loops[-1])
                 if budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "it is sunk"):
                     sink(loop, names)
-                elif take_hint(loop, "sink") is None:  # The option requested it and would request it again.
+                elif not consume(loop, "sink").sink:  # The option requested it and would request it again.
                     break
 
     def _wants(self, loop: ForOp) -> bool:
         if self.axis is not None:
             return loop.axis == self.axis and any(_holds_reduction(op) for op in loop.block.ops)
-        return loop.hint("sink") is not None
+        return bool(loop.words.sink)
 
 
 def sink(loop: ForOp, names: AxisNames) -> None:
     """Distributes `loop` over its body and moves it below every reduction in it."""
-    hint = take_hint(loop, "sink")
-    is_barrier = _is_plain_loop if isinstance(hint, StringAttr) and hint.data == "loops" else _holds_reduction
+    is_barrier = _is_plain_loop if consume(loop, "sink").sink == "loops" else _holds_reduction
     if loop.is_reduction or loop.is_sequential:
         raise IgniterError(f"sink-loops: loop '{loop.axis}' is a reduction; only independent iterations can be sunk")
     if not any(is_barrier(op) for op in loop.block.ops):
@@ -88,7 +87,7 @@ def sink(loop: ForOp, names: AxisNames) -> None:
 
 def _holds_reduction(op: Operation) -> bool:
     """True if a loop should move below a reduction in `op`. A vectorised reduction, along one row, is no reason."""
-    return any(isinstance(inner, ForOp) and inner.is_reduction and inner.hint("vector") is None for inner in op.walk())
+    return any(isinstance(inner, ForOp) and inner.is_reduction and not inner.words.vector for inner in op.walk())
 
 
 def _extent_bound(loop: ForOp) -> Expr:
@@ -112,10 +111,10 @@ def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
     if any(isinstance(u, ViewOp) for u in users):
         raise IgniterError(f"sink-loops: buffer '{alloc.label.data}' of loop '{loop.axis}' has views")
     dims, place = dims_of(alloc.result.type), Expr.of(loop.axis) - loop.first
-    lanes_last = loop.hint("vector") is not None
+    lanes_last = loop.words.vector > 0
     dims = (*dims, _extent_bound(loop)) if lanes_last else (_extent_bound(loop), *dims)
     # Registers cannot be indexed: if the loop is not unrolled, they become memory of the task.
-    space = "local" if alloc.space == "register" and loop.hint("unroll") is None else alloc.space
+    space = "local" if alloc.space == "register" and loop.words.unroll is None else alloc.space
     fresh = alloc.like(dims, space)
     for user in users:
         assert isinstance(user, MemoryOp)
@@ -129,7 +128,7 @@ def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
 
 def _is_plain_loop(op: Operation) -> bool:
     """True for a loop that stays outside: neither a vector loop nor unrolled, as the loops inside a tile are."""
-    return isinstance(op, ForOp) and op.hint("vector") is None and op.hint("unroll") is None
+    return isinstance(op, ForOp) and not op.words.vector and op.words.unroll is None
 
 
 def _distribute(
@@ -215,6 +214,4 @@ def _wrap(loop: ForOp, ops: list[Operation], names: AxisNames) -> ForOp:
             op.detach()
         body.add_op(op)
     substitute_axes(ops, {loop.axis: Expr.of(axis)})
-    copy = ForOp(axis, loop.first, loop.end, body)
-    set_hints(copy, loop.directives)
-    return copy
+    return ForOp(axis, loop.first, loop.end, body, words=loop.words)

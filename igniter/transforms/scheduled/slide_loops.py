@@ -2,9 +2,9 @@
 
     %e = loop.alloc "e" : memref<58x64xf32, "scratch">
     loop.for s = 0 to 64 { loop.store %zero, %e[0, s] }                        and the same at [57, s]
-    loop.for y = 0 to 56 hints {slide = "w"} { .. loop.store .., %e[y + 1, ..] }
+    loop.for y = 0 to 56 schedule [slide "w"] { .. loop.store .., %e[y + 1, ..] }
     loop.for b = 0 to 4 {
-      loop.for i = 0 to 14 hints {slide = "w"} { loop.for r = 0 to 3 reduction { .. loop.load %e[14*b + i + r, ..] } }
+      loop.for i = 0 to 14 schedule [slide "w"] { loop.for r = 0 to 3 reduction { .. loop.load %e[14*b + i + r, ..] } }
     }
 becomes
     loop.for b = 0 to 4 {
@@ -40,6 +40,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import accesses_in, conflicts, enclosing_loops
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, StoreOp, ViewOp
+from igniter.dialects.loop.words import words_in
 from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum, mod
 from igniter.dialects.sym.ranges import is_nonneg
@@ -47,10 +48,10 @@ from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.scheduled.loop_rewrites import (
     AxisNames,
+    consume,
     move_ops,
     replace_alloc,
     substitute_axes,
-    take_hint,
 )
 from igniter.transforms.scheduled.promote_buffers import Place, places_of, promote
 
@@ -66,8 +67,8 @@ class SlideLoops(ModulePass):
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             names = AxisNames(func)
             for maker in [x for x in func.walk() if isinstance(x, ForOp)]:
-                label = maker.hint("slide")
-                if not isinstance(label, StringAttr):
+                label = maker.words.slide
+                if not label:
                     continue
                 where = f"{func.sym_name.data}.{maker.axis}"
                 reader = _reader(maker, label)
@@ -81,7 +82,7 @@ class SlideLoops(ModulePass):
                     message = f"'{reader.axis}' computes rows as it comes to them, and keeps {found.ring}"
                     remark(ctx, self.name, where, "applied", message)
             for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
-                take_hint(loop, "slide")
+                consume(loop, "slide")
 
 
 @dataclass(frozen=True)
@@ -121,14 +122,14 @@ class Slide:
     rims: tuple[Rim, ...]
 
 
-def _reader(maker: ForOp, label: StringAttr) -> ForOp | None:
+def _reader(maker: ForOp, label: str) -> ForOp | None:
     """Returns the loop with the same label directly after `maker`, or inside a loop directly after it."""
     op = maker.next_op
     while isinstance(op, (AllocOp, ViewOp, arith.ConstantOp)):
         op = op.next_op
     if not isinstance(op, ForOp):
         return None
-    return next((x for x in op.walk() if isinstance(x, ForOp) and x.hint("slide") == label), None)
+    return next((x for x in op.walk() if isinstance(x, ForOp) and x.words.slide == label), None)
 
 
 # -- analysis ---------------------------------------------------------------------------------------------------------
@@ -140,8 +141,9 @@ def _slide_of(maker: ForOp, reader: ForOp) -> Slide | str:
     if maker.step != 1 or reader.step != 1 or reader.first != ZERO or maker.is_sequential or reader.is_sequential:
         return "only loops in steps of one, in any order, slide"
     touched, behind = list(accesses_in([maker])), list(accesses_in([outermost]))
-    if reader.hints is not None and set(reader.directives) - {"slide"}:
-        return f"'{reader.axis}' has more to do: {', '.join(sorted(set(reader.directives) - {'slide'}))}"
+    others = [word.name for word in words_in(reader.words) if word.name != "slide"]
+    if others:
+        return f"'{reader.axis}' also has {', '.join(others)}"
     met = {x.base for x, _ in conflicts(touched, behind)}
     if len(met) != 1:
         return "the two loops meet in more than one buffer" if met else "what it makes is not read there"
@@ -336,7 +338,7 @@ def slide(found: Slide, names: AxisNames) -> None:
     for rim in found.rims:
         rim.outermost.detach()
         rim.outermost.erase()
-    take_hint(reader, "slide")
+    consume(reader, "slide")
     reader.sequential = UnitAttr()
     dims = list(dims_of(found.buffer.result.type))
     dims[found.dim] = ring
@@ -401,7 +403,7 @@ def _filling(found: Slide, rim: Rim, row: Expr, names: AxisNames) -> list[Operat
     constant = number.clone()
     statement: Operation = StoreOp(constant.result, rim.store.accessed, subscripts)
     for loop in reversed([x for x in loops if x.axis not in outer and x.axis != rim.row]):
-        statement = ForOp(loop.axis, loop.first, loop.end, Block([statement]), step=loop.step, hints=loop.hints)
+        statement = ForOp(loop.axis, loop.first, loop.end, Block([statement]), step=loop.step, words=loop.words)
     return [constant, *_renamed(statement, names)]
 
 

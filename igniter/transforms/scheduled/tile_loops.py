@@ -1,49 +1,55 @@
 """`tile-loops`: splits a loop into a loop over tiles and a loop inside the tile.
 
-    loop.for i = 0 to n hints {tile = 8 : i64, inner = {unroll}} { ..[i].. }
+    loop.for i = 0 to n schedule [by 8 inside [unroll]] { ..[i].. }
 becomes, with `tail = "mask"` (the default)
     loop.for i = 0 to (n + 7) floordiv 8 {
-      loop.for i_in = 0 to min(8, n - 8*i) hints {unroll} { ..[8*i + i_in].. }
+      loop.for i_in = 0 to min(8, n - 8*i) schedule [unroll] { ..[8*i + i_in].. }
     }
 and with `tail = "peel"`
-    loop.for i = 0 to n floordiv 8 { loop.for i_in = 0 to 8 hints {unroll} { ..[8*i + i_in].. } }
+    loop.for i = 0 to n floordiv 8 { loop.for i_in = 0 to 8 schedule [unroll] { ..[8*i + i_in].. } }
     loop.for i1 = ...                            what remains, in tiles of 4, then 2, then 1
-(`tail = "rest"`: the remainder is a plain loop with only the vector hints of the inner loop).
+(`tail rest`: the remainder is a plain loop with only the vector words of the inner loop).
 
 The loop over tiles counts tiles, so that `(8*i + i_in) floordiv 8` is `i` again if a layout has the same tiles. The
-hints in `inner` move to the loop inside the tile; all others stay on the loop over tiles. If the extent is known to be
+words in `inside` move to the loop inside the tile; all others stay on the loop over tiles. If the extent is known to be
 a multiple of the tile, there is no tail. Used alone: `tile-loops{axis=i size=8}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import ranges_at
 from igniter.dialects.loop import ForOp, FuncOp
+from igniter.dialects.loop.words import NO_WORDS, LoopWords
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import ZERO, Expr, minimum, mod, symbols_of
 from igniter.errors import IgniterError
 from igniter.rewrites import budget
-from igniter.transforms.scheduled.loop_rewrites import AxisNames, clone_ops, move_ops, set_hints, substitute_axes
+from igniter.transforms.scheduled.loop_rewrites import (
+    AxisNames,
+    clone_ops,
+    consume,
+    move_ops,
+    substitute_axes,
+)
 
 
 @dataclass(frozen=True)
 class TileLoops(ModulePass):
-    """Tiles loops according to their `tile` hints or the options."""
+    """Tiles loops according to their `by` or the options."""
 
     name = "tile-loops"
     one_rewrite = "a loop tiled"
 
     axis: str | None = None
-    """The loop to tile; by default every loop with a `tile` hint."""
+    """The loop to tile; by default every loop with `by`."""
     size: int = 0
     tail: str = "mask"
 
@@ -54,39 +60,31 @@ class TileLoops(ModulePass):
             if self.axis is not None:
                 for loop in [x for x in func.walk() if isinstance(x, ForOp) and x.axis == self.axis]:
                     if rewrites.take(f"{name}.{loop.axis}", f"it is tiled by {self.size}"):
-                        tile(loop, self.size, self.tail, {}, names)
+                        tile(loop, self.size, self.tail, NO_WORDS, names)
                 continue
-            # Peeling copies loops with their hints, so repeat until none is left.
+            # Peeling copies loops with their words, so repeat until none is left.
             while (tiled := next((x for x in func.walk() if _asks(x)), None)) is not None:
-                if rewrites.take(f"{name}.{tiled.axis}", "it is tiled as its hints say"):
-                    apply_hint(tiled, names)
+                if rewrites.take(f"{name}.{tiled.axis}", "it is tiled as scheduled"):
+                    apply_words(tiled, names)
                 else:
-                    drop_hint(tiled)
+                    consume(tiled, *TILE_WORDS)
 
 
 def _asks(op: Operation) -> TypeGuard[ForOp]:
-    return isinstance(op, ForOp) and isinstance(op.hint("tile"), IntegerAttr)
+    return isinstance(op, ForOp) and op.words.by > 1
 
 
-def drop_hint(loop: ForOp) -> None:
-    """Leaves a loop untiled and removes its hints about tiles."""
-    set_hints(loop, {k: v for k, v in loop.directives.items() if k not in ("tile", "tail", "inner")})
+TILE_WORDS = ("by", "tail", "inside")
 
 
-def apply_hint(loop: ForOp, names: AxisNames) -> None:
-    """Tiles one loop according to its hints."""
-    size = loop.hint("tile")
-    assert isinstance(size, IntegerAttr)
-    tail = loop.hint("tail")
-    inner = loop.hint("inner")
-    rest = {k: v for k, v in loop.directives.items() if k not in ("tile", "tail", "inner")}
-    set_hints(loop, rest)
-    mode = tail.data if isinstance(tail, StringAttr) else "mask"
-    tile(loop, size.value.data, mode, inner.data if isinstance(inner, DictionaryAttr) else {}, names)
+def apply_words(loop: ForOp, names: AxisNames) -> None:
+    """Tiles one loop according to its words."""
+    words = consume(loop, *TILE_WORDS)
+    tile(loop, words.by, words.tail or "mask", words.inside or NO_WORDS, names)
 
 
-def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], names: AxisNames) -> None:
-    """Tiles `loop` in place; `inner` are the hints of the loop inside the tile."""
+def tile(loop: ForOp, size: int, tail: str, inner: LoopWords, names: AxisNames) -> None:
+    """Tiles `loop` in place; `inner` are the words of the loop inside the tile."""
     if loop.step != 1:
         raise IgniterError(f"tile-loops: loop '{loop.axis}' already has step {loop.step}")
     if size < 1 or tail not in ("mask", "peel", "rest"):
@@ -97,13 +95,12 @@ def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], name
     if tail != "mask" and rest != ZERO:
         remainder = _peel(loop, rest, names)
         smaller = rest.constant if rest.constant is not None else size // 2
-        lanes = inner.get("vector")
         # Fewer than two vectors do not justify a tile: a plain vector loop masks a partial vector.
-        enough = 2 * lanes.value.data if isinstance(lanes, IntegerAttr) else 1
+        enough = 2 * inner.vector or 1
         if tail == "peel" and (smaller >= enough or enough == 1):
             tile(remainder, max(1, smaller), "peel", inner, names)
         else:
-            set_hints(remainder, {k: v for k, v in inner.items() if k in ("vector", "accumulators")})
+            remainder.words = LoopWords(vector=inner.vector, accumulators=inner.accumulators)
         tiles = extent // size
         if tiles == ZERO:
             _erase_with_nest(loop)
@@ -123,14 +120,14 @@ def _erase_with_nest(loop: ForOp) -> None:
         _erase_with_nest(around)
 
 
-def _split(loop: ForOp, size: int, tiles: Expr, inside: Expr, inner: Mapping[str, Attribute], names: AxisNames) -> None:
+def _split(loop: ForOp, size: int, tiles: Expr, inside: Expr, inner: LoopWords, names: AxisNames) -> None:
     """Makes `loop` run over `tiles`, with a loop of `inside` iterations in each."""
     axis = names.fresh(f"{loop.axis}_in")
     ops = list(loop.block.ops)
     body = Block()
     move_ops(ops, body)
     child = ForOp(axis, 0, inside, body, reduction=loop.is_reduction)
-    set_hints(child, inner)
+    child.words = inner
     element = loop.first + Expr.of(loop.axis) * size + axis
     loop.bounds = DimsAttr([ZERO, tiles])
     loop.block.add_op(child)
@@ -141,7 +138,7 @@ def _peel(loop: ForOp, rest: Expr, names: AxisNames) -> ForOp:
     """Adds a copy after `loop` for its last `rest` iterations, and returns it."""
     axis = names.fresh(loop.axis)
     body = Block(clone_ops(loop.block.ops, names, {loop.axis: Expr.of(axis)}))
-    remainder = ForOp(axis, loop.end - rest, loop.end, body, reduction=loop.is_reduction, hints=loop.hints)
+    remainder = ForOp(axis, loop.end - rest, loop.end, body, reduction=loop.is_reduction, words=loop.words)
     nest, copy = _shared_out_nest(loop), remainder
     inner = loop
     while inner is not nest:
@@ -149,7 +146,7 @@ def _peel(loop: ForOp, rest: Expr, names: AxisNames) -> ForOp:
         assert isinstance(inner, ForOp)
         outer = names.fresh(inner.axis)
         substitute_axes([copy], {inner.axis: Expr.of(outer)})
-        copy = ForOp(outer, inner.first, inner.end, Block([copy]), step=inner.step, hints=inner.hints)
+        copy = ForOp(outer, inner.first, inner.end, Block([copy]), step=inner.step, words=inner.words)
     block = nest.parent_block()
     assert block is not None
     block.insert_op_after(copy, nest)
@@ -163,9 +160,9 @@ def _shared_out_nest(loop: ForOp) -> ForOp:
     and a batch of one would run on a single thread.
     """
     nest = loop
-    while nest.hint("threads") is None:
+    while nest.words.threads is None:
         outer = nest.parent_op()
-        if not isinstance(outer, ForOp) or outer.is_reduction or outer.hint("sink") is not None:
+        if not isinstance(outer, ForOp) or outer.is_reduction or outer.words.sink:
             return loop
         if (
             outer.block.first_op is not nest
@@ -175,12 +172,3 @@ def _shared_out_nest(loop: ForOp) -> ForOp:
             return loop
         nest = outer
     return nest
-
-
-def tile_hint(size: int, tail: str = "mask", inner: Mapping[str, Attribute] | None = None) -> dict[str, Attribute]:
-    """Returns the hints for a tile."""
-    return {
-        "tile": IntegerAttr(size, i64),
-        "tail": StringAttr(tail),
-        "inner": DictionaryAttr(dict(inner or {})),
-    }

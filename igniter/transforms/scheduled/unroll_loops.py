@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
@@ -21,7 +21,12 @@ from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.sym.expr import Expr, mod
 from igniter.errors import IgniterError
 from igniter.rewrites import Budget, budget
-from igniter.transforms.scheduled.loop_rewrites import AxisNames, clone_ops, set_hints, substitute_axes, take_hint
+from igniter.transforms.scheduled.loop_rewrites import (
+    AxisNames,
+    clone_ops,
+    consume,
+    substitute_axes,
+)
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,12 @@ class UnrollLoops(ModulePass):
 
     def _visit(self, loop: ForOp, names: AxisNames, rewrites: Budget, func: str) -> None:
         asked = self.axis is not None and loop.axis == self.axis
-        hint = None if asked else take_hint(loop, "unroll")
+        factor = self.factor if asked else consume(loop, "unroll").unroll
         single = self.single and loop.grain is None and loop.going is None and trip_count(loop).constant == 1
-        if not (asked or hint is not None or single):
+        if factor is None and not single:
             return
         if rewrites.take(f"{func}.{loop.axis}", "it is unrolled"):
-            hinted = hint.value.data if isinstance(hint, IntegerAttr) else 0
-            unroll(loop, self.factor if asked else hinted, names)
+            unroll(loop, factor or 0, names)
 
 
 def unroll(loop: ForOp, factor: int, names: AxisNames) -> None:
@@ -81,7 +85,7 @@ def unroll(loop: ForOp, factor: int, names: AxisNames) -> None:
     ops = _copies(loop, factor, names, whole=False)
     body = Block(ops)
     wide = ForOp(loop.axis, loop.first, loop.end - rest, body, step=span, reduction=loop.is_reduction, grain=loop.grain)
-    set_hints(wide, loop.directives)
+    wide.words = loop.words
     block.insert_op_before(wide, loop)
     loop.detach()
     loop.erase()

@@ -1,6 +1,6 @@
 """`vectorize-loops`: turns a loop over single elements into a loop over vectors.
 
-    loop.for j = 0 to n hints {vector = 16 : i64} {
+    loop.for j = 0 to n schedule [vector 16] {
       %a = loop.load %x[i, j] : f32     %b = loop.load %m[i] : f32     %c = arith.subf %a, %b : f32
       loop.store %c, %o[i, j]
     }
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, VectorType
+from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -46,11 +46,12 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.loop.combiners import identity
 from igniter.dialects.loop.dead_values import is_pure
+from igniter.dialects.loop.words import LoopWords, without
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr, mod
 from igniter.errors import IgniterError
 from igniter.rewrites import budget
-from igniter.transforms.scheduled.loop_rewrites import AxisNames, replace_alloc, set_hints, take_hint
+from igniter.transforms.scheduled.loop_rewrites import AxisNames, consume, replace_alloc
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,13 @@ class VectorizeLoops(ModulePass):
                     if loop.axis == self.axis and rewrites.take(f"{name}.{loop.axis}", f"vectors of {self.width}"):
                         vectorize(loop, self.width, self.accumulators, names)
                     continue
-                width, accumulators = take_hint(loop, "vector"), take_hint(loop, "accumulators")
-                if not isinstance(width, IntegerAttr) or width.value.data <= 1:
+                words = consume(loop, "vector", "accumulators")
+                if words.vector <= 1:
                     continue
-                if any(isinstance(x, ForOp) and x is not loop and x.hint("vector") for x in loop.walk()):
+                if any(isinstance(x, ForOp) and x is not loop and x.words.vector for x in loop.walk()):
                     continue
-                if rewrites.take(f"{name}.{loop.axis}", f"vectors of {width.value.data}"):
-                    count = accumulators.value.data if isinstance(accumulators, IntegerAttr) else 1
-                    vectorize(loop, width.value.data, count, names)
+                if rewrites.take(f"{name}.{loop.axis}", f"vectors of {words.vector}"):
+                    vectorize(loop, words.vector, words.accumulators or 1, names)
             for alloc in [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "register"]:
                 _pad_lanes(alloc)
 
@@ -164,10 +164,7 @@ class _Vectorizer:
         self._emit(self.loop.block, body, {}, Expr.of(axis), guard, ZERO)
         grain = None if tail or self.loop.grain is None else self.loop.grain.ceildiv(self.width)
         new = ForOp(axis, first, end, body, step=self.width, reduction=self.loop.is_reduction, grain=grain)
-        hints = self.loop.directives
-        if tail:
-            hints.pop("threads", None)
-        set_hints(new, hints)
+        new.words = without(self.loop.words, "threads") if tail else self.loop.words
         return new
 
     def _wide_loop(self, first: Expr, end: Expr, unroll: int) -> ForOp:
@@ -175,7 +172,7 @@ class _Vectorizer:
         inner = Block()
         self._emit(self.loop.block, inner, {}, Expr.of(axis) + Expr.of(copy) * self.width, None, Expr.of(copy))
         each = ForOp(copy, 0, unroll, inner)
-        set_hints(each, {"unroll": UnitAttr()})
+        each.words = LoopWords(unroll=0)
         return ForOp(axis, first, end, Block([each]), step=self.width * unroll, reduction=self.loop.is_reduction)
 
     # -- accumulators -------------------------------------------------------------------------------------------------
@@ -280,7 +277,7 @@ class _Vectorizer:
             indices=indices,
             going=op.going,
         )
-        set_hints(new, op.directives)
+        new.words = op.words
         target.add_op(new)
 
     def _emit_index(

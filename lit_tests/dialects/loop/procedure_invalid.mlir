@@ -80,7 +80,7 @@ loop.kernel @names symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
 // -----
 
 loop.func @hints symbols [] (%x: memref<4xf32>) outputs 1 {
-  // expected-error {{loop 'i' is sequential: it is no reduction, and has no threads and no hints}}
+  // expected-error {{loop 'i' is sequential: it cannot be a reduction or have threads or a schedule}}
   loop.for i = 0 to 4 sequential threads(1) {
     %c = arith.constant 0 : i64
   }

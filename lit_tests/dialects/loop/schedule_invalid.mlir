@@ -6,7 +6,7 @@
 
 // A word that does not exist.
 
-// expected-error {{the schedule of nest 'sum': loop 'i': 'thraeds' is no word that it has; did you mean 'threads'?}}
+// expected-error {{the schedule of nest 'sum': loop 'i': unknown word 'thraeds'; did you mean 'threads'?}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i thraeds, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -32,7 +32,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // An axis that does not exist.
 
-// expected-error {{the schedule of nest 'sum': it names 'j', which is no axis}}
+// expected-error {{the schedule of nest 'sum': unknown axis 'j'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k, j threads] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -45,7 +45,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A word that is said twice.
 
-// expected-error {{the schedule of nest 'sum': loop 'i' says 'threads' twice}}
+// expected-error {{the schedule of nest 'sum': loop 'i': 'threads' is given twice}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i threads threads, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -58,7 +58,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A count, and not a text.
 
-// expected-error {{the schedule of nest 'sum': loop 'k': 'vector' is said with a positive count}}
+// expected-error {{the schedule of nest 'sum': loop 'k': 'vector' takes a positive count}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k vector "wide"] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -71,7 +71,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A count of nothing.
 
-// expected-error {{the schedule of nest 'sum': loop 'k': 'vector' is said with a positive count, not 0}}
+// expected-error {{the schedule of nest 'sum': loop 'k': 'vector' takes a positive count, not 0}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k vector 0] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -84,7 +84,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // One copy is no unrolling.
 
-// expected-error {{the schedule of nest 'sum': loop 'k': 'unroll' is said alone, or a count of at least 2, not 1}}
+// expected-error {{the schedule of nest 'sum': loop 'k': 'unroll' takes nothing or a count of at least 2, not 1}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k unroll 1] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -97,7 +97,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A tail that does not exist.
 
-// expected-error {{the schedule of nest 'sum': loop 'i': its tail is mask, peel, rest, not 'cut'}}
+// expected-error {{the schedule of nest 'sum': loop 'i': 'tail' is mask, peel, rest, not 'cut'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8 tail cut, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -110,7 +110,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A tail of what has no blocks.
 
-// expected-error {{the schedule of nest 'sum': loop 'i': 'tail' means nothing without 'by'}}
+// expected-error {{the schedule of nest 'sum': loop 'i': 'tail' has no effect without 'by'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i tail peel, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -123,7 +123,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // Accumulators of what is no vector.
 
-// expected-error {{the schedule of nest 'sum': loop 'k': 'accumulators' means nothing without 'vector'}}
+// expected-error {{the schedule of nest 'sum': loop 'k': 'accumulators' has no effect without 'vector'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k accumulators 4] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -136,7 +136,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // Blocks are no lanes.
 
-// expected-error {{the schedule of nest 'sum': loop 'i' goes over blocks, which are no lanes: 'vector' is for its last loop}}
+// expected-error {{the schedule of nest 'sum': loop 'i' iterates over blocks; it cannot have 'vector' (only the innermost loop of an axis has lanes)}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8 vector 8, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -149,7 +149,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A block of blocks that do not fill it.
 
-// expected-error {{the schedule of nest 'sum': axis 'i' has blocks of 8 and inside of them 3, of which no whole number makes one}}
+// expected-error {{the schedule of nest 'sum': axis 'i': blocks of 8 are not a multiple of the blocks of 3 inside them}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, i by 3, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -175,7 +175,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // Two loops over all of an axis.
 
-// expected-error {{the schedule of nest 'sum': axis 'i' has blocks of 1 and inside of them 1, of which no whole number makes one}}
+// expected-error {{the schedule of nest 'sum': axis 'i': blocks of 1 are not a multiple of the blocks of 1 inside them}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -188,7 +188,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A race.
 
-// expected-error {{the schedule of nest 'sum': loop 'k' is a reduction, whose iterations meet in one element: it cannot have 'threads'}}
+// expected-error {{the schedule of nest 'sum': loop 'k' is a reduction; it cannot have 'threads' (its iterations add to the same element; split it with split_reduction first)}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k threads] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -214,7 +214,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // What is no sum adds nothing to the result.
 
-// expected-error {{the schedule of nest 'sum': loop 'i' is no reduction: it adds nothing to the result}}
+// expected-error {{the schedule of nest 'sum': loop 'i' is not a reduction; it cannot have 'into'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8 into result, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -227,7 +227,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // Of no iterations, 0 would not be written.
 
-// expected-error {{the schedule of nest 'sum': loop 'k' goes over single iterations: 'into result' is for blocks}}
+// expected-error {{the schedule of nest 'sum': loop 'k' iterates over single elements; it cannot have 'into' (a reduction of no iterations must still write 0)}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [k into result, i] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -240,7 +240,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // The result is added to by one loop.
 
-// expected-error {{the schedule of nest 'sum': only one loop adds to the result: the outermost that sums}}
+// expected-error {{the schedule of nest 'sum': only one loop, the outermost reduction, may have 'into result'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [k by 4 into result, k by 2 into result, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -253,7 +253,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A product of what are no axes.
 
-// expected-error {{the schedule of nest 'sum': the product names 'j', which is no axis}}
+// expected-error {{the schedule of nest 'sum': the product has the unknown axis 'j'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [product(i, j, k) tile [8, 3], i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -266,7 +266,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A product of one axis twice.
 
-// expected-error {{the schedule of nest 'sum': the axes of a product are different ones}}
+// expected-error {{the schedule of nest 'sum': the axes of a product must differ}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, product(i, i, k) tile [8, 3], i] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -279,7 +279,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A product without a tile.
 
-// expected-error {{the schedule of nest 'sum': a product is said with its tile: product(..) tile [rows, panels]}}
+// expected-error {{the schedule of nest 'sum': a product needs a tile: product(..) tile [rows, panels]}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, product(i, k), i] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -292,7 +292,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A tile of three sizes.
 
-// expected-error {{the schedule of nest 'sum': the tile of a product is [rows, panels], two positive counts}}
+// expected-error {{the schedule of nest 'sum': the tile of a product must be [rows, panels], two positive counts}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, product(i, k) tile [8, 3, 1], i] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -305,7 +305,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A loop over what the product goes along.
 
-// expected-error {{the schedule of nest 'sum': loop 'k' is inside the product, where only its rows and columns are, one by one}}
+// expected-error {{the schedule of nest 'sum': loop 'k' is behind the product; only single rows and columns of its tile may be}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, product(i, k) tile [8, 3], i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -318,7 +318,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // The loops of a procedure have words, but no blocks.
 
-// expected-error {{the schedule of nest 'p': loop 'j' is one of the body of a procedure: it cannot have 'by'}}
+// expected-error {{the schedule of nest 'p': loop 'j' is in the body of a procedure; it cannot have 'by'}}
 loop.kernel @p symbols [] (%x: tensor<4x4xf32>) -> (tensor<4x4xf32>) {
   %y = loop.procedure "p" [i: parallel 4] schedule [i, j by 2] (%a = %x) -> (%o : tensor<4x4xf32>) {
     loop.for j = 0 to 4 {
@@ -331,11 +331,11 @@ loop.kernel @p symbols [] (%x: tensor<4x4xf32>) -> (tensor<4x4xf32>) {
 
 // -----
 
-// A loop that is there already has hints, by the same words.
+// A loop that is there already has words of the same table.
 
-// expected-error {{the hints of loop 'j': 'vectr' is no word that it has; did you mean 'vector'?}}
+// expected-error {{the schedule of loop 'j': unknown word 'vectr'; did you mean 'vector'?}}
 loop.func @f symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
-  loop.for j = 0 to n hints {vectr = 8 : i64} {
+  loop.for j = 0 to n schedule [vectr 8] {
     %v = loop.load %x[j] : f32
     loop.store %v, %y[j]
   }
@@ -360,7 +360,7 @@ loop.kernel @k symbols [n] (%a: tensor<?x8xf32, #sym.dims<n, 8>>, %b: tensor<8x1
 
 // Its name is in quotes.
 
-// expected-error {{the schedule of nest 'p': the micro-kernel of a product is a name in quotes}}
+// expected-error {{the schedule of nest 'p': 'by' of a product needs the name of a micro-kernel, in quotes}}
 loop.kernel @k symbols [n] (%a: tensor<?x8xf32, #sym.dims<n, 8>>, %b: tensor<8x16xf32>) -> (tensor<?x16xf32, #sym.dims<n, 16>>) {
   %p = loop.nest "p" [i: parallel n, j: parallel 16, k: reduction 8] schedule [i by 6, j by 16, product(i, j, k) tile [6, 1] by f32, i, j] -> tensor<?x16xf32, #sym.dims<n, 16>> {
     %x = loop.read %a[i, k] : f32
@@ -375,7 +375,7 @@ loop.kernel @k symbols [n] (%a: tensor<?x8xf32, #sym.dims<n, 8>>, %b: tensor<8x1
 
 // A memory that does not exist.
 
-// expected-error {{a result is stored in registers, stack, arena, not in 'stak'; did you mean 'stack'?}}
+// expected-error {{a result: unknown memory 'stak'; did you mean 'stack'?}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
   %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i fuse "g", store in stak, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
     %a = loop.read %x[i, j] : f32
@@ -394,7 +394,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8
 
 // Two places.
 
-// expected-error {{it says 'store' twice: its result lives in one place}}
+// expected-error {{it has 'store' twice}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
   %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [store, i fuse "g", store, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
     %a = loop.read %x[i, j] : f32
@@ -413,7 +413,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8
 
 // A loop that no reader is in.
 
-// expected-error {{'store' is inside of loop 'i', which is this nest's alone: who reads the result shares the loops around it, which 'fuse' says}}
+// expected-error {{'store' is inside loop 'i', which the readers of the result do not share (add 'fuse' to the loops of both nests)}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
   %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i, store, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
     %a = loop.read %x[i, j] : f32
@@ -432,7 +432,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8
 
 // A loop whose iterations are made later.
 
-// expected-error {{'store' is inside of loop 'i' with 'tail', whose iterations are made later}}
+// expected-error {{'store' is inside loop 'i' with 'tail', which a later pass transforms}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
   %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i by 4 tail peel fuse "g", store, i, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
     %a = loop.read %x[i, j] : f32
@@ -451,7 +451,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8
 
 // Lanes.
 
-// expected-error {{'store' is inside of loop 'j' with 'vector', whose iterations are made later}}
+// expected-error {{'store' is inside loop 'j' with 'vector', which a later pass transforms}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
   %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i fuse "g", j fuse "h" vector 8, store] -> tensor<?x8xf32, #sym.dims<n, 8>> {
     %a = loop.read %x[i, j] : f32
@@ -470,7 +470,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8
 
 // A reduction, whose iterations all write what is stored.
 
-// expected-error {{'store' is inside of loop 'k', a reduction: all of its iterations write the result}}
+// expected-error {{'store' is inside loop 'k', a reduction whose iterations all write the result}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i fuse "g", k fuse "h", store] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32

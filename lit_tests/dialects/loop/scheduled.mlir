@@ -4,7 +4,7 @@
 
 // CHECK:      loop.func @all symbols [n, m] (%x: memref<?x?xf32, #sym.dims<n, m>>, %i: memref<?xi64, #sym.dims<n>>, %y: memref<?x?xf32, #sym.dims<n, m>>) outputs 1 scratch(4*m + 64)
 // CHECK-NEXT:   %s = loop.alloc "row" offset 64 : memref<?xf32, #sym.dims<m>, "scratch">
-// CHECK-NEXT:   loop.for a = 0 to n threads((n floordiv 4) + 1) hints {vector = 16 : i64} {
+// CHECK-NEXT:   loop.for a = 0 to n threads((n floordiv 4) + 1) schedule [vector 16] {
 // CHECK-NEXT:     %r = loop.alloc "acc" : memref<2x16xf32, "register">
 // CHECK-NEXT:     %l = loop.alloc "tile" : memref<4x4xf64, "local">
 // CHECK-NEXT:     loop.for b = 0 to m step 16 reduction {
@@ -25,7 +25,7 @@
 // CHECK:        %p, %q = loop.transpose %c, %d : vector<2xf32>, vector<2xf32> to vector<2xf32>, vector<2xf32>
 loop.func @all symbols [n, m] (%x: memref<?x?xf32, #sym.dims<n, m>>, %i: memref<?xi64, #sym.dims<n>>, %y: memref<?x?xf32, #sym.dims<n, m>>) outputs 1 scratch(4*m + 64) {
   %s = loop.alloc "row" offset 64 : memref<?xf32, #sym.dims<m>, "scratch">
-  loop.for a = 0 to n threads(n floordiv 4 + 1) hints {vector = 16 : i64} {
+  loop.for a = 0 to n threads(n floordiv 4 + 1) schedule [vector 16] {
     %r = loop.alloc "acc" : memref<2x16xf32, "register">
     %l = loop.alloc "tile" : memref<4x4xf64, "local">
     loop.for b = 0 to m step 16 reduction {

@@ -243,20 +243,20 @@ loop.func @others symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c
 // -----
 
 loop.func @where symbols [n] (%a: memref<8xf32>) outputs 1 {
-  // expected-error {{the hints of buffer 't': 'memry' is no word that it has; did you mean 'memory'?}}
-  %t = loop.alloc "t" hints {memry = "stack"} : memref<8xf32, "local">
+  // expected-error {{buffer 't': 'store' needs 'at' with a number of loops, or 'in' with a memory}}
+  %t = loop.alloc "t" store on stack : memref<8xf32, "local">
 }
 
 // -----
 
 loop.func @where symbols [n] (%a: memref<8xf32>) outputs 1 {
-  // expected-error {{the hints of buffer 't': 'memory' is "registers" or "stack" or "arena", not "heap"}}
-  %t = loop.alloc "t" hints {memory = "heap"} : memref<8xf32, "local">
+  // expected-error {{buffer 't': unknown memory 'heap'; known: registers, stack, arena}}
+  %t = loop.alloc "t" store in heap : memref<8xf32, "local">
 }
 
 // -----
 
 loop.func @where symbols [n] (%a: memref<8xf32>) outputs 1 {
-  // expected-error {{the hints of buffer 't': 'depth' is a count, not "one"}}
-  %t = loop.alloc "t" hints {depth = "one"} : memref<8xf32, "local">
+  // expected-error {{Expected integer literal}}
+  %t = loop.alloc "t" store at "one" : memref<8xf32, "local">
 }

@@ -64,10 +64,10 @@ builtin.module {
 
 // -----
 
-// A schedule orders the loops and leaves hints on them. Identities belong to the combiner and the element type.
+// A schedule orders the loops and leaves words on them. Identities belong to the combiner and the element type.
 
 // CHECK:        loop.func @max symbols [] (%x: memref<4x6xui8>, %0: memref<6xui8>) outputs 1 {
-// CHECK-NEXT:     loop.for j = 0 to 6 hints {vector = 16 : i64} {
+// CHECK-NEXT:     loop.for j = 0 to 6 schedule [vector 16] {
 // CHECK-NEXT:       %1 = loop.alloc "max" : memref<ui8, "register">
 // CHECK-NEXT:       %2 = arith.constant 0 : i8
 // CHECK-NEXT:       loop.store %2, %1[]
@@ -144,13 +144,13 @@ builtin.module {
 
 // -----
 
-// An axis with a block is two loops: over blocks, and inside one, which has the hints `inner`. The last may be shorter.
+// An axis with a block is two loops: over blocks, and inside one, which has the words `inside`. The last may be shorter.
 
 // CHECK:      loop.func @blocks
-// CHECK-NEXT:   loop.for i = 0 to ((n + 7) floordiv 8) hints {fuse = "g", threads} {
+// CHECK-NEXT:   loop.for i = 0 to ((n + 7) floordiv 8) schedule [threads fuse "g"] {
 // CHECK-NEXT:     loop.for j = 0 to 2 {
 // CHECK-NEXT:       loop.for i1 = 0 to min(-8*i + n, 8) {
-// CHECK-NEXT:         loop.for j1 = 0 to 24 hints {vector = 8 : i64} {
+// CHECK-NEXT:         loop.for j1 = 0 to 24 schedule [vector 8] {
 // CHECK-NEXT:           %a = loop.load %x[8*i + i1, 24*j + j1] : f32
 // CHECK-NEXT:           loop.store %a, %0[8*i + i1, 24*j + j1]
 
@@ -191,12 +191,12 @@ builtin.module {
 // inside those of columns, the first of them fetch the panels that come next.
 
 // CHECK:      loop.func @gemm
-// CHECK-NEXT:   loop.for j = 0 to 3 hints {threads} {
+// CHECK-NEXT:   loop.for j = 0 to 3 schedule [threads] {
 // CHECK-NEXT:     loop.for i = 0 to ((m + 7) floordiv 8) {
 // CHECK-NEXT:       %c = loop.alloc "matmul" : memref<8x48xf32, "local">
 // CHECK-NEXT:       loop.tile_product %c[r, l + 16*p] = %a[8*i + r, k] * %b[3*j + p, k, l] over r = min(-8*i + m, 8), p = ((min(-48*j + 100, 48) + 15) floordiv 16), l = 16, k = 64 tile [8, 3] fetch [{{.*}}, 0, {{.*}}]
 // CHECK-NEXT:       loop.for i1 = 0 to min(-8*i + m, 8) {
-// CHECK-NEXT:         loop.for j1 = 0 to min(-48*j + 100, 48) hints {vector = 16 : i64} {
+// CHECK-NEXT:         loop.for j1 = 0 to min(-48*j + 100, 48) schedule [vector 16] {
 // CHECK-NEXT:           %1 = loop.load %c[i1, j1] : f32
 // CHECK-NEXT:           loop.store %1, %0[8*i + i1, 48*j + j1]
 
@@ -297,7 +297,7 @@ builtin.module {
 
 // -----
 
-// A procedure: loops over its axes, its body inside, and hints on the loops that the schedule names. Its loops get
+// A procedure: loops over its axes, its body inside, and words on the loops that the schedule names. Its loops get
 // names of their own, and what it computes goes to the buffers that stand outside.
 
 loop.kernel @scan symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>) -> (tensor<?x8x?xf32, #sym.dims<n, 8, m>>) {
@@ -320,9 +320,9 @@ loop.kernel @scan symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>) -> 
 }
 // CHECK-LABEL: loop.func @scan
 // CHECK: %[[Y:.*]] = loop.alloc "scan" : memref<?x8x?xf32, #sym.dims<n, 8, m>, "scratch">
-// CHECK-NEXT: loop.for i = 0 to n hints {threads} {
+// CHECK-NEXT: loop.for i = 0 to n schedule [threads] {
 // CHECK-NEXT:   loop.for k = 0 to 8 sequential {
-// CHECK-NEXT:     loop.for j = 0 to m hints {vector = 8 : i64} {
+// CHECK-NEXT:     loop.for j = 0 to m schedule [vector 8] {
 // CHECK-NEXT:       %[[B:.*]] = loop.load %[[Y]][i, k - 1, j] if [k - 1] : f32
 // CHECK-NEXT:       %[[V:.*]] = loop.load %{{.*}}[i, k, j] : f32
 // CHECK-NEXT:       %[[S:.*]] = arith.addf %[[B]], %[[V]] : f32
@@ -338,7 +338,7 @@ loop.kernel @scan symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>) -> 
 // CHECK:        loop.func @groups symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %0: memref<?xf32, #sym.dims<n>>) outputs 1 {
 // CHECK-NEXT:       loop.for i = 0 to ((n + 31) floordiv 32) {
 // CHECK-NEXT:         loop.for i1 = 0 to min(-4*i + ((n + 7) floordiv 8), 4) {
-// CHECK-NEXT:           loop.for i2 = 0 to min(-32*i - 8*i1 + n, 8) hints {vector = 8 : i64} {
+// CHECK-NEXT:           loop.for i2 = 0 to min(-32*i - 8*i1 + n, 8) schedule [vector 8] {
 // CHECK-NEXT:             %a = loop.load %x[32*i + 8*i1 + i2] : f32
 // CHECK-NEXT:             loop.store %a, %0[32*i + 8*i1 + i2]
 // CHECK-NEXT:           }
@@ -384,12 +384,12 @@ builtin.module {
 
 // CHECK-LABEL: loop.func @rim
 // CHECK-NEXT:  %1 = arith.constant 1.500000e+00 : f32
-// CHECK-NEXT:  loop.for s = 0 to 6 hints {vector = 4 : i64} {
+// CHECK-NEXT:  loop.for s = 0 to 6 schedule [vector 4] {
 // CHECK-NEXT:    loop.store %1, %0[0, s]
-// CHECK:       loop.for s1 = 0 to 6 hints {vector = 4 : i64} {
+// CHECK:       loop.for s1 = 0 to 6 schedule [vector 4] {
 // CHECK-NEXT:    loop.store %1, %0[n + 1, s1]
 // CHECK:       loop.for s2 = 0 to n {
-// CHECK-NEXT:    loop.for s3 = 0 to 2 hints {vector = 4 : i64} {
+// CHECK-NEXT:    loop.for s3 = 0 to 2 schedule [vector 4] {
 // CHECK-NEXT:      loop.store %1, %0[s2 + 1, s3 + 4]
 // CHECK:       loop.for i = 0 to n {
 // CHECK:         loop.store %v, %0[i + 1, j]

@@ -3,7 +3,7 @@
 // What is no schedule of a product.
 
 // The depth has no loop: it is the micro-kernel's.
-// CHECK: the schedule of nest 'matmul': loop 'k' is inside the product, where only its rows and columns are, one by one
+// CHECK: the schedule of nest 'matmul': loop 'k' is behind the product; only single rows and columns of its tile may be
 
 builtin.module {
   loop.kernel @order symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {

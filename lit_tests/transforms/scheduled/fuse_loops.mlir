@@ -172,7 +172,7 @@ builtin.module {
 
 // CHECK:        loop.func @inside symbols [n] (%x: memref<8x?xf32, #sym.dims<8, n>>, %m: memref<8xf32>, %y: memref<8xf32>) outputs 2 {
 // CHECK-NEXT:     loop.for i = 0 to 8 {
-// CHECK-NEXT:       loop.for k = 0 to n reduction hints {vector = 16 : i64} {
+// CHECK-NEXT:       loop.for k = 0 to n reduction schedule [vector 16] {
 // CHECK-NEXT:         %a = loop.load %x[i, k] : f32
 // CHECK-NEXT:         loop.accumulate add %a, %m[i]
 // CHECK-NEXT:       }
@@ -183,13 +183,13 @@ builtin.module {
 
 builtin.module {
   loop.func @inside symbols [n] (%x: memref<8x?xf32, #sym.dims<8, n>>, %m: memref<8xf32>, %y: memref<8xf32>) outputs 2 {
-    loop.for i = 0 to 8 hints {fuse = "g"} {
-      loop.for k = 0 to n reduction hints {vector = 16 : i64} {
+    loop.for i = 0 to 8 schedule [fuse "g"] {
+      loop.for k = 0 to n reduction schedule [vector 16] {
         %a = loop.load %x[i, k] : f32
         loop.accumulate add %a, %m[i]
       }
     }
-    loop.for i1 = 0 to 8 hints {fuse = "g", vector = 8 : i64} {
+    loop.for i1 = 0 to 8 schedule [fuse "g" vector 8] {
       %b = loop.load %m[i1] : f32
       loop.store %b, %y[i1]
     }
@@ -209,10 +209,10 @@ builtin.module {
 builtin.module {
   loop.func @blocks symbols [n] (%x: memref<?x64xf32, #sym.dims<n, 64>>, %b: memref<64x16xf32>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
     %c = loop.alloc "c" : memref<?x16xf32, #sym.dims<n, 16>, "scratch">
-    loop.for i = 0 to (n + 7) floordiv 8 hints {fuse = "g"} {
+    loop.for i = 0 to (n + 7) floordiv 8 schedule [fuse "g"] {
       loop.tile_product %c[8*i + r, l] = %x[8*i + r, k] * %b[k, l] over r = min(8, n - 8*i), p = 1, l = 16, k = 64 tile [8, 1]
     }
-    loop.for i1 = 0 to (n + 7) floordiv 8 hints {fuse = "g"} {
+    loop.for i1 = 0 to (n + 7) floordiv 8 schedule [fuse "g"] {
       loop.for i_in = 0 to min(8, n - 8*i1) {
         %v = loop.load %c[8*i1 + i_in, 3] : f32
         loop.store %v, %y[8*i1 + i_in]
@@ -232,10 +232,10 @@ builtin.module {
 builtin.module {
   loop.func @turned symbols [] (%x: memref<32x64xf32>, %b: memref<64x16xf32>, %y: memref<32xf32>) outputs 1 {
     %c = loop.alloc "c" : memref<32x16xf32, "scratch">
-    loop.for i = 0 to 4 hints {fuse = "g"} {
+    loop.for i = 0 to 4 schedule [fuse "g"] {
       loop.tile_product %c[8*i + r, l] = %x[8*i + r, k] * %b[k, l] over r = 8, p = 1, l = 16, k = 64 tile [8, 1]
     }
-    loop.for i1 = 0 to 4 hints {fuse = "g"} {
+    loop.for i1 = 0 to 4 schedule [fuse "g"] {
       loop.for i_in = 0 to 8 {
         %v = loop.load %c[31 - 8*i1 - i_in, 3] : f32
         loop.store %v, %y[8*i1 + i_in]

@@ -7,7 +7,7 @@
 // CHECK-NEXT:     loop.for t = 0 to (n floordiv 4) {
 // CHECK-NEXT:       %s = loop.alloc "s" : memref<4x32xf32, "local">
 // CHECK-NEXT:       loop.for i1 = 0 to 4 {
-// CHECK-NEXT:         loop.for j1 = 0 to 32 step 16 hints {unroll} {
+// CHECK-NEXT:         loop.for j1 = 0 to 32 step 16 schedule [unroll] {
 // CHECK-NEXT:           loop.prefetch %y[i1 + 4*t, j1] write
 // CHECK-NEXT:           loop.prefetch %z[i1 + 4*t, j1] write
 // CHECK-NEXT:         }
@@ -19,7 +19,7 @@
 // CHECK-NEXT:         }
 // CHECK-NEXT:       }
 // CHECK-NEXT:       loop.for i = 0 to 4 {
-// CHECK-NEXT:         loop.for j = 0 to 32 hints {vector = 16 : i64} {
+// CHECK-NEXT:         loop.for j = 0 to 32 schedule [vector 16] {
 
 builtin.module {
   loop.func @rows symbols [n] (%x: memref<?x64xf32, #sym.dims<n, 64>>, %b: memref<32xf32>, %y: memref<?x32xf32, #sym.dims<n, 32>>, %z: memref<?x32xf32, #sym.dims<n, 32>>) outputs 2 {
@@ -31,8 +31,8 @@ builtin.module {
           loop.store %a, %s[k, l]
         }
       }
-      loop.for i = 0 to 4 hints {prefetch} {
-        loop.for j = 0 to 32 hints {vector = 16} {
+      loop.for i = 0 to 4 schedule [prefetch] {
+        loop.for j = 0 to 32 schedule [vector 16] {
           %p = loop.load %s[i, j] : f32
           %q = loop.load %b[j] : f32
           %r = loop.load %y[4*t + i, j] : f32
@@ -50,7 +50,7 @@ builtin.module {
 
 // Along a column every element has a line of its own; an element that is found by a value is not known in time.
 
-// CHECK:            loop.for i1 = 0 to 4 hints {unroll} {
+// CHECK:            loop.for i1 = 0 to 4 schedule [unroll] {
 // CHECK-NEXT:         loop.prefetch %x[i1, t]
 // CHECK-NEXT:       }
 // CHECK-NEXT:       loop.store %c, %y[0, t]
@@ -60,7 +60,7 @@ builtin.module {
     loop.for t = 0 to 8 {
       %c = arith.constant 1.0 : f32
       loop.store %c, %y[0, t]
-      loop.for i = 0 to 4 hints {prefetch} {
+      loop.for i = 0 to 4 schedule [prefetch] {
         %k = loop.load %w[0] : i64
         %p = loop.load %x[i, t] : f32
         loop.store %p, %y[_0, t] with %k if [_0, 3 - _0]

@@ -8,7 +8,7 @@
 
 builtin.module {
   loop.func @first symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
-    loop.for i = 0 to 4 hints {prefetch} {
+    loop.for i = 0 to 4 schedule [prefetch] {
       %p = loop.load %x[i] : f32
       loop.store %p, %y[i]
     }

@@ -48,14 +48,14 @@ builtin.module {
       }
     }
     loop.for t = 0 to n {
-      loop.for y = 0 to 56 hints {slide = "w"} {
+      loop.for y = 0 to 56 schedule [slide "w"] {
         loop.for x = 0 to 8 {
           %a = loop.load %x[t, y, x] : f32
           loop.store %a, %e[t, y + 1, x + 1]
         }
       }
       loop.for b = 0 to 4 {
-        loop.for i = 0 to 14 hints {slide = "w"} {
+        loop.for i = 0 to 14 schedule [slide "w"] {
           loop.for x1 = 0 to 8 {
             %s = loop.alloc "s" : memref<f32, "register">
             loop.store %z, %s[]
@@ -87,13 +87,13 @@ builtin.module {
 builtin.module {
   loop.func @skips symbols [] (%x: memref<60x8xf32>, %y: memref<20x8xf32>) outputs 1 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">
-    loop.for y = 0 to 60 hints {slide = "w"} {
+    loop.for y = 0 to 60 schedule [slide "w"] {
       loop.for x = 0 to 8 {
         %a = loop.load %x[y, x] : f32
         loop.store %a, %e[y, x]
       }
     }
-    loop.for i = 0 to 20 hints {slide = "w"} {
+    loop.for i = 0 to 20 schedule [slide "w"] {
       loop.for x1 = 0 to 8 {
         %v = loop.load %e[3*i, x1] : f32
         loop.store %v, %y[i, x1]

@@ -10,11 +10,11 @@
 builtin.module {
   loop.func @elsewhere symbols [] (%x: memref<60x8xf32>, %y: memref<20xf32>, %u: memref<1xf32>) outputs 2 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">
-    loop.for y = 0 to 60 hints {slide = "w"} {
+    loop.for y = 0 to 60 schedule [slide "w"] {
       %a = loop.load %x[y, 0] : f32
       loop.store %a, %e[y, 0]
     }
-    loop.for i = 0 to 20 hints {slide = "w"} {
+    loop.for i = 0 to 20 schedule [slide "w"] {
       %v = loop.load %e[3*i, 0] : f32
       loop.store %v, %y[i]
     }
@@ -29,11 +29,11 @@ builtin.module {
 builtin.module {
   loop.func @backwards symbols [] (%x: memref<60x8xf32>, %y: memref<60xf32>) outputs 1 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">
-    loop.for y = 0 to 60 hints {slide = "w"} {
+    loop.for y = 0 to 60 schedule [slide "w"] {
       %a = loop.load %x[y, 0] : f32
       loop.store %a, %e[y, 0]
     }
-    loop.for i = 0 to 60 hints {slide = "w"} {
+    loop.for i = 0 to 60 schedule [slide "w"] {
       %v = loop.load %e[59 - i, 0] : f32
       loop.store %v, %y[i]
     }
@@ -45,11 +45,11 @@ builtin.module {
 // CHECK: remark: slide-loops: 'result.y' missed: it stays in front of 'i': the rows are a result of the kernel, which all are wanted of
 builtin.module {
   loop.func @result symbols [] (%x: memref<60x8xf32>, %e: memref<60x8xf32>, %y: memref<58xf32>) outputs 2 {
-    loop.for y = 0 to 60 hints {slide = "w"} {
+    loop.for y = 0 to 60 schedule [slide "w"] {
       %a = loop.load %x[y, 0] : f32
       loop.store %a, %e[y, 0]
     }
-    loop.for i = 0 to 58 hints {slide = "w"} {
+    loop.for i = 0 to 58 schedule [slide "w"] {
       %v = loop.load %e[i + 2, 0] : f32
       loop.store %v, %y[i]
     }
@@ -66,11 +66,11 @@ builtin.module {
     loop.for s = 0 to 8 {
       loop.store %z, %e[30, s]
     }
-    loop.for y = 0 to 60 hints {slide = "w"} {
+    loop.for y = 0 to 60 schedule [slide "w"] {
       %a = loop.load %x[y, 0] : f32
       loop.store %a, %e[y, 0]
     }
-    loop.for i = 0 to 58 hints {slide = "w"} {
+    loop.for i = 0 to 58 schedule [slide "w"] {
       %v = loop.load %e[i + 2, 0] : f32
       loop.store %v, %y[i]
     }
@@ -85,12 +85,12 @@ builtin.module {
 builtin.module {
   loop.func @both symbols [] (%x: memref<60x8xf32>, %u: memref<60xf32>, %y: memref<20xf32>) outputs 2 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">
-    loop.for y = 0 to 60 hints {slide = "w"} {
+    loop.for y = 0 to 60 schedule [slide "w"] {
       %a = loop.load %x[y, 0] : f32
       loop.store %a, %e[y, 0]
       loop.store %a, %u[y]
     }
-    loop.for i = 0 to 20 hints {slide = "w"} {
+    loop.for i = 0 to 20 schedule [slide "w"] {
       %v = loop.load %e[3*i, 0] : f32
       loop.store %v, %y[i]
     }
@@ -106,11 +106,11 @@ builtin.module {
   loop.func @over symbols [] (%x: memref<60x8xf32>, %y: memref<58xf32>) outputs 1 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">
     %z = arith.constant 0.0 : f32
-    loop.for y = 0 to 60 hints {slide = "w"} {
+    loop.for y = 0 to 60 schedule [slide "w"] {
       %a = loop.load %x[y, 0] : f32
       loop.store %a, %e[y, 0]
     }
-    loop.for i = 0 to 58 hints {slide = "w"} {
+    loop.for i = 0 to 58 schedule [slide "w"] {
       %v = loop.load %e[i + 2, 0] : f32
       loop.store %v, %y[i]
     }

@@ -13,7 +13,7 @@
 
 builtin.module {
   loop.func @full symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
-    loop.for i = 0 to 4 step 2 hints {unroll} {
+    loop.for i = 0 to 4 step 2 schedule [unroll] {
       %a = loop.load %x[i] : f32
       loop.store %a, %y[i + 1]
     }
@@ -43,7 +43,7 @@ builtin.module {
 
 builtin.module {
   loop.func @factor symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
-    loop.for i = 0 to n hints {unroll = 2 : i64} {
+    loop.for i = 0 to n schedule [unroll 2] {
       %a = loop.load %x[i] : f32
       loop.store %a, %y[i]
     }

@@ -21,7 +21,7 @@
 
 builtin.module {
   loop.func @rows symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %m: memref<f32>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
-    loop.for j = 0 to n hints {vector = 8 : i64} {
+    loop.for j = 0 to n schedule [vector 8] {
       %a = loop.load %x[j] : f32
       %b = loop.load %m[] : f32
       %c = arith.subf %a, %b : f32
@@ -41,7 +41,7 @@ builtin.module {
 // CHECK-NEXT:     loop.store %2, %0[0, v] lane v
 // CHECK-NEXT:     loop.store %2, %0[1, v] lane v
 // CHECK-NEXT:     loop.for j = 0 to 32 step 16 reduction {
-// CHECK-NEXT:       loop.for u = 0 to 2 hints {unroll} {
+// CHECK-NEXT:       loop.for u = 0 to 2 schedule [unroll] {
 // CHECK-NEXT:         %a = loop.load %x[j + 8*u + v] lane v : vector<8xf32>
 // CHECK-NEXT:         loop.accumulate add %a, %0[u, v] lane v
 // CHECK-NEXT:       }
@@ -59,7 +59,7 @@ builtin.module {
 
 builtin.module {
   loop.func @sum symbols [] (%x: memref<40xf32>, %y: memref<f32>) outputs 1 {
-    loop.for j = 0 to 40 reduction hints {vector = 8 : i64, accumulators = 2 : i64} {
+    loop.for j = 0 to 40 reduction schedule [vector 8 accumulators 2] {
       %a = loop.load %x[j] : f32
       loop.accumulate add %a, %y[]
     }
@@ -87,7 +87,7 @@ builtin.module {
 
 builtin.module {
   loop.func @columns symbols [n] (%x: memref<?x5xf32, #sym.dims<n, 5>>, %y: memref<5xf32>) outputs 1 {
-    loop.for j = 0 to 5 hints {vector = 8 : i64} {
+    loop.for j = 0 to 5 schedule [vector 8] {
       %acc = loop.alloc "acc" : memref<f32, "register">
       %zero = arith.constant 0.0 : f32
       loop.store %zero, %acc[]
@@ -117,7 +117,7 @@ builtin.module {
 
 builtin.module {
   loop.func @gather symbols [] (%x: memref<9xf32>, %i: memref<16xi64>, %y: memref<16xi64>, %z: memref<16xf32>) outputs 2 {
-    loop.for j = 0 to 16 hints {vector = 16 : i64} {
+    loop.for j = 0 to 16 schedule [vector 16] {
       %k = loop.load %i[j] : i64
       %a = loop.load %x[_0] with %k if [_0, -_0 + 8, j - 3] : f32
       %d = loop.index 2*j : i64
@@ -158,15 +158,15 @@ builtin.module {
 builtin.module {
   loop.func @padded symbols [] (%x: memref<5xf32>, %b: memref<8xui8>, %y: memref<5xf32>, %m: memref<ui8>) outputs 2 {
     %acc = loop.alloc "acc" : memref<5xf32, "register">
-    loop.for j = 0 to 5 hints {vector = 8 : i64} {
+    loop.for j = 0 to 5 schedule [vector 8] {
       %a = loop.load %x[j] : f32
       loop.store %a, %acc[j]
     }
-    loop.for k = 0 to 5 hints {vector = 8 : i64} {
+    loop.for k = 0 to 5 schedule [vector 8] {
       %a = loop.load %acc[k] : f32
       loop.store %a, %y[k]
     }
-    loop.for l = 0 to 8 reduction hints {vector = 8 : i64} {
+    loop.for l = 0 to 8 reduction schedule [vector 8] {
       %a = loop.load %b[l] : i8
       loop.accumulate max %a, %m[]
     }
@@ -190,7 +190,7 @@ builtin.module {
 builtin.module {
   loop.func @rows symbols [n] (%x: memref<?x32xf32, #sym.dims<n, 32>>, %k: memref<4xi64>, %y: memref<4x32xf32>) outputs 1 {
     loop.for i = 0 to 4 {
-      loop.for j = 0 to 32 hints {vector = 16 : i64} {
+      loop.for j = 0 to 32 schedule [vector 16] {
         %a = loop.load %k[i] : i64
         %b = loop.load %x[_0, j] with %a if [_0, -_0 + n - 1] : f32
         loop.store %b, %y[i, j]
@@ -213,10 +213,10 @@ builtin.module {
 
 builtin.module {
   loop.func @nested symbols [] (%x: memref<3x16xf32>, %y: memref<3xf32>, %z: memref<3x16xf32>) outputs 2 {
-    loop.for i = 0 to 3 hints {vector = 8 : i64} {
+    loop.for i = 0 to 3 schedule [vector 8] {
       %a = loop.load %x[i, 0] : f32
       loop.store %a, %y[i]
-      loop.for j = 0 to 16 hints {vector = 8 : i64} {
+      loop.for j = 0 to 16 schedule [vector 8] {
         %b = loop.load %x[i, j] : f32
         loop.store %b, %z[i, j]
       }

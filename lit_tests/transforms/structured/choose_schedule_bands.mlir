@@ -18,7 +18,7 @@
 // The tiles and the products of a band are as large as a band. So are the results of its tiles here: the last band has
 // tiles outside of the image, which nobody writes, and fewer rounds of a loop than there are tiles do not fuse.
 
-// LOOPS:      loop.for i = 0 to 3 hints {threads} {
+// LOOPS:      loop.for i = 0 to 3 schedule [threads] {
 // LOOPS-NEXT:   loop.for j = 0 to 2 {
 // LOOPS-NEXT:     %{{.*}} = loop.alloc "output" : memref<4x4x32xf32, "local">
 // LOOPS-NEXT:     %{{.*}} = loop.alloc "points" : memref<2x4x32xf32, "local">
@@ -28,7 +28,7 @@
 // LOOPS:          loop.for t2 = 0 to 4 {
 // LOOPS:          loop.for h1 = 0 to min(-4*i + 11, 4) {
 // LOOPS-NEXT:       loop.for h2 = 0 to min(-4*h1 - 16*i + 42, 4) {
-// LOOPS-NOT:  hints {threads}
+// LOOPS-NOT:  schedule [threads]
 
 // An image that is full of tiles has the results of one tile at a time.
 

@@ -172,7 +172,7 @@ def test_micro_kernels_in_another_reduction(words: str) -> None:
 def test_a_reduction_around_tiles_adds_to_the_result() -> None:
     with pytest.raises(IgniterError, match=r"loop 'h' sums around the tiles of a product, .* say 'into result'"):
         check(said(STACK, "[h, i by 8, j by 48, product(i, j, k) tile [8, 3], i, j]"))
-    with pytest.raises(VerifyException, match="loop 'h' is inside the product"):
+    with pytest.raises(VerifyException, match="loop 'h' is behind the product"):
         check(said(STACK, "[i by 8, j by 48, product(i, j, k) tile [8, 3], i, h, j]"))
 
 

@@ -33,7 +33,7 @@ builtin.module {
 TRIANGLE = """
 builtin.module {
   loop.func @f symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
-    loop.for i = 0 to n hints {vector = 8 : i64} {
+    loop.for i = 0 to n schedule [vector 8] {
       loop.for j = 0 to i {
         %a = loop.load %x[j] : f32
         loop.store %a, %y[i]
@@ -46,11 +46,11 @@ NEIGHBOURS = """
 builtin.module {
   loop.func @f symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
     %t = loop.alloc "t" : memref<?xf32, #sym.dims<n>, "scratch">
-    loop.for i = 0 to n hints {fuse = "g"} {
+    loop.for i = 0 to n schedule [fuse "g"] {
       %a = loop.load %x[i] : f32
       loop.store %a, %t[i]
     }
-    loop.for i1 = 0 to n hints {fuse = "g"} {
+    loop.for i1 = 0 to n schedule [fuse "g"] {
       %b = loop.load %t[-i1 + n - 1] : f32
       loop.store %b, %y[i1]
     }
@@ -70,16 +70,16 @@ builtin.module {
 
 CASES = {
     "threads over a reduction": (
-        "parallelize-loops", {}, REDUCTION.replace("HEAD", "reduction hints {threads}"), "it cannot have 'threads'",
+        "parallelize-loops", {}, REDUCTION.replace("HEAD", "reduction schedule [threads]"), "it cannot have 'threads'",
     ),
     "a reduction sunk": (
-        "sink-loops", {}, REDUCTION.replace("HEAD", "reduction hints {sink}"), "it cannot have 'sink'",
+        "sink-loops", {}, REDUCTION.replace("HEAD", "reduction schedule [sink reductions]"), "it cannot have 'sink'",
     ),
     "unrolling without a constant": (
-        "unroll-loops", {}, STORE.replace("HEAD", "hints {unroll}"), "makes n iterations, which is no constant",
+        "unroll-loops", {}, STORE.replace("HEAD", "schedule [unroll]"), "makes n iterations, which is no constant",
     ),
     "lanes that store to one element": (
-        "vectorize-loops", {}, STORE.replace("HEAD", "hints {vector = 8 : i64}"), "its iterations store to one element",
+        "vectorize-loops", {}, STORE.replace("HEAD", "schedule [vector 8]"), "its iterations store to one element",
     ),
     "an inner range that depends on the lanes": (
         "vectorize-loops", {}, TRIANGLE, "the range of loop 'j' inside it depends on it",
@@ -97,7 +97,7 @@ CASES = {
         "lower-to-loops", {}, ORDER.replace("ORDER", "[i]"), "axis 'k' has no loop",
     ),
     "an axis with two loops": (
-        "lower-to-loops", {}, ORDER.replace("ORDER", "[i, k, i]"), "axis 'i' has blocks of 1 and inside of them 1",
+        "lower-to-loops", {}, ORDER.replace("ORDER", "[i, k, i]"), "blocks of 1 are not a multiple of the blocks of 1",
     ),
 }  # fmt: skip
 
