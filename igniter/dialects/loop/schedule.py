@@ -120,15 +120,15 @@ STEPS: Mapping[str, Row] = {
     "product": Row(
         "step",
         ("lower-to-loops",),
-        "a micro-kernel for the remaining iterations of its axes; the loops after it copy the tile to the result "
-        '([contractions](CONTRACTIONS)); `by "name"` selects a [micro-kernel](#micro-kernels)',
+        "a micro-kernel for the remaining iterations of its axes; the loops after it copy the tile to the result; "
+        '`by "name"` selects a micro-kernel',
         "product(i, j, k) tile [8, 3]",
     ),
     "store": Row(
         "step",
         ("promote-buffers", "plan-buffers"),
         "the memory and the lifetime of the result",
-        "store`, `store in stack",
+        "store in stack",
         choices=MEMORIES,
     ),
     "launch": Row(

@@ -3,7 +3,7 @@
 A word is a directive of a loop (`vector 16`). Each is one field of `Words`, with its row of the table: the form of its
 value, the loops that may have it, the passes that consume it, its sentence in the docs, and the values that the tuner
 tries. Parser, printer, verifier, the vocabularies of backends, `split`, the tuner's moves and the table in
-`docs/dialects/loop.md` read these rows. A new word is one field here and the pass that consumes it.
+`docs/reference/dialects/loop.md` read these rows. A new word is one field here and the pass that consumes it.
 
 The loops of a nest's schedule have words (`schedule.py`), and so have scheduled loops, until a pass consumes them:
 
@@ -114,7 +114,7 @@ class Words:
             "beside `by`: form the blocks after the nests of a group share the loop, for all of them; a partial last "
             "block has bounds on the inner loops (`mask`), a copy of them, split again (`peel`), or a scalar loop "
             "(`rest`)",
-            "tail mask\\|peel\\|rest",
+            "tail peel",
             beside=("by",),
             choices=TAILS,
             carried=False,
@@ -141,7 +141,7 @@ class Words:
             "flag or count",
             ("parallelize-loops",),
             "run iterations on the pool; the value is the number of iterations per task",
-            "threads`, `threads 4",
+            "threads 4",
             axes="parallel",
             because="its iterations add to the same element; split it with split_reduction first",
             outer=True,
@@ -178,8 +178,7 @@ class Words:
             "label",
             ("slide-loops",),
             "the last loop with this label iterates over windows, and the ones before it produce their rows: each row "
-            "is produced when the first window needs it, and kept until the last window has read it "
-            "([layouts](LAYOUTS#rows-of-windows))",
+            "is produced when the first window needs it, and kept until the last window has read it",
             'slide "group"',
             axes="parallel",
             over="iterations",
@@ -217,7 +216,7 @@ class Words:
             "flag or count",
             ("unroll-loops",),
             "unroll the body, fully or by a factor",
-            "unroll`, `unroll 4",
+            "unroll 4",
             least=2,
             trials=("2", "4"),
         ),
