@@ -32,6 +32,8 @@ WITH_PACKAGE = frozenset(
         "docs/tutorials/add-an-op.md",
         "docs/how-to/add-a-pass.md",
         "docs/tutorials/find-a-miscompile.md",
+        "docs/tutorials/my-first-pass.md",
+        "docs/tutorials/write-a-backend.md",
         "docs/how-to/write-a-fusion-author.md",
         "docs/how-to/declare-a-micro-kernel.md",
         "docs/how-to/write-a-schedule-author.md",

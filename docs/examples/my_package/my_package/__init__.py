@@ -1,2 +1,2 @@
-"""An example of a package outside Igniter that adds an op, a pattern, a pass, a pipeline, a fusion author and a
-micro-kernel to it."""
+"""An example of a package outside Igniter that adds an op, a pattern, passes, a pipeline, authors of fusion and of
+schedules, a micro-kernel and a backend to it."""
