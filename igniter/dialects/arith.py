@@ -97,7 +97,7 @@ class SelectOp(arith.SelectOp):
 
     def verify_(self) -> None:
         if self.cond.type not in (i1, truth_type(self.lhs.type)):
-            raise VerifyException(f"'arith.select' of {self.lhs.type} cannot choose by {self.cond.type}")
+            raise VerifyException(f"'arith.select' of {self.lhs.type} cannot take a condition of type {self.cond.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> SelectOp:

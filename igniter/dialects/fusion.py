@@ -90,7 +90,7 @@ class YieldOp(IRDLOperation):
 
     def verify_(self) -> None:
         if not isinstance(self.parent_op(), GroupOp):
-            raise VerifyException("fusion.yield stands in a fusion.region or a fusion.program")
+            raise VerifyException("fusion.yield must be in a fusion.region or a fusion.program")
 
 
 @irdl_op_definition
@@ -113,7 +113,9 @@ class DimsOp(IRDLOperation):
     def verify_(self) -> None:
         shape = dims_of(self.result.type)
         if element_of(self.result.type) not in (i32, i64) or len(shape) > 1:
-            raise VerifyException(f"fusion.dims makes an i32 or i64 tensor of rank 0 or 1, not {self.result.type}")
+            raise VerifyException(
+                f"the result of fusion.dims must be an i32 or i64 tensor of rank 0 or 1, not {self.result.type}"
+            )
         if (shape[0] if shape else 1) != len(self.dims):
             raise VerifyException(f"{len(self.dims)} expressions for {self.result.type}")
 
@@ -185,7 +187,7 @@ class _LayoutOp(IRDLOperation):
         if dims_of(packed) != wanted:
             raise VerifyException(f"{plain} packed has dims [{', '.join(map(str, wanted))}], not {packed}")
         if layout.words and element != BYTE:
-            raise VerifyException(f"words are made of {BYTE}, not of {plain}")
+            raise VerifyException(f"a layout in words needs elements of {BYTE}, not {plain}")
         if element_of(packed) != layout.stored_element(element):
             raise VerifyException(f"{plain} packed has elements {layout.stored_element(element)}, not {packed}")
 
@@ -226,7 +228,7 @@ class UnpackOp(_LayoutOp):
     def verify_(self) -> None:
         self.verify_types(self.result.type, self.source.type)
         if not isinstance(self.parent_op(), RegionOp):
-            raise VerifyException("fusion.unpack stands in a fusion.region")
+            raise VerifyException("fusion.unpack must be in a fusion.region")
 
 
 class GroupOp(IRDLOperation):

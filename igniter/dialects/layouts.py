@@ -92,9 +92,12 @@ class Layout:
             outer = [p for p in own if p not in blocks]
             divided = [(p.size, p.inside) for p in outer] == [(p.of, False) for p in blocks[:1] if p.of]
             if dim >= rank or not (whole or (split and blocks[0].size and blocks[0].of == blocks[1].of and divided)):
-                return f"layout {self} does not store each of {rank} dims once, whole or as blocks and places in them"
+                return (
+                    f"layout {self} must store each of {rank} dims exactly once: whole, or as blocks and offsets in "
+                    "them"
+                )
         if self.words and not (self.parts[-1].inside and self.parts[-1].size == WORD):
-            return f"the last part of layout {self} is not the places in blocks of {WORD} bytes"
+            return f"the last part of layout {self} must be the offset in blocks of {WORD} bytes"
         return None
 
     @property

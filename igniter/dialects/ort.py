@@ -270,7 +270,8 @@ class OpOp(IRDLOperation):
         # Some graph optimisations of ORT recognise ONNX ops by name alone, and crash on a custom op of the same name.
         if _OP_NAME.fullmatch(self.sym_name.data) is None:
             raise VerifyException(
-                f"'{self.sym_name.data}' is not an identifier with an underscore, which no name of an ONNX op has"
+                f"'{self.sym_name.data}' must be an identifier with an underscore (so that it cannot be the name "
+                "of an ONNX op)"
             )
         if _KERNEL_NAME.fullmatch(self.kernel_name) is None:
             raise VerifyException(f"'{self.kernel_name}' is not the name of a function in an object file")
@@ -278,7 +279,7 @@ class OpOp(IRDLOperation):
             for i, p in enumerate(ports):
                 _verify_port(f"{what} {i} ('{p.name}')", p, i == len(ports) - 1)
         if not self.outputs:
-            raise VerifyException("an op has at least one output")
+            raise VerifyException("an op must have at least one output")
         self._verify_symbols()
         for i, p in enumerate(self.outputs):
             self._verify_reuse(i, p)
@@ -290,12 +291,12 @@ class OpOp(IRDLOperation):
         dims = frozenset(s for p in self.inputs for d in p.dims for s in d.symbols)
         twice = sorted({s for s in own if own.count(s) > 1} | (dims & set(own)))
         if twice:
-            raise VerifyException(f"symbol '{twice[0]}' counts a port and is something else too")
+            raise VerifyException(f"symbol '{twice[0]}' counts a port, so it cannot be used for anything else")
         binding = self.binding
         for i, axis in binding.unsolved:
             p = self.inputs[i]
             raise VerifyException(
-                f"input {i} ('{p.name}'): dim {axis}, {p.dims[axis]}, has symbols that no dim of an input gives"
+                f"input {i} ('{p.name}'): dim {axis}, {p.dims[axis]}, has symbols that are not a dim of any input"
             )
         outside = frozenset(p.symbol for p in self.outputs if p.symbol)
         wanted = [("a symbol of the kernel", s, binding.bound | outside) for s in self.symbol_names]
@@ -307,15 +308,15 @@ class OpOp(IRDLOperation):
             wanted += [(f"output {i} ('{p.name}')", s, binding.bound) for s in names]
         for user, symbol, known in wanted:
             if symbol not in known:
-                raise VerifyException(f"{user} needs '{symbol}', which no dim of an input gives")
+                raise VerifyException(f"{user} needs '{symbol}', which is not a dim of any input")
 
     def _verify_reuse(self, i: int, p: Port) -> None:
         if p.reuses is None:
             return
         if p.mode != REQUIRED or not 0 <= p.reuses < len(self.inputs) or self.inputs[p.reuses].mode != REQUIRED:
-            raise VerifyException(f"output {i} ('{p.name}') reuses {p.reuses}, which is no required input")
+            raise VerifyException(f"output {i} ('{p.name}') reuses {p.reuses}, which is not a required input")
         if self.inputs[p.reuses].element != p.element:
-            raise VerifyException(f"output {i} ('{p.name}') reuses an input of another element type")
+            raise VerifyException(f"output {i} ('{p.name}') reuses an input of a different element type")
 
     @classmethod
     def parse(cls, parser: Parser) -> OpOp:
@@ -360,11 +361,11 @@ class OpOp(IRDLOperation):
 
 def _verify_port(what: str, p: Port, last: bool) -> None:
     if p.mode not in (REQUIRED, OPTIONAL, VARIADIC):
-        raise VerifyException(f"{what} is '{p.mode}', which is not required, optional or variadic")
+        raise VerifyException(f"{what} is '{p.mode}'; it must be required, optional or variadic")
     if p.mode == VARIADIC and not last:
-        raise VerifyException(f"{what} is variadic, but not the last")
+        raise VerifyException(f"{what} is variadic, so it must be the last")
     if p.mode == VARIADIC and p.least < 0:
-        raise VerifyException(f"{what} takes at least {p.least} values")
+        raise VerifyException(f"{what} has the negative minimum {p.least}")
     if (p.mode == REQUIRED) == bool(p.symbol):
         raise VerifyException(f"{what} is {p.mode} and {'has' if p.symbol else 'has no'} symbol")
     if any(d.constant is not None and d.constant < 0 for d in p.dims):
@@ -374,7 +375,7 @@ def _verify_port(what: str, p: Port, last: bool) -> None:
     except ValueError as error:
         raise VerifyException(f"{what}: {error}") from None
     if p.element == STRING:
-        raise VerifyException(f"{what} is a tensor of strings, which no kernel takes")
+        raise VerifyException(f"{what} is a tensor of strings, which kernels do not support")
 
 
 @irdl_op_definition
@@ -412,7 +413,8 @@ class ValuesOp(IRDLOperation):
     def verify_(self) -> None:
         if _OP_NAME.fullmatch(self.sym_name.data) is None:
             raise VerifyException(
-                f"'{self.sym_name.data}' is not an identifier with an underscore, which no name of an ONNX op has"
+                f"'{self.sym_name.data}' must be an identifier with an underscore (so that it cannot be the name "
+                "of an ONNX op)"
             )
         if self.count < 1:
             raise VerifyException("ort.values has no values")
@@ -455,7 +457,7 @@ class LibraryOp(IRDLOperation):
     def verify_(self) -> None:
         for op in self.body.block.ops:
             if not isinstance(op, (OpOp, ValuesOp)):
-                raise VerifyException(f"an ort.library holds ort.op and ort.values, not {op.name}")
+                raise VerifyException(f"an ort.library can only hold ort.op and ort.values, not {op.name}")
 
     @classmethod
     def parse(cls, parser: Parser) -> LibraryOp:

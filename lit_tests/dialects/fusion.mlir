@@ -104,7 +104,7 @@ fusion.region @r0 (%a = %x : tensor<4xf32>) -> () {
 // -----
 
 %x = "test.op"() : () -> tensor<4xf32>
-// expected-error@+1 {{fusion.yield stands in a fusion.region or a fusion.program}}
+// expected-error@+1 {{fusion.yield must be in a fusion.region or a fusion.program}}
 fusion.yield %x : tensor<4xf32>
 
 // -----
@@ -114,7 +114,7 @@ fusion.yield %x : tensor<4xf32>
 
 // -----
 
-// expected-error@+1 {{fusion.dims makes an i32 or i64 tensor of rank 0 or 1, not tensor<1xf32>}}
+// expected-error@+1 {{the result of fusion.dims must be an i32 or i64 tensor of rank 0 or 1, not tensor<1xf32>}}
 %s = fusion.dims [n] : tensor<1xf32>
 
 // -----
@@ -255,13 +255,13 @@ fusion.tables ["roots", "yes"] %r : tensor<3xi32>
 // -----
 
 %w = "test.op"() : () -> tensor<768x20xf32>
-// expected-error@+1 {{layout [0, 1 floordiv 16, 1, 1 mod 16] does not store each of 2 dims once, whole or as blocks and places in them}}
+// expected-error@+1 {{layout [0, 1 floordiv 16, 1, 1 mod 16] must store each of 2 dims exactly once: whole, or as blocks and offsets in them}}
 %p = fusion.pack %w [0, 1 floordiv 16, 1, 1 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf32>
 
 // -----
 
 %w = "test.op"() : () -> tensor<768x20xf32>
-// expected-error@+1 {{layout [1, 2 floordiv 16, 0, 2 mod 16] does not store each of 2 dims once, whole or as blocks and places in them}}
+// expected-error@+1 {{layout [1, 2 floordiv 16, 0, 2 mod 16] must store each of 2 dims exactly once: whole, or as blocks and offsets in them}}
 %p = fusion.pack %w [1, 2 floordiv 16, 0, 2 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf32>
 
 // -----
@@ -279,13 +279,13 @@ fusion.tables ["roots", "yes"] %r : tensor<3xi32>
 // -----
 
 %w = "test.op"() : () -> tensor<20x8xui8>
-// expected-error@+1 {{the last part of layout [0 floordiv 16, 1, 0 mod 16] words is not the places in blocks of 4 bytes}}
+// expected-error@+1 {{the last part of layout [0 floordiv 16, 1, 0 mod 16] words must be the offset in blocks of 4 bytes}}
 %p = fusion.pack %w [0 floordiv 16, 1, 0 mod 16] words : tensor<20x8xui8> to tensor<2x8xui32>
 
 // -----
 
 %w = "test.op"() : () -> tensor<20x8xf32>
-// expected-error@+1 {{words are made of ui8, not of tensor<20x8xf32>}}
+// expected-error@+1 {{a layout in words needs elements of ui8, not tensor<20x8xf32>}}
 %p = fusion.pack %w [0 floordiv 16, 1 floordiv 4, 0 mod 16, 1 mod 4] words : tensor<20x8xf32> to tensor<2x2x16xui32>
 
 // -----
@@ -297,23 +297,23 @@ fusion.tables ["roots", "yes"] %r : tensor<3xi32>
 // -----
 
 %w = "test.op"() : () -> tensor<6x20xi8>
-// expected-error@+1 {{layout [1 floordiv 16, 0 floordiv 4, 1 mod 16, 0 mod 2] does not store each of 2 dims once}}
+// expected-error@+1 {{layout [1 floordiv 16, 0 floordiv 4, 1 mod 16, 0 mod 2] must store each of 2 dims exactly once: whole, or as blocks and offsets in them}}
 %p = fusion.pack %w [1 floordiv 16, 0 floordiv 4, 1 mod 16, 0 mod 2] : tensor<6x20xi8> to tensor<2x2x16x2xi8>
 
 // -----
 
 %w = "test.op"() : () -> tensor<48x3xf32>
-// expected-error@+1 {{layout [0 floordiv 12, 0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] does not store each of 2 dims once}}
+// expected-error@+1 {{layout [0 floordiv 12, 0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] must store each of 2 dims exactly once: whole, or as blocks and offsets in them}}
 %p = fusion.pack %w [0 floordiv 12, 0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] : tensor<48x3xf32> to tensor<4x2x3x16xf32>
 
 // -----
 
 %w = "test.op"() : () -> tensor<48x3xf32>
-// expected-error@+1 {{layout [0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] does not store each of 2 dims once}}
+// expected-error@+1 {{layout [0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] must store each of 2 dims exactly once: whole, or as blocks and offsets in them}}
 %p = fusion.pack %w [0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] : tensor<48x3xf32> to tensor<2x3x16xf32>
 
 // -----
 
 %p = "test.op"() : () -> tensor<2x768x16xf32>
-// expected-error@+1 {{fusion.unpack stands in a fusion.region}}
+// expected-error@+1 {{fusion.unpack must be in a fusion.region}}
 %w = fusion.unpack %p [1 floordiv 16, 0, 1 mod 16] : tensor<2x768x16xf32> to tensor<768x20xf32>

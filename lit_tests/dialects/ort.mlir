@@ -50,7 +50,7 @@ ort.library @constants {
 
 // -----
 
-// expected-error {{'Where' is not an identifier with an underscore}}
+// expected-error {{'Where' must be an identifier with an underscore (so that it cannot be the name of an ONNX op)}}
 ort.op @Where kernel @k symbols [] ins [] outs ["y" : f32 []]
 
 // -----
@@ -60,54 +60,54 @@ ort.op @op_0 kernel @"a b" symbols [] ins [] outs ["y" : f32 []]
 
 // -----
 
-// expected-error {{an op has at least one output}}
+// expected-error {{an op must have at least one output}}
 ort.op @op_0 kernel @k symbols [] ins [] outs []
 
 // -----
 
-// expected-error {{a symbol of the kernel needs 'n', which no dim of an input gives}}
+// expected-error {{a symbol of the kernel needs 'n', which is not a dim of any input}}
 ort.op @op_0 kernel @k symbols [n] ins ["x" : f32 [4]] outs ["y" : f32 [4]]
 
 // -----
 
-// expected-error {{output 0 ('y') needs 'n', which no dim of an input gives}}
+// expected-error {{output 0 ('y') needs 'n', which is not a dim of any input}}
 ort.op @op_0 kernel @k symbols [] ins ["x" : f32 [4]] outs ["y" : f32 [2*n]]
 
 // -----
 
-// expected-error {{the scratch size needs 'n', which no dim of an input gives}}
+// expected-error {{the scratch size needs 'n', which is not a dim of any input}}
 ort.op @op_0 kernel @k symbols [] scratch(n*4) ins ["x" : f32 [4]] outs ["y" : f32 [4]]
 
 // -----
 
 // The number of outputs is known too late to size the scratch memory.
 
-// expected-error {{the scratch size needs 'n', which no dim of an input gives}}
+// expected-error {{the scratch size needs 'n', which is not a dim of any input}}
 ort.op @op_0 kernel @k symbols [n] scratch(n*4) ins ["x" : f32 [4]] outs ["y" : f32 [4] variadic(n, 1)]
 
 // -----
 
-// expected-error {{input 0 ('x'): dim 0, a*b, has symbols that no dim of an input gives}}
+// expected-error {{input 0 ('x'): dim 0, a*b, has symbols that are not a dim of any input}}
 ort.op @op_0 kernel @k symbols [] ins ["x" : f32 [a*b]] outs ["y" : f32 [4]]
 
 // -----
 
-// expected-error {{input 0 ('x') is variadic, but not the last}}
+// expected-error {{input 0 ('x') is variadic, so it must be the last}}
 ort.op @op_0 kernel @k symbols [] ins ["x" : f32 [4] variadic(n, 1), "b" : f32 []] outs ["y" : f32 [4]]
 
 // -----
 
-// expected-error {{symbol 'n' counts a port and is something else too}}
+// expected-error {{symbol 'n' counts a port, so it cannot be used for anything else}}
 ort.op @op_0 kernel @k symbols [] ins ["x" : f32 [n], "b" : f32 [] optional(n)] outs ["y" : f32 [4]]
 
 // -----
 
-// expected-error {{output 0 ('y') reuses 1, which is no required input}}
+// expected-error {{output 0 ('y') reuses 1, which is not a required input}}
 ort.op @op_0 kernel @k symbols [] ins ["x" : f32 [4]] outs ["y" : f32 [4] reuses 1]
 
 // -----
 
-// expected-error {{output 0 ('y') reuses an input of another element type}}
+// expected-error {{output 0 ('y') reuses an input of a different element type}}
 ort.op @op_0 kernel @k symbols [] ins ["x" : i32 [4]] outs ["y" : f32 [4] reuses 0]
 
 // -----
@@ -122,5 +122,5 @@ ort.op @op_0 kernel @k symbols [] ins ["x" : f32 [-4]] outs ["y" : f32 [4]]
 
 // -----
 
-// expected-error {{an ort.library holds ort.op and ort.values, not ort.library}}
+// expected-error {{an ort.library can only hold ort.op and ort.values, not ort.library}}
 ort.library @outer { ort.library @inner { } }

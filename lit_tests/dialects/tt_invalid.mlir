@@ -1,6 +1,6 @@
 // RUN: igniter-opt %s --split-input-file --verify-diagnostics | filecheck %s
 
-// CHECK: the dims of a block are powers of two
+// CHECK: the dims of a block must be powers of two
 tt.func @a() {
   %r = tt.make_range {start = 0 : i32, end = 48 : i32} : tensor<48xi32>
   tt.return
@@ -8,14 +8,14 @@ tt.func @a() {
 
 // -----
 
-// CHECK: a tt.func is given pointers and numbers, not tensor<4xf32>
+// CHECK: the arguments of a tt.func must be pointers and numbers, not tensor<4xf32>
 tt.func @b(%x: tensor<4xf32>) {
   tt.return
 }
 
 // -----
 
-// CHECK: 'tt.load' takes pointers, not tensor<4xi32>
+// CHECK: 'tt.load' needs pointers, not tensor<4xi32>
 "tt.func"() <{sym_name = "c", function_type = () -> ()}> ({
   %r = tt.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
   %v = "tt.load"(%r) <{cache = 1 : i32, evict = 1 : i32, isVolatile = false, operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<4xi32>) -> tensor<4xf32>
@@ -24,7 +24,7 @@ tt.func @b(%x: tensor<4xf32>) {
 
 // -----
 
-// CHECK: 'tt.store' of tensor<4x!tt.ptr<f32>> has to do with tensor<4xi32>
+// CHECK: 'tt.store' of tensor<4x!tt.ptr<f32>> cannot access tensor<4xi32>
 "tt.func"() <{sym_name = "d", function_type = (!tt.ptr<f32>) -> ()}> ({
 ^bb0(%x: !tt.ptr<f32>):
   %r = tt.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
@@ -54,7 +54,7 @@ tt.func @f() {
 
 // -----
 
-// CHECK: the body of tt.reduce takes two elements of each block
+// CHECK: the body of tt.reduce must take two elements of each block
 tt.func @g() {
   %a = arith.constant dense<0.000000e+00> : tensor<4x8xf32>
   %s = "tt.reduce"(%a) <{axis = 1 : i32}> ({
@@ -66,7 +66,7 @@ tt.func @g() {
 
 // -----
 
-// CHECK: the body of a tt.func ends with tt.return
+// CHECK: the body of a tt.func must end with tt.return
 tt.func @h() {
   %pid = tt.get_program_id x : i32
 }

@@ -226,7 +226,7 @@ def test_external_data_elsewhere_is_refused(tmp_path: Path, location: str) -> No
         ({"location": "w.bin", "offset": "x"}, "bad offset or length"),
         ({"location": "w.bin", "offset": "8"}, "bytes 8 to 24 of .*, which has 16"),
         ({"location": "w.bin", "offset": "-4"}, "bytes -4 to 12"),
-        ({"location": "w.bin", "length": "12"}, "needs 16 bytes, but 12 are there"),
+        ({"location": "w.bin", "length": "12"}, "needs 16 bytes, but has 12"),
     ],
 )
 def test_external_data_that_does_not_fit(tmp_path: Path, entries: dict[str, str], message: str) -> None:
@@ -271,7 +271,7 @@ def _broken(change: str) -> onnx.ModelProto:
         ("reads", r"node 'add' \(Add\) of the main graph reads 'nowhere', which nothing defines"),
         ("twice", r"node 'add' \(Add\) of the main graph defines 'a', which is defined already"),
         ("output", "the main graph has the output 'nothing', which nothing in it defines"),
-        ("bytes", "tensor 'w': tensor<4xf32> needs 16 bytes, but 15 are there"),
+        ("bytes", "tensor 'w': tensor<4xf32> needs 16 bytes, but has 15"),
         ("element", "tensor 'w' has the element type 99"),
         ("dims", r"tensor 'w' has the impossible shape \[-4\]"),
         ("initializers", "the main graph has two initializers called 'w'"),
@@ -289,7 +289,7 @@ def test_a_file_that_shrank_is_named(tmp_path: Path) -> None:
     path = tmp_path / "w.bin"
     path.write_bytes(bytes(8))
     weight = Weight([4], f32, file=FileRange(str(path), 0, 16))
-    with pytest.raises(IgniterError, match=r"w\.bin is truncated: a weight takes bytes 0 to 16, and the file has 8"):
+    with pytest.raises(IgniterError, match=r"w\.bin is truncated: a weight needs bytes 0 to 16, but the file has 8"):
         weight.array()
 
 

@@ -82,7 +82,7 @@ def test_what_the_level_rules_out_is_an_error(body: str, result: str, message: s
 
 
 def test_points_that_meet_are_refused() -> None:
-    with pytest.raises(VerifyException, match="two points of the parallel axes may meet"):
+    with pytest.raises(VerifyException, match="two iterations of the parallel axes may write the same element"):
         nest("%v = loop.read %x[i] : f32\n loop.yield none %v at [i floordiv 2]", result="tensor<2xf32>")
 
 

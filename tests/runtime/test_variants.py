@@ -181,11 +181,11 @@ def test_a_person_can_ask_for_one_in_python() -> None:
     before = whole.text()
     other = igniter.Schedule(next(op for op in parse(TEXT).ir.ops if isinstance(op, KernelOp)))
     for name, when, which, said in (
-        ("few", "n <= 3", few, "two variants are called @few"),
-        ("more", "rows <= 3", few, "names 'rows', no symbol of it"),
+        ("few", "n <= 3", few, "two variants are named @few"),
+        ("more", "rows <= 3", few, "names 'rows', which is not one of its symbols"),
         ("more", "n < 3", few, "'n < 3' is no condition: write m <= 8"),
         ("more", "n <= 3 4", few, "'n <= 3 4' is no condition: write m <= 8"),
-        ("more", "n <= 3", other, "has variants of its own"),
+        ("more", "n <= 3", other, "cannot have variants of its own"),
     ):
         with pytest.raises(IgniterError, match=said):
             whole.variant(name, when, which)

@@ -88,7 +88,7 @@ def parse_axes(parser: AttrParser, opening: str = "[", closing: str = "]") -> tu
         parser.parse_characters(":")
         kind = parser.parse_identifier("'parallel' or 'reduction'")
         if kind != "parallel" and kind != "reduction":
-            parser.raise_error(f"an axis is 'parallel' or 'reduction', not '{kind}'")
+            parser.raise_error(f"an axis must be 'parallel' or 'reduction', not '{kind}'")
         axes.append(Axis(name, parse_expr_here(parser), kind))
         if parser.parse_optional_characters(",") is None:
             break

@@ -85,7 +85,7 @@ class AccessOp(IRDLOperation):
             raise VerifyException(f"{len(self.subscripts)} subscripts for {self.accessed.type}")
         for index in self.indices:
             if i64 not in (index.type, vector_element(index.type)):
-                raise VerifyException(f"an indirect subscript is an i64, not {index.type}")
+                raise VerifyException(f"an indirect subscript must be an i64, not {index.type}")
 
 
 @irdl_op_definition
@@ -125,7 +125,7 @@ class ReadOp(AccessOp):
         if self.otherwise is not None and self.otherwise.type != self.result.type:
             raise VerifyException(f"the value after 'else' is {self.otherwise.type}, not {self.result.type}")
         if self.result.type != scalar_type(element_of(self.source.type)):
-            raise VerifyException(f"reads {self.result.type} from {self.source.type}")
+            raise VerifyException(f"cannot read {self.result.type} from {self.source.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> ReadOp:
@@ -218,7 +218,7 @@ class DotBytesOp(IRDLOperation):
         if any(v.type != self.result.type for v in self.operands):
             raise VerifyException(f"the operands are {[str(v.type) for v in self.operands]}, not {self.result.type}")
         if i32 not in (self.result.type, vector_element(self.result.type)):
-            raise VerifyException(f"bytes are those of i32, not of {self.result.type}")
+            raise VerifyException(f"a sum of byte products needs elements of i32, not {self.result.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> DotBytesOp:
@@ -346,7 +346,9 @@ class YieldOp(IRDLOperation):
             if clause.otherwise is None:
                 continue
             if clause.otherwise.type != clause.value.type:
-                raise VerifyException(f"'else' is {clause.otherwise.type}, and what is written {clause.value.type}")
+                raise VerifyException(
+                    f"the value after 'else' is {clause.otherwise.type}, but the written value is {clause.value.type}"
+                )
 
     @classmethod
     def parse(cls, parser: Parser) -> YieldOp:
@@ -360,7 +362,7 @@ class YieldOp(IRDLOperation):
             found = parser.parse_attribute()
             number = as_number(found)
             if number is None:
-                parser.raise_error(f"what no point writes is a number, not {found}")
+                parser.raise_error(f"the value after 'else' must be a number, not {found}")
             return Clause(combiner, value, subscripts, number)
 
         return cls(parser.parse_comma_separated_list(parser.Delimiter.NONE, clause))

@@ -94,11 +94,11 @@ class CallOp(IRDLOperation):
             parent = parent.parent_op()
         if parent is not None and not isinstance(parent, FuncOp):
             raise VerifyException(
-                f"loop.call @{self.callee} stands in the body of a loop.func or of sequential loops in it"
+                f"loop.call @{self.callee} must be in the body of a loop.func or of sequential loops in it"
             )
         written = set(self.outputs)
         if len(written) != len(self.outputs) or written & {*self.inputs}:
-            raise VerifyException(f"loop.call @{self.callee}: an output is another buffer of the call too")
+            raise VerifyException(f"loop.call @{self.callee}: an output is also another buffer of the call")
         callee = self.find_callee()
         if callee is not None:
             self._verify_signature(callee)
@@ -128,11 +128,11 @@ class CallOp(IRDLOperation):
         if needed is None or needed == Expr.of(0):
             return
         if self.scratch is None:
-            raise VerifyException(f"{name} has no scratch memory, the kernel works in {needed} bytes")
+            raise VerifyException(f"{name} has no scratch memory, but the kernel needs {needed} bytes")
         size = product(dims_of(self.scratch.type)) * element_bytes(element_of(self.scratch.type))
         missing = (needed.substitute(values) - size).constant
         if missing is not None and missing > 0:
-            raise VerifyException(f"{name} has {missing} bytes of scratch memory less than the kernel needs")
+            raise VerifyException(f"{name} needs {missing} more bytes of scratch memory for the kernel")
 
     def find_callee(self) -> IRDLOperation | None:
         """Returns the `loop.func` of that name in this module; None if the kernel is in another module."""
@@ -205,7 +205,7 @@ class SliceOp(IRDLOperation):
         if count > len(dims):
             raise VerifyException(f"loop.slice has {count} subscripts for {self.source.type}")
         if element_of(self.source.type) != element_of(self.result.type) or dims_of(self.result.type) != dims[count:]:
-            raise VerifyException(f"a slice of {self.source.type} at {count} subscripts is no {self.result.type}")
+            raise VerifyException(f"a slice of {self.source.type} at {count} subscripts is not a {self.result.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> SliceOp:

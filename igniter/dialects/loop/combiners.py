@@ -87,7 +87,7 @@ def combining_op(combiner: Combiner, element: Attribute) -> Combining:
     has none."""
     reason = refusal(combiner, element)
     if reason is not None or combiner == "none":
-        raise IgniterError(reason or "'none' combines nothing")
+        raise IgniterError(reason or "'none' does not combine values")
     meaning = TABLE[combiner]
     if is_float(element):
         assert meaning.floats is not None

@@ -91,10 +91,12 @@ def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
     differ."""
     for op in block.ops:
         if op.name.partition(".")[0] not in ("arith", "math", "vector") and not isinstance(op, STATEMENTS):
-            raise VerifyException(f"'{op.name}' cannot stand in a loop.func")
+            raise VerifyException(f"'{op.name}' cannot be in a loop.func")
         unknown = _used_names(op) - names
         if unknown:
-            raise VerifyException(f"'{op.name}' names {sorted(unknown)}, no enclosing loop or symbol")
+            raise VerifyException(
+                f"'{op.name}' names {sorted(unknown)}, which is neither an enclosing loop nor a symbol"
+            )
         if isinstance(op, ForOp):
             if op.axis in axes or op.axis in names:
                 raise VerifyException(f"two loops or symbols are named '{op.axis}'")
@@ -240,7 +242,9 @@ class FuncOp(IRDLOperation):
         for arg in self.block.args:
             kind: Attribute = arg.type
             if kind.name != MemRefType.name or space_of(kind):
-                raise VerifyException(f"a loop.func takes memrefs in the caller's memory, not {arg.type}")
+                raise VerifyException(
+                    f"the arguments of a loop.func must be memrefs in the caller's memory, not {arg.type}"
+                )
         if self.output_count > len(self.block.args):
             raise VerifyException(f"{self.output_count} outputs, but {len(self.block.args)} buffers")
         verify_requirements(self.requires_attr, self.symbol_names)

@@ -201,22 +201,22 @@ def _facts(kernel: MicroKernel) -> Facts:
     op = _parse(kernel)
 
     def refuse(reason: str) -> IgniterError:
-        return IgniterError(f"the meaning of micro-kernel '{kernel.name}' is none: {reason}")
+        return IgniterError(f"the meaning of micro-kernel '{kernel.name}' is invalid: {reason}")
 
     nests, clauses = op.nests, [c for nest in op.nests for c in nest.yield_op.clauses]
     if len(nests) != 1 or len(list(op.block.ops)) != 2 or len(clauses) != 1 or len(op.block.args) != 2:
-        raise refuse("it is one nest of two tensors, with one result")
+        raise refuse("it must be one nest of two tensors with one result")
     nest, clause = nests[0], clauses[0]
     depths = [x for x in nest.axes if x.kind == "reduction"]
     if len(depths) != 1 or len(nest.axes) != 4:
-        raise refuse("its axes are a row, a panel, a lane and one reduction, the depth")
+        raise refuse("its axes must be a row, a panel, a lane and one reduction, the depth")
     reads = {read.source: read for read in nest.reads}
     if len(nest.reads) != 2 or len(reads) != 2 or any(r.guards or r.indices for r in nest.reads):
-        raise refuse("it reads each tensor once, without guards and indices")
+        raise refuse("it must read each tensor once, without guards or indirect subscripts")
     a, b = (reads[v] for v in op.block.args)
     row, panel, lane = (s.symbol or "" for s in clause.subscripts) if len(clause.subscripts) == 3 else ("",) * 3
     if "" in (row, panel, lane) or {row, panel, lane, depths[0].name} != {x.name for x in nest.axes}:
-        raise refuse("its result is written at [row, panel, lane]")
+        raise refuse("its result must be written at [row, panel, lane]")
     dims = [dims_of(v.type) for v in (*op.block.args, nest.outputs[0])]
     last = dims[0][-1].constant
     group = 1 if last is None else last
@@ -227,16 +227,19 @@ def _facts(kernel: MicroKernel) -> Facts:
         ("second", b, [Expr.of(panel), *steps, Expr.of(lane), *inner]),
     ):
         if list(read.subscripts) != wanted:
-            raise refuse(f"the {what} tensor is read at [{', '.join(map(str, wanted))}]")
+            raise refuse(f"the {what} tensor must be read at [{', '.join(map(str, wanted))}]")
     lanes = nest.axis(lane).extent.constant
     elements = element_of(a.source.type), element_of(b.source.type), element_of(nest.outputs[0].type)
     if lanes is None or lanes * element_bytes(elements[2]) != PANEL_BYTES:
-        raise refuse(f"a panel has {PANEL_BYTES} bytes of sums, which are {PANEL_BYTES // element_bytes(elements[2])}")
+        raise refuse(
+            f"the sums of a panel must fill {PANEL_BYTES} bytes, so its constant number of lanes must be "
+            f"{PANEL_BYTES // element_bytes(elements[2])}"
+        )
     dense = [d.constant for d in (dims[1][2], dims[2][2], *dims[0][2:], *dims[1][3:])]
     if dense != [lanes, lanes, *([group] * (2 * len(inner)))]:
-        raise refuse("its lanes and groups are whole dims of constants")
+        raise refuse("its lanes and groups must be whole dims of constant size")
     if group > 1 and group * element_bytes(elements[0]) != element_bytes(elements[2]):
-        raise refuse("a group of steps of depth has as many bytes as a sum")
+        raise refuse("a group of depth steps must have as many bytes as a sum")
     return Facts(op, nest, a, b, elements, lanes, group, clause.combiner)
 
 
@@ -250,9 +253,9 @@ def _parse(kernel: MicroKernel) -> KernelOp:
         op = Parser(IgniterContext(), kernel.text, f"the meaning of micro-kernel '{kernel.name}'").parse_op()
         op.verify()
     except (ParseError, VerifyException) as error:
-        raise IgniterError(f"the meaning of micro-kernel '{kernel.name}' is no kernel: {error}") from error
+        raise IgniterError(f"the meaning of micro-kernel '{kernel.name}' is not a valid kernel: {error}") from error
     if not isinstance(op, KernelOp):
-        raise IgniterError(f"the meaning of micro-kernel '{kernel.name}' is no loop.kernel but '{op.name}'")
+        raise IgniterError(f"the meaning of micro-kernel '{kernel.name}' must be a loop.kernel, not '{op.name}'")
     return op
 
 

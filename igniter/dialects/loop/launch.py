@@ -86,9 +86,9 @@ class LaunchOp(IRDLOperation):
 
     def verify_(self) -> None:
         if len(self.grid_attr.data) != 1:
-            raise VerifyException(f"loop.launch @{self.kernel}: a grid is one number of programs")
+            raise VerifyException(f"loop.launch @{self.kernel}: a grid must be one number of programs")
         if self.warps < 1 or self.warps & (self.warps - 1) or self.stages < 1:
-            raise VerifyException(f"loop.launch @{self.kernel}: warps are a power of two, and stages one or more")
+            raise VerifyException(f"loop.launch @{self.kernel}: warps must be a power of two, and stages at least 1")
 
     @classmethod
     def parse(cls, parser: Parser) -> LaunchOp:
@@ -97,7 +97,7 @@ class LaunchOp(IRDLOperation):
         place = parser.pos
         grid = parse_exprs(parser)
         if len(grid) != 1:
-            parser.raise_error("a grid is one number of programs", place)
+            parser.raise_error("a grid must be one number of programs", place)
         parser.parse_keyword("warps")
         warps = parser.parse_integer(allow_boolean=False, allow_negative=False)
         parser.parse_keyword("stages")

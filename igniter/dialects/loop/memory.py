@@ -67,7 +67,7 @@ def print_indices(printer: Printer, indices: Sequence[SSAValue]) -> None:
 def verify_indices(indices: Sequence[SSAValue]) -> None:
     for index in indices:
         if index.type != i64:
-            raise VerifyException(f"what a bound or a guard names is an i64, not {index.type}")
+            raise VerifyException(f"a value in a bound or a guard must be an i64, not {index.type}")
 
 
 class MemoryOp(AccessOp):
@@ -85,13 +85,13 @@ class MemoryOp(AccessOp):
         found = vector_element(value.type)
         if found is not None:
             if self.lane is None:
-                raise VerifyException("a vector access names a lane variable")
+                raise VerifyException("a vector access must name a lane variable")
         else:
             if self.lane is not None:
-                raise VerifyException(f"a scalar access has no lanes, but names '{self.lane}'")
+                raise VerifyException(f"a scalar access cannot name the lane variable '{self.lane}'")
             found = value.type
         if found != element:
-            raise VerifyException(f"accesses {value.type} in {self.accessed.type}")
+            raise VerifyException(f"cannot access {value.type} in {self.accessed.type}")
 
 
 def _access_properties(
@@ -245,7 +245,7 @@ class AccumulateOp(MemoryOp):
     def verify_(self) -> None:
         self.verify_value(self.value)
         element = element_of(self.buffer.type)
-        reason = "it combines nothing" if self.combiner == "none" else refusal(self.combiner, element)
+        reason = "it does not combine values" if self.combiner == "none" else refusal(self.combiner, element)
         if reason is not None:
             raise VerifyException(f"cannot accumulate with '{self.combiner}': {reason}")
 
@@ -292,7 +292,7 @@ class PrefetchOp(AccessOp):
     def verify_(self) -> None:
         self.verify_access()
         if self.indices or self.guards:
-            raise VerifyException("a prefetch has neither guards nor indirect subscripts")
+            raise VerifyException("a prefetch cannot have guards or indirect subscripts")
 
     @classmethod
     def parse(cls, parser: Parser) -> PrefetchOp:
@@ -344,7 +344,7 @@ class ReduceLanesOp(IRDLOperation):
         return IntegerType(integer.width.data, Signedness.UNSIGNED)
 
     def verify_(self) -> None:
-        reason = "it combines nothing" if self.combiner == "none" else refusal(self.combiner, self.element)
+        reason = "it does not combine values" if self.combiner == "none" else refusal(self.combiner, self.element)
         if reason is not None:
             raise VerifyException(f"cannot reduce with '{self.combiner}': {reason}")
 
@@ -398,9 +398,9 @@ class TransposeOp(IRDLOperation):
 
     def verify_(self) -> None:
         if not self.vectors or len(self.vectors) != len(self.columns):
-            raise VerifyException(f"{len(self.vectors)} vectors, transposed, are not {len(self.columns)}")
+            raise VerifyException(f"{len(self.vectors)} transposed vectors cannot give {len(self.columns)}")
         if any(v.type != self.vectors[0].type for v in (*self.vectors, *self.columns)):
-            raise VerifyException("all vectors of a transposed matrix have one type")
+            raise VerifyException("all vectors of a transposed matrix must have the same type")
         elements = len(self.vectors) * self.lanes
         if self.rows < 1 or elements % self.rows:
-            raise VerifyException(f"a matrix of {elements} elements has no {self.rows} rows")
+            raise VerifyException(f"a matrix of {elements} elements cannot have {self.rows} rows")

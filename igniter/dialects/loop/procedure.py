@@ -98,22 +98,26 @@ class ProcedureOp(ComputeOp):
     def verify_(self) -> None:
         names = [a.name for a in self.axes]
         if len(set(names)) != len(names):
-            raise VerifyException("the axes of a procedure have different names")
+            raise VerifyException("the axes of a procedure must have different names")
         if any(a.kind != "parallel" for a in self.axes):
-            raise VerifyException("the axes of a procedure are parallel; what runs in order is a loop in its body")
+            raise VerifyException(
+                "the axes of a procedure must be parallel; write sequential computation as a loop in its body"
+            )
         wanted = [buffer_type(v.type) for v in (*self.inputs, *self.outputs)]
         if [a.type for a in self.block.args] != wanted:
-            raise VerifyException("the buffers of a procedure are not those of its operands and results")
+            raise VerifyException("the buffers of a procedure do not match its operands and results")
         inputs = set(self.read_buffers)
         for op in self.block.walk():
             if isinstance(op, TileProductOp):
-                raise VerifyException("a micro-kernel is a choice of the schedule; it cannot stand in a procedure")
+                raise VerifyException("a micro-kernel is a choice of the schedule; it cannot be in a procedure")
             if isinstance(op, MemoryOp):
                 if op.accessed in inputs and not isinstance(op, LoadOp):
-                    raise VerifyException("a procedure writes an operand")
+                    raise VerifyException("a procedure cannot write an operand")
                 _verify_guarded(op)
             if isinstance(op, ViewOp) and op.source in self.written_buffers and self._wide():
-                raise VerifyException("a view of a result hides which point writes what")
+                raise VerifyException(
+                    "a view of a result is not allowed: it hides which iteration writes which element"
+                )
         for buffer in self.written_buffers:
             self._verify_apart(buffer)
         self.verify_schedule()
@@ -132,7 +136,9 @@ class ProcedureOp(ComputeOp):
         """Checks every access to a result: each axis must be a bare subscript, always in the same dim."""
         for axis in self._wide():
             if self.place_of(axis.name, buffer) is None:
-                raise VerifyException(f"points along '{axis.name}' of '{self.label}' may meet in {buffer.type}")
+                raise VerifyException(
+                    f"iterations along '{axis.name}' of '{self.label}' may access the same element of {buffer.type}"
+                )
 
     def verify_names(self, symbols: frozenset[str]) -> None:
         super().verify_names(symbols)
@@ -195,7 +201,9 @@ def _verify_guarded(op: MemoryOp) -> None:
             (c.constant or 0) > 0 for c in (g.coefficient(name) for g in op.guards) if c is not None and c.constant
         }
         if len(signs) != 2:
-            raise VerifyException(f"the indirect subscript {name} of '{op.name}' is not guarded from both sides")
+            raise VerifyException(
+                f"the indirect subscript {name} of '{op.name}' needs guards for both its lower and its upper bound"
+            )
 
 
 __all__ = ["ProcedureOp", "buffer_type"]

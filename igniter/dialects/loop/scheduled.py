@@ -153,9 +153,9 @@ class AllocOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.space not in SPACES:
-            raise VerifyException(f"memory space '{self.space}'; known: {', '.join(sorted(SPACES))}")
+            raise VerifyException(f"unknown memory space '{self.space}'; known: {', '.join(sorted(SPACES))}")
         if self.space == "register" and any(d.constant is None for d in dims_of(self.result.type)):
-            raise VerifyException("a register buffer has constant dims")
+            raise VerifyException("a register buffer must have constant dims")
 
     @classmethod
     def parse(cls, parser: Parser) -> AllocOp:
@@ -279,13 +279,17 @@ class ForOp(IRDLOperation):
         if self.step < 1:
             raise VerifyException(f"loop '{self.axis}' has step {self.step}; it must be positive")
         if self.grain is not None and self.is_reduction:
-            raise VerifyException(f"loop '{self.axis}' is a reduction: its iterations meet and cannot go to threads")
+            raise VerifyException(
+                f"loop '{self.axis}' is a reduction; it cannot have 'threads' (split it with split_reduction first)"
+            )
         if self.is_sequential and (self.grain is not None or self.is_reduction or self.words != NO_WORDS):
             raise VerifyException(
                 f"loop '{self.axis}' is sequential: it cannot be a reduction or have threads or a schedule"
             )
         if self.grain is not None and self.indices:
-            raise VerifyException(f"loop '{self.axis}': the bounds of a loop with threads are made of axes and symbols")
+            raise VerifyException(
+                f"loop '{self.axis}': the bounds of a loop with threads must consist of axes and symbols"
+            )
         reasons = word_reasons(self.words, f"loop '{self.axis}'", reduction=self.is_reduction, blocks=None)
         reason = next(reasons, None)
         if reason is not None:
@@ -295,7 +299,7 @@ class ForOp(IRDLOperation):
             if not self.is_sequential:
                 raise VerifyException(f"loop '{self.axis}' has a condition, so it must be sequential")
             if as_integer(element_of(self.going.type)) is None or dims_of(self.going.type):
-                raise VerifyException(f"the condition of loop '{self.axis}' is one integer, not {self.going.type}")
+                raise VerifyException(f"the condition of loop '{self.axis}' must be one integer, not {self.going.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> ForOp:

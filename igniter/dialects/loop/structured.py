@@ -190,9 +190,9 @@ class KernelOp(IRDLOperation):
     def verify_(self) -> None:
         terminator = self.block.ops.last
         if not isinstance(terminator, ReturnOp):
-            raise VerifyException("a loop.kernel ends with loop.return")
+            raise VerifyException("a loop.kernel must end with loop.return")
         if tuple(v.type for v in terminator.operands) != tuple(self.declared_types):
-            raise VerifyException("loop.return does not give the types that the kernel declares")
+            raise VerifyException("the types of loop.return do not match the result types of the kernel")
         verify_requirements(self.requires_attr, self.symbol_names)
         verify_typical(self.typical, self.symbol_names)
         results = [(element_of(t), dims_of(t)) for t in self.declared_types]
@@ -201,7 +201,7 @@ class KernelOp(IRDLOperation):
         names: set[str] = set()
         for op in self.block.ops:
             if not isinstance(op, (ComputeOp, ViewOp, ReturnOp)):
-                raise VerifyException(f"a loop.kernel holds nests, procedures and views, not '{op.name}'")
+                raise VerifyException(f"a loop.kernel can only hold nests, procedures and views, not '{op.name}'")
             if isinstance(op, ComputeOp):
                 if op.label in names:
                     raise VerifyException(f"two nests are named '{op.label}'")
@@ -210,10 +210,10 @@ class KernelOp(IRDLOperation):
         for value in [*self.block.args, *(r for op in self.block.ops for r in op.results)]:
             kind: Attribute = value.type
             if kind.name != TensorType.name:
-                raise VerifyException(f"a loop.kernel passes tensors, not {kind}")
+                raise VerifyException(f"the operands and results of a loop.kernel must be tensors, not {kind}")
             free = symbols_of(dims_of(kind)) - set(self.symbol_names)
             if free:
-                raise VerifyException(f"{value.type} uses symbols the kernel does not declare: {sorted(free)}")
+                raise VerifyException(f"{value.type} uses symbols that the kernel does not declare: {sorted(free)}")
 
     @classmethod
     def parse(cls, parser: Parser) -> KernelOp:
@@ -233,7 +233,7 @@ class KernelOp(IRDLOperation):
             place = parser.pos
             for op in list(parser.parse_region().block.ops):
                 if not isinstance(op, KernelOp):
-                    parser.raise_error(f"a variant is a loop.kernel, not '{op.name}'", place)
+                    parser.raise_error(f"a variant must be a loop.kernel, not '{op.name}'", place)
                 op.detach()
                 variants.append(op)
         return cls(name, symbols, types, body, given, requires, checks, typical, when, variants)
@@ -286,7 +286,7 @@ class ViewOp(IRDLOperation):
 
     def verify_(self) -> None:
         if element_of(self.source.type) != element_of(self.result.type):
-            raise VerifyException("loop.view keeps the element type")
+            raise VerifyException("loop.view cannot change the element type")
 
 
 class ComputeOp(IRDLOperation):
@@ -329,10 +329,10 @@ class ComputeOp(IRDLOperation):
         """Checks the names in the expressions of the op: each is one of its axes or one of the kernel's `symbols`."""
         shadowed = symbols & {a.name for a in self.axes}
         if shadowed:
-            raise VerifyException(f"nest '{self.label}': axes {sorted(shadowed)} hide symbols of the kernel")
+            raise VerifyException(f"nest '{self.label}': axes {sorted(shadowed)} shadow symbols of the kernel")
         for axis in self.axes:
             if not axis.extent.symbols <= symbols:
-                raise VerifyException(f"nest '{self.label}': the extent of '{axis.name}' is not made of symbols")
+                raise VerifyException(f"nest '{self.label}': the extent of '{axis.name}' must consist of symbols")
 
 
 @irdl_op_definition
@@ -375,19 +375,19 @@ class NestOp(ComputeOp):
     def verify_(self) -> None:
         names = [a.name for a in self.axes]
         if len(set(names)) != len(names):
-            raise VerifyException("the axes of a nest have different names")
+            raise VerifyException("the axes of a nest must have different names")
         last = self.block.ops.last
         if not isinstance(last, YieldOp):
-            raise VerifyException("the body of a loop.nest ends with loop.yield")
+            raise VerifyException("the body of a loop.nest must end with loop.yield")
         if self.block.args:
-            raise VerifyException("the body of a loop.nest takes no block arguments; axes are names")
+            raise VerifyException("the body of a loop.nest cannot have block arguments (its axes are names)")
         if len(last.values) != len(self.outputs):
             raise VerifyException(f"{len(self.outputs)} results, but {len(last.values)} yield clauses")
         parallel = {a.name for a in self.axes if a.kind == "parallel"}
         reduction = {a.name for a in self.axes if a.kind == "reduction"}
         for clause, result in zip(last.clauses, self.outputs, strict=True):
             if scalar_type(element_of(result.type)) != clause.value.type:
-                raise VerifyException(f"yields {clause.value.type} for elements of {result.type}")
+                raise VerifyException(f"cannot yield {clause.value.type} for elements of {result.type}")
             reason = refusal(clause.combiner, element_of(result.type))
             if reason is not None:
                 raise VerifyException(reason)
@@ -397,20 +397,26 @@ class NestOp(ComputeOp):
             if used & reduction:
                 raise VerifyException(f"writes along the reduction axes {sorted(used & reduction)}")
             if clause.combiner == "none" and reduction:
-                raise VerifyException("combiner 'none' in a nest with reduction axes: several values meet")
+                raise VerifyException(
+                    "combiner 'none' in a nest with reduction axes: several iterations would write one element"
+                )
             missing = {a.name for a in self.axes if a.kind == "parallel" and a.extent.constant != 1} - used
             if missing:
-                raise VerifyException(f"parallel axes {sorted(missing & parallel)} do not tell elements apart")
+                raise VerifyException(
+                    f"the subscripts of a result do not use the parallel axes {sorted(missing & parallel)}: their "
+                    "iterations would write the same element"
+                )
             if not tells_apart(clause.subscripts, {a.name: a.extent for a in self.axes if a.name in parallel}):
                 where = ", ".join(map(str, clause.subscripts))
                 raise VerifyException(
-                    f"two points of the parallel axes may meet at [{where}]: what tells them apart is not seen there"
+                    f"two iterations of the parallel axes may write the same element at [{where}]: the "
+                    "subscripts are not known to be injective"
                 )
         self.verify_schedule()
         for op in self.block.ops:
             dialect = op.name.partition(".")[0]
             if not (dialect in ("arith", "math") or isinstance(op, (ReadOp, DotBytesOp, IndexOp, YieldOp))):
-                raise VerifyException(f"'{op.name}' cannot stand in the body of a loop.nest")
+                raise VerifyException(f"'{op.name}' cannot be in the body of a loop.nest")
 
     def verify_names(self, symbols: frozenset[str]) -> None:
         super().verify_names(symbols)
@@ -427,7 +433,9 @@ class NestOp(ComputeOp):
                 continue
             unknown = used - known - local
             if unknown:
-                raise VerifyException(f"nest '{self.label}': '{op.name}' names {sorted(unknown)}, no axis or symbol")
+                raise VerifyException(
+                    f"nest '{self.label}': '{op.name}' names {sorted(unknown)}, which is neither an axis nor a symbol"
+                )
 
     @classmethod
     def parse(cls, parser: Parser) -> NestOp:

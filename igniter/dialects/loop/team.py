@@ -65,5 +65,5 @@ def _count(parser: AttrParser, word: str) -> int:
     place = parser.pos
     count = parser.parse_integer(allow_boolean=False, allow_negative=False)
     if count < 1:
-        parser.raise_error(f"the {word} of a team are 1 or more", place)
+        parser.raise_error(f"the {word} of a team must be at least 1", place)
     return count

@@ -124,14 +124,15 @@ class TileProductOp(IRDLOperation):
         count = len(self.names)
         if count not in (4, 5) or len(set(self.names)) != count or len(self.extents_attr.data) != count:
             raise VerifyException(
-                "four names are run over, a row, a panel, a lane and a step of depth, and one more that is summed over"
+                "a tile needs four different axes (row, panel, lane, depth), or five with another reduction "
+                "axis, and an extent for each"
             )
         rows, panels, lanes = self.extents_attr.data[:3]
         if lanes.constant is None:
-            raise VerifyException(f"the lanes of a panel are a constant, not {lanes}")
+            raise VerifyException(f"the lanes of a panel must be a constant, not {lanes}")
         for what, extent, most in (("rows", rows, self.tile[0]), ("panels", panels, self.tile[1])):
             if extent.constant is not None and extent.constant > most:
-                raise VerifyException(f"{extent} {what} are more than the {most} of the tile")
+                raise VerifyException(f"{extent} {what} exceed the {most} of the tile")
         self._verify_kernel()
         row, panel, lane, *sums = self.names
         allowed = ((row, panel, lane), (row, *sums), (panel, lane, *sums))
@@ -140,7 +141,9 @@ class TileProductOp(IRDLOperation):
                 raise VerifyException(f"{len(subscripts)} subscripts of {buffer.type}")
             wrong = (symbols_of(subscripts) & set(self.names)) - set(names)
             if wrong:
-                raise VerifyException(f"the subscripts of {key[0]} name {sorted(wrong)[0]}, which it does not run over")
+                raise VerifyException(
+                    f"the subscripts of {key[0]} name {sorted(wrong)[0]}, which is not one of its axes"
+                )
         if self.next_at is not None and len(self.next_at.data) != len(dims_of(self.b.type)):
             raise VerifyException(f"{len(self.next_at.data)} subscripts of {self.b.type}")
 

@@ -68,11 +68,13 @@ def verify_typical(attr: SizesAttr | None, symbols: Iterable[str]) -> None:
     names = [name for name, _ in attr.data]
     for name, size in attr.data:
         if name not in known:
-            raise VerifyException(f"typical: '{name}' is no symbol of the kernel; it has: {', '.join(known) or 'none'}")
+            raise VerifyException(
+                f"typical: '{name}' is not a symbol of the kernel; known:  {', '.join(known) or 'none'}"
+            )
         if names.count(name) > 1:
-            raise VerifyException(f"typical: '{name}' has two sizes")
+            raise VerifyException(f"typical: '{name}' is given twice")
         if size < 1:
-            raise VerifyException(f"typical: the size of '{name}' is {size}, and must be positive")
+            raise VerifyException(f"typical: the size of '{name}' is {size}; it must be positive")
 
 
 def _parse(parser: AttrParser) -> Sizes:
@@ -80,7 +82,7 @@ def _parse(parser: AttrParser) -> Sizes:
         place = parser.pos
         symbol = parse_expr_here(parser).symbol
         if symbol is None:
-            parser.raise_error("a typical size is that of a symbol: n = 128", place)
+            parser.raise_error("a typical size needs the name of a symbol, as in n = 128", place)
         parser.parse_characters("=")
         return symbol, parser.parse_integer()
 

@@ -82,19 +82,21 @@ def verify_variants(kernel: KernelOp) -> None:
         if kernel.when is not None:
             raise VerifyException("only a variant of a kernel has a condition ('when')")
     elif kernel.when is None or len(kernel.when) != 2:
-        raise VerifyException(f"variant @{kernel.sym_name.data} has no condition: when n <= 8")
+        raise VerifyException(f"variant @{kernel.sym_name.data} needs a condition, as in 'when n <= 8'")
     elif kernel.variants:
-        raise VerifyException(f"variant @{kernel.sym_name.data} has variants of its own")
+        raise VerifyException(f"variant @{kernel.sym_name.data} cannot have variants of its own")
     elif free := sorted(symbols_of(kernel.when.data) - set(kernel.symbol_names)):
-        raise VerifyException(f"the condition of variant @{kernel.sym_name.data} names '{free[0]}', no symbol of it")
+        raise VerifyException(
+            f"the condition of variant @{kernel.sym_name.data} names '{free[0]}', which is not one of its symbols"
+        )
     variants = kernel.variants
     if len(variants) > MOST_VARIANTS:
-        raise VerifyException(f"{len(variants)} variants: a kernel has at most {MOST_VARIANTS} beside itself")
+        raise VerifyException(f"{len(variants)} variants: a kernel has at most {MOST_VARIANTS} besides itself")
     names = [v.sym_name.data for v in variants]
     for variant in variants:
         name = variant.sym_name.data
         if names.count(name) > 1:
-            raise VerifyException(f"two variants are called @{name}")
+            raise VerifyException(f"two variants are named @{name}")
         for what, own, other in (
             ("symbols", kernel.symbols, variant.symbols),
             ("inputs", [a.type for a in kernel.block.args], [a.type for a in variant.block.args]),
@@ -103,4 +105,4 @@ def verify_variants(kernel: KernelOp) -> None:
             ("checks", kernel.checks_attr, variant.checks_attr),
         ):
             if own != other:
-                raise VerifyException(f"variant @{name} has other {what} than its kernel")
+                raise VerifyException(f"variant @{name} and its kernel have different {what}")

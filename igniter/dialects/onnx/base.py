@@ -335,7 +335,7 @@ def no_value_near(value: SSAValue) -> SSAValue:
     """Returns the result of a `NoValueOp` visible wherever `value` is, at the start of its block."""
     block = value.owner if isinstance(value.owner, Block) else value.owner.parent
     if block is None:
-        raise ValueError(f"{value} is not in a block, so no onnx.NoValue can be put beside it")
+        raise ValueError(f"{value} is not in a block, so no onnx.NoValue can be inserted after it")
     first = block.first_op
     if isinstance(first, NoValueOp):
         return first.results[0]

@@ -31,8 +31,8 @@ def unmarked_reason(op: OnnxOp) -> str | None:
     if draws(op):
         return None
     if op.attributes.get("seed") is None:
-        return "it draws other values in every run"
-    return "it draws at random; compile-draws has kernels draw, in a stream of Igniter's own"
+        return "it draws different values in each run"
+    return "it draws random values; compile-draws moves it into a kernel, with Igniter's own stream of random numbers"
 
 
 __all__ = ["DRAWS_ATTRIBUTE", "RANDOM_OPS", "draws", "unmarked_reason"]

@@ -119,10 +119,10 @@ class _GraphLike(Operation):
 
     def verify_(self) -> None:
         if len(self.regions) != 1 or len(self.regions[0].blocks) != 1:
-            raise VerifyException(f"{self.name} has one region of one block")
+            raise VerifyException(f"{self.name} must have one region of one block")
         last = self.body.last_op
         if not isinstance(last, ReturnOp):
-            raise VerifyException(f"{self.name} ends in onnx.return")
+            raise VerifyException(f"{self.name} must end with onnx.return")
         for what, names, count in (
             ("input", "input_names", len(self.body.args)),
             ("output", "output_names", len(last.operands)),
@@ -160,7 +160,7 @@ def main_graph(module: ModuleOp) -> GraphOp:
     for op in module.ops:
         if isinstance(op, GraphOp):
             return op
-    raise ValueError("the module has no onnx.graph")
+    raise ValueError("the module does not contain an onnx.graph")
 
 
 def functions(module: ModuleOp) -> dict[tuple[str, str, str], FunctionOp]:

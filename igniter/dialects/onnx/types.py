@@ -168,7 +168,7 @@ def element_of_dtype(dtype: np.dtype[Any]) -> ElementType:
     for row in ELEMENT_TYPES:
         if row.numpy_name == name:
             return row
-    raise ValueError(f"numpy dtype {dtype} has no ONNX element type")
+    raise ValueError(f"NumPy dtype {dtype} has no ONNX element type")
 
 
 @cache

@@ -128,7 +128,7 @@ def _verify_types(op: OnnxOp, schema: OpSchema) -> None:
 
 def _allowed(parameter: Parameter) -> str:
     if len(parameter.types) > 8:
-        return f"which is none of the {len(parameter.types)} types allowed"
+        return f"which is not one of the {len(parameter.types)} allowed types"
     return f"allowed are {', '.join(sorted(parameter.types))}"
 
 

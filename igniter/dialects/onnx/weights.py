@@ -75,11 +75,11 @@ class Weight:
         self._digest: str | None = None
         if self.strings is not None:
             if len(self.strings) != self.size:
-                raise IgniterError(f"{self.describe()} needs {self.size} strings, but {len(self.strings)} are there")
+                raise IgniterError(f"{self.describe()} needs {self.size} strings, but has {len(self.strings)}")
         elif file is not None or raw is not None:
             given = file.length if file is not None else len(raw) if raw is not None else 0
             if given != self.nbytes:
-                raise IgniterError(f"{self.describe()} needs {self.nbytes} bytes, but {given} are there")
+                raise IgniterError(f"{self.describe()} needs {self.nbytes} bytes, but has {given}")
 
     # -- construction ------------------------------------------------------------------------------------------------
 
@@ -259,7 +259,7 @@ def _file_bytes(where: FileRange) -> memoryview:
     whole = map_file(where.path)
     if where.offset + where.length > len(whole):
         raise IgniterError(
-            f"{where.path} is truncated: a weight takes bytes {where.offset} to {where.offset + where.length}, "
-            f"and the file has {len(whole)}"
+            f"{where.path} is truncated: a weight needs bytes {where.offset} to {where.offset + where.length}, but "
+            f"the file has {len(whole)}"
         )
     return whole[where.offset : where.offset + where.length]

@@ -228,10 +228,10 @@ def verify_checks(
     checks, known = checks_of(attr), frozenset(symbols)
     for check in checks:
         if free := sorted(check.symbols - known):
-            raise VerifyException(f"the check '{check.text}' names '{free[0]}', which is no symbol here")
+            raise VerifyException(f"the check '{check.text}' names '{free[0]}', which is not a symbol here")
     last = results[len(results) - len(checks) :] if checks else ()
     if len(last) < len(checks) or any(element != i64 or len(dims) for element, dims in last):
-        raise VerifyException(f"the last {len(checks)} results, which are checks, are not all single numbers of i64")
+        raise VerifyException(f"the last {len(checks)} results are checks; each must be a single i64")
 
 
 def requirements_attr(requirements: Iterable[Requirement]) -> ArrayAttr[RequirementAttr] | None:
@@ -273,7 +273,7 @@ def verify_requirements(attr: ArrayAttr[RequirementAttr] | None, symbols: Iterab
     known = frozenset(symbols)
     for requirement in requirements_of(attr):
         if free := sorted(requirement.symbols - known):
-            raise VerifyException(f"the requirement {requirement} names '{free[0]}', which is no symbol here")
+            raise VerifyException(f"the requirement {requirement} names '{free[0]}', which is not a symbol here")
 
 
 def _static(dims: Sequence[Expr]) -> list[int]:

@@ -91,7 +91,7 @@ def invert(
             return f"it does not write every element: {subscript} does not cover {dim}"
         if not axes:
             if subscript != ZERO:
-                return f"it writes at {subscript}, which is no axis"
+                return f"it writes at {subscript}, which is not an axis"
             continue
         found = solve(subscript, element, extents)
         if found is None or values.keys() & found.keys() or found.keys() != axes:
@@ -100,7 +100,7 @@ def invert(
     for name, extent in extents.items():
         if name not in values:
             if extent != ONE:
-                return f"axis {name} does not tell its elements apart"
+                return f"axis {name} is not in its subscripts: its iterations write the same element"
             values[name] = ZERO
     return values
 

@@ -96,12 +96,12 @@ class FuncOp(IRDLOperation):
 
     def verify_(self) -> None:
         if [a.type for a in self.body.block.args] != list(self.function_type.inputs):
-            raise VerifyException("the arguments of a tt.func are not those of its type")
+            raise VerifyException("the arguments of a tt.func do not match its type")
         if not isinstance(self.body.block.last_op, ReturnOp):
-            raise VerifyException("the body of a tt.func ends with tt.return")
+            raise VerifyException("the body of a tt.func must end with tt.return")
         for arg in self.body.block.args:
             if is_block(arg.type):
-                raise VerifyException(f"a tt.func is given pointers and numbers, not {arg.type}")
+                raise VerifyException(f"the arguments of a tt.func must be pointers and numbers, not {arg.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
@@ -147,7 +147,7 @@ class GetProgramIdOp(IRDLOperation):
         place = parser.pos
         name = parser.parse_identifier()
         if name not in AXES:
-            parser.raise_error("a grid has the axes x, y and z", place)
+            parser.raise_error("the axis of a grid must be x, y or z", place)
         parser.parse_punctuation(":")
         parser.parse_type()
         return cls(AXES.index(name))
@@ -157,7 +157,7 @@ class GetProgramIdOp(IRDLOperation):
 
     def verify_(self) -> None:
         if not 0 <= self.axis.value.data < len(AXES):
-            raise VerifyException("a grid has the axes 0, 1 and 2")
+            raise VerifyException("the axis of a grid must be 0, 1 or 2")
 
 
 @irdl_op_definition
@@ -179,7 +179,7 @@ class MakeRangeOp(BlockOp):
 
     def verify_shapes(self) -> None:
         if shape_of(self.result.type) != (self.end.value.data - self.start.value.data,):
-            raise VerifyException(f"a range of {self.result.type} does not lead from start to end")
+            raise VerifyException(f"the length of {self.result.type} is not end - start")
 
 
 class ReshapingOp(BlockOp):
@@ -193,7 +193,7 @@ class ReshapingOp(BlockOp):
     def verify_(self) -> None:
         super().verify_()
         if element_type(self.src.type) != element_type(self.result.type):
-            raise VerifyException(f"'{self.name}' keeps the type of elements")
+            raise VerifyException(f"'{self.name}' cannot change the element type")
 
 
 @irdl_op_definition
@@ -207,7 +207,7 @@ class SplatOp(ReshapingOp):
 
     def verify_shapes(self) -> None:
         if is_block(self.src.type) or not is_block(self.result.type):
-            raise VerifyException("tt.splat makes a block of a single element")
+            raise VerifyException("the operand of tt.splat must be a single element, and its result a block")
 
 
 @irdl_op_definition
@@ -263,7 +263,7 @@ class ReshapeOp(ReshapingOp):
             for d in shape_of(t):
                 sizes[k] *= d
         if sizes[0] != sizes[1]:
-            raise VerifyException(f"{self.src.type} has other elements than {self.result.type}")
+            raise VerifyException(f"{self.src.type} has a different number of elements than {self.result.type}")
 
 
 @irdl_op_definition
@@ -289,6 +289,6 @@ class TransOp(ReshapingOp):
     def verify_shapes(self) -> None:
         order, shape = self.permutation, shape_of(self.src.type)
         if sorted(order) != list(range(len(shape))):
-            raise VerifyException(f"{list(order)} is no order of the dims of {self.src.type}")
+            raise VerifyException(f"{list(order)} is not a permutation of the dims of {self.src.type}")
         if tuple(shape[k] for k in order) != shape_of(self.result.type):
             raise VerifyException(f"{self.src.type} in the order {list(order)} is not {self.result.type}")

@@ -63,14 +63,14 @@ class ReduceOp(IRDLOperation):
         verify_blocks(self)
         axis, last = self.axis.value.data, self.body.block.last_op
         if not self.srcs or len({shape_of(s.type) for s in self.srcs}) > 1:
-            raise VerifyException("tt.reduce folds blocks of one shape")
+            raise VerifyException("the operands of tt.reduce must be blocks of one shape")
         if not 0 <= axis < len(shape_of(self.srcs[0].type)):
             raise VerifyException(f"{self.srcs[0].type} has no dim {axis}")
         elements = [element_type(s.type) for s in self.srcs]
         if [a.type for a in self.body.block.args] != [*elements, *elements]:
-            raise VerifyException("the body of tt.reduce takes two elements of each block")
+            raise VerifyException("the body of tt.reduce must take two elements of each block")
         if not isinstance(last, ReduceReturnOp) or [v.type for v in last.operands] != elements:
-            raise VerifyException("the body of tt.reduce returns an element of each block")
+            raise VerifyException("the body of tt.reduce must return one element for each block")
         wanted = [block_of(element_type(s.type), _without(shape_of(s.type), axis)) for s in self.srcs]
         if [r.type for r in self.outputs] != wanted:
             raise VerifyException(f"tt.reduce along {axis} gives {', '.join(map(str, wanted))}")
@@ -133,7 +133,7 @@ class DotOp(BlockOp):
             parser.parse_punctuation("=")
             precision = parser.parse_identifier()
             if precision not in PRECISIONS:
-                parser.raise_error(f"tt.dot has the precisions {', '.join(PRECISIONS)}")
+                parser.raise_error(f"unknown precision of tt.dot; known:  {', '.join(PRECISIONS)}")
         parser.parse_punctuation(":")
         a = parser.parse_type()
         parser.parse_punctuation("*")
@@ -157,9 +157,9 @@ class DotOp(BlockOp):
         if len(a) != 2 or len(b) != 2 or a[1] != b[0] or c != (a[0], b[1]) or self.result.type != self.c.type:
             raise VerifyException(f"tt.dot of {self.a.type} and {self.b.type} does not give {self.c.type}")
         if element_type(self.a.type) != element_type(self.b.type):
-            raise VerifyException("tt.dot multiplies elements of one type")
+            raise VerifyException("the factors of tt.dot must have the same element type")
         if not 0 <= self.input_precision.value.data < len(PRECISIONS):
-            raise VerifyException("tt.dot has no such precision")
+            raise VerifyException("unknown precision of tt.dot")
 
 
 def _separated(parser: Parser, count: int) -> Iterator[int]:
@@ -226,4 +226,6 @@ class ExternElementwiseOp(BlockOp):
 
     def verify_shapes(self) -> None:
         if len({shape_of(v.type) for v in (*self.srcs, self.result)}) > 1:
-            raise VerifyException(f"{self.symbol.data} is computed of each element")
+            raise VerifyException(
+                f"{self.symbol.data} is elementwise: its operands and its result must have the same shape"
+            )

@@ -40,14 +40,14 @@ def _verify_pointers(op: Operation, pointers: Attribute, value: Attribute) -> No
     verify_blocks(op)
     pointer = element_type(pointers)
     if not isinstance(pointer, PointerType):
-        raise VerifyException(f"'{op.name}' takes pointers, not {pointers}")
+        raise VerifyException(f"'{op.name}' needs pointers, not {pointers}")
     if block_of(pointer.pointee, shape_of(pointers)) != value:
-        raise VerifyException(f"'{op.name}' of {pointers} has to do with {value}")
+        raise VerifyException(f"'{op.name}' of {pointers} cannot access {value}")
 
 
 def _verify_mask(op: Operation, pointers: Attribute, mask: SSAValue | None) -> None:
     if mask is not None and mask.type != block_of(i1, shape_of(pointers)):
-        raise VerifyException(f"'{op.name}' of {pointers} is masked by {mask.type}")
+        raise VerifyException(f"'{op.name}' of {pointers} cannot have a mask of {mask.type}")
 
 
 @irdl_op_definition
@@ -119,7 +119,7 @@ class LoadOp(IRDLOperation):
         _verify_pointers(self, self.ptr.type, self.result.type)
         _verify_mask(self, self.ptr.type, self.mask)
         if self.other is not None and (self.mask is None or self.other.type != self.result.type):
-            raise VerifyException("the other value of a tt.load is what stands where its mask is off")
+            raise VerifyException("the 'other' value of a tt.load needs a mask and must have the type of its result")
 
 
 @irdl_op_definition
@@ -193,7 +193,7 @@ class AtomicRMWOp(IRDLOperation):
         place = parser.pos
         kind = parser.parse_identifier()
         if kind not in ATOMICS:
-            parser.raise_error(f"tt.atomic_rmw has the kinds {', '.join(ATOMICS)}", place)
+            parser.raise_error(f"unknown kind of tt.atomic_rmw; known:  {', '.join(ATOMICS)}", place)
         parser.parse_punctuation(",")
         values, pointers = _parse_access(parser, 3)
         types = [pointers, _value_type(parser, pointers), _mask_type(pointers)]
@@ -205,11 +205,11 @@ class AtomicRMWOp(IRDLOperation):
 
     def verify_(self) -> None:
         if not 1 <= self.atomic_rmw_op.value.data <= len(ATOMICS):
-            raise VerifyException("tt.atomic_rmw has no such kind")
+            raise VerifyException("unknown kind of tt.atomic_rmw")
         _verify_pointers(self, self.ptr.type, self.val.type)
         _verify_mask(self, self.ptr.type, self.mask)
         if self.result.type != self.val.type:
-            raise VerifyException("tt.atomic_rmw gives what was there")
+            raise VerifyException("the result of tt.atomic_rmw is the old value; its type must be that of the operand")
 
 
 def _parse_access(parser: Parser, most: int) -> tuple[list[UnresolvedOperand], Attribute]:
@@ -219,7 +219,7 @@ def _parse_access(parser: Parser, most: int) -> tuple[list[UnresolvedOperand], A
     while parser.parse_optional_punctuation(",") is not None:
         values.append(parser.parse_unresolved_operand())
     if len(values) > most:
-        parser.raise_error(f"it takes {most} operands at most", place)
+        parser.raise_error(f"it takes at most {most} operands", place)
     parser.parse_punctuation(":")
     return values, parser.parse_type()
 
@@ -234,7 +234,7 @@ def _print_access(printer: Printer, operands: Sequence[SSAValue], pointers: Attr
 def _value_type(parser: Parser, pointers: Attribute) -> Attribute:
     pointer = element_type(pointers)
     if not isinstance(pointer, PointerType):
-        parser.raise_error(f"pointers are accessed, not {pointers}")
+        parser.raise_error(f"an access needs pointers, not {pointers}")
     return block_of(pointer.pointee, shape_of(pointers))
 
 

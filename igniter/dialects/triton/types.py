@@ -51,7 +51,7 @@ def block_reason(t: Attribute) -> str | None:
     """Returns the reason why a type is no valid Triton block; None if it is one, or a scalar."""
     shape = shape_of(t)
     if any(d <= 0 or d & (d - 1) for d in shape):
-        return f"{t}: the dims of a block are powers of two"
+        return f"{t}: the dims of a block must be powers of two"
     size = 1
     for d in shape:
         size *= d

@@ -46,7 +46,7 @@ loop.func @steps symbols [t, n] (%x: memref<?x?x4xf32, #sym.dims<t, n, 4>>, %y: 
 // -----
 
 loop.func @p symbols [n] (%x: memref<?x4xf32, #sym.dims<n, 4>>) outputs 0 {
-  // expected-error@+1 {{a slice of memref<?x4xf32, #sym.dims<n, 4>> at 1 subscripts is no memref<8xf32>}}
+  // expected-error@+1 {{a slice of memref<?x4xf32, #sym.dims<n, 4>> at 1 subscripts is not a memref<8xf32>}}
   %a = loop.slice %x[0] : memref<?x4xf32, #sym.dims<n, 4>> to memref<8xf32>
 }
 
@@ -59,7 +59,7 @@ loop.func @p symbols [n] (%x: memref<4xf32>) outputs 0 {
 
 // -----
 
-// expected-error@+1 {{'loop.slice' names ['m'], no enclosing loop or symbol}}
+// expected-error@+1 {{'loop.slice' names ['m'], which is neither an enclosing loop nor a symbol}}
 loop.func @p symbols [] (%x: memref<4xf32>) outputs 0 {
   %a = loop.slice %x[m] : memref<4xf32> to memref<f32>
 }
@@ -96,7 +96,7 @@ loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
 loop.func @k symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 scratch(64) {
 }
 loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
-  // expected-error@+1 {{loop.call @k has no scratch memory, the kernel works in 64 bytes}}
+  // expected-error@+1 {{loop.call @k has no scratch memory, but the kernel needs 64 bytes}}
   loop.call @k symbols [] (%x) -> (%y)
 }
 
@@ -106,14 +106,14 @@ loop.func @k symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 scratch
 }
 loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
   %s = loop.alloc "s" : memref<48xi8, "scratch">
-  // expected-error@+1 {{loop.call @k has 16 bytes of scratch memory less than the kernel needs}}
+  // expected-error@+1 {{loop.call @k needs 16 more bytes of scratch memory for the kernel}}
   loop.call @k symbols [] (%x) -> (%y) scratch %s
 }
 
 // -----
 
 loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
-  // expected-error@+1 {{loop.call @k: an output is another buffer of the call too}}
+  // expected-error@+1 {{loop.call @k: an output is also another buffer of the call}}
   loop.call @k symbols [] (%y) -> (%y)
 }
 
@@ -121,14 +121,14 @@ loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
 
 loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
   loop.for i = 0 to 4 {
-    // expected-error@+1 {{loop.call @k stands in the body of a loop.func or of sequential loops in it}}
+    // expected-error@+1 {{loop.call @k must be in the body of a loop.func or of sequential loops in it}}
     loop.call @k symbols [] (%x) -> (%y)
   }
 }
 
 // -----
 
-// expected-error@+1 {{'loop.call' names ['m'], no enclosing loop or symbol}}
+// expected-error@+1 {{'loop.call' names ['m'], which is neither an enclosing loop nor a symbol}}
 loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
   loop.call @k symbols [m] (%x) -> (%y)
 }
@@ -145,6 +145,6 @@ loop.func @together symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf
 
 // -----
 
-// expected-error {{the looks of a team are 1 or more}}
+// expected-error {{the looks of a team must be at least 1}}
 loop.func @hasty symbols [n] (%x: memref<?xf32, #sym.dims<n>>) outputs 1 team(runs 64, looks 0) {
 }

@@ -4,7 +4,7 @@
 
 // Two points may write one element: i is in no subscript.
 
-// expected-error {{points along 'i' of 'p' may meet in memref<4xf32>}}
+// expected-error {{iterations along 'i' of 'p' may access the same element of memref<4xf32>}}
 loop.kernel @meet symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %y = loop.procedure "p" [i: parallel 4] (%a = %x) -> (%o : tensor<4xf32>) {
     loop.for j = 0 to 4 {
@@ -19,7 +19,7 @@ loop.kernel @meet symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
 
 // i is a subscript of both accesses, but not in one place.
 
-// expected-error {{points along 'i' of 'p' may meet in memref<4x4xf32>}}
+// expected-error {{iterations along 'i' of 'p' may access the same element of memref<4x4xf32>}}
 loop.kernel @crossing symbols [] (%x: tensor<4x4xf32>) -> (tensor<4x4xf32>) {
   %y = loop.procedure "p" [i: parallel 4] (%a = %x) -> (%o : tensor<4x4xf32>) {
     loop.for j = 0 to 4 {
@@ -33,7 +33,7 @@ loop.kernel @crossing symbols [] (%x: tensor<4x4xf32>) -> (tensor<4x4xf32>) {
 
 // -----
 
-// expected-error {{the axes of a procedure are parallel}}
+// expected-error {{the axes of a procedure must be parallel; write sequential computation as a loop in its body}}
 loop.kernel @reduction symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %y = loop.procedure "p" [i: reduction 4] (%a = %x) -> (%o : tensor<4xf32>) {
     %c = arith.constant 0 : i64
@@ -43,7 +43,7 @@ loop.kernel @reduction symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
 
 // -----
 
-// expected-error {{a procedure writes an operand}}
+// expected-error {{a procedure cannot write an operand}}
 loop.kernel @operand symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %y = loop.procedure "p" [i: parallel 4] (%a = %x) -> (%o : tensor<4xf32>) {
     %v = loop.load %a[i] : f32
@@ -55,7 +55,7 @@ loop.kernel @operand symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
 
 // -----
 
-// expected-error {{the indirect subscript _0 of 'loop.store' is not guarded from both sides}}
+// expected-error {{the indirect subscript _0 of 'loop.store' needs guards for both its lower and its upper bound}}
 loop.kernel @unguarded symbols [] (%x: tensor<4xi64>) -> (tensor<4xi64>) {
   %y = loop.procedure "p" [] (%a = %x) -> (%o : tensor<4xi64>) {
     loop.for j = 0 to 4 sequential {
@@ -68,7 +68,7 @@ loop.kernel @unguarded symbols [] (%x: tensor<4xi64>) -> (tensor<4xi64>) {
 
 // -----
 
-// expected-error {{'loop.load' names ['q'], no enclosing loop or symbol}}
+// expected-error {{'loop.load' names ['q'], which is neither an enclosing loop nor a symbol}}
 loop.kernel @names symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %y = loop.procedure "p" [i: parallel 4] (%a = %x) -> (%o : tensor<4xf32>) {
     %v = loop.load %a[q] : f32
@@ -89,7 +89,7 @@ loop.func @hints symbols [] (%x: memref<4xf32>) outputs 1 {
 // -----
 
 loop.func @condition symbols [] (%x: memref<4xi64>) outputs 1 {
-  // expected-error {{the condition of loop 'i' is one integer, not memref<4xi64>}}
+  // expected-error {{the condition of loop 'i' must be one integer, not memref<4xi64>}}
   loop.for i = 0 to 4 sequential while %x {
     %c = arith.constant 0 : i64
   }

@@ -2,7 +2,7 @@
 
 // What the verifier of the scheduled level refuses.
 
-// expected-error {{a loop.func takes memrefs in the caller's memory, not memref<4xf32, "local">}}
+// expected-error {{the arguments of a loop.func must be memrefs in the caller's memory, not memref<4xf32, "local">}}
 loop.func @space symbols [] (%x: memref<4xf32, "local">) outputs 1 {
 }
 
@@ -15,14 +15,14 @@ loop.func @outputs symbols [] (%x: memref<4xf32>) outputs 2 {
 // -----
 
 loop.func @alloc symbols [] (%x: memref<4xf32>) outputs 1 {
-  // expected-error {{memory space 'heap'; known: local, register, scratch}}
+  // expected-error {{unknown memory space 'heap'; known: local, register, scratch}}
   %a = loop.alloc "a" : memref<4xf32, "heap">
 }
 
 // -----
 
 loop.func @dims symbols [n] (%x: memref<4xf32>) outputs 1 {
-  // expected-error {{a register buffer has constant dims}}
+  // expected-error {{a register buffer must have constant dims}}
   %a = loop.alloc "a" : memref<?xf32, #sym.dims<n>, "register">
 }
 
@@ -38,7 +38,7 @@ loop.func @step symbols [] (%x: memref<4xf32>) outputs 1 {
 // -----
 
 loop.func @meet symbols [] (%x: memref<4xf32>) outputs 1 {
-  // expected-error {{loop 'i' is a reduction: its iterations meet and cannot go to threads}}
+  // expected-error {{loop 'i' is a reduction; it cannot have 'threads' (split it with split_reduction first)}}
   loop.for i = 0 to 4 reduction threads(1) {
     %a = arith.constant 0 : i32
   }
@@ -47,21 +47,21 @@ loop.func @meet symbols [] (%x: memref<4xf32>) outputs 1 {
 // -----
 
 loop.func @lane symbols [] (%x: memref<4xf32>) outputs 1 {
-  // expected-error {{a vector access names a lane variable}}
+  // expected-error {{a vector access must name a lane variable}}
   %a = loop.load %x[0] : vector<4xf32>
 }
 
 // -----
 
 loop.func @scalar symbols [] (%x: memref<4xf32>) outputs 1 {
-  // expected-error {{a scalar access has no lanes, but names 'v'}}
+  // expected-error {{a scalar access cannot name the lane variable 'v'}}
   %a = loop.load %x[0] lane v : f32
 }
 
 // -----
 
 loop.func @element symbols [] (%x: memref<4xf32>) outputs 1 {
-  // expected-error {{accesses f64 in memref<4xf32>}}
+  // expected-error {{cannot access f64 in memref<4xf32>}}
   %a = loop.load %x[0] : f64
 }
 
@@ -76,7 +76,7 @@ loop.func @rank symbols [] (%x: memref<4xf32>) outputs 1 {
 
 loop.func @index symbols [] (%x: memref<4xf32>) outputs 1 {
   %i = arith.constant 0 : i32
-  // expected-error {{an indirect subscript is an i64, not i32}}
+  // expected-error {{an indirect subscript must be an i64, not i32}}
   %a = loop.load %x[_0] with %i : f32
 }
 
@@ -108,13 +108,13 @@ loop.func @lanes symbols [] (%x: memref<4xf32>) outputs 1 {
 
 loop.func @square symbols [] (%x: memref<4xf32>) outputs 1 {
   %a = loop.load %x[v] lane v : vector<4xf32>
-  // expected-error {{a matrix of 4 elements has no 3 rows}}
+  // expected-error {{a matrix of 4 elements cannot have 3 rows}}
   %b = loop.transpose %a : vector<4xf32> to vector<4xf32> rows 3
 }
 
 // -----
 
-// expected-error {{'loop.load' names ['j'], no enclosing loop or symbol}}
+// expected-error {{'loop.load' names ['j'], which is neither an enclosing loop nor a symbol}}
 loop.func @names symbols [n] (%x: memref<4xf32>) outputs 1 {
   %a = loop.load %x[j] : f32
 }
@@ -133,7 +133,7 @@ loop.func @twice symbols [] (%x: memref<4xf32>) outputs 1 {
 
 // -----
 
-// expected-error {{'builtin.module' cannot stand in a loop.func}}
+// expected-error {{'builtin.module' cannot be in a loop.func}}
 loop.func @foreign symbols [] (%x: memref<4xf32>) outputs 1 {
   builtin.module {
   }
@@ -145,35 +145,35 @@ loop.func @select symbols [] (%x: memref<4xf32>) outputs 1 {
   %a = loop.load %x[v] lane v : vector<4xf32>
   %b = loop.load %x[v] lane v : vector<2xf32>
   %c = arith.cmpf olt, %b, %b : vector<2xf32>
-  // expected-error {{'arith.select' of vector<4xf32> cannot choose by vector<2xi1>}}
+  // expected-error {{'arith.select' of vector<4xf32> cannot take a condition of type vector<2xi1>}}
   %d = arith.select %c, %a, %a : vector<4xf32>
 }
 
 // -----
 
 loop.func @names symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
-  // expected-error {{four names are run over, a row, a panel, a lane and a step of depth, and one more that is summed over}}
+  // expected-error {{a tile needs four different axes (row, panel, lane, depth), or five with another reduction axis, and an extent for each}}
   loop.tile_product %c[r, 16*r + l] = %a[r, k] * %b[r, k, l] over r = 8, r = 3, l = 16, k = 64 tile [8, 3]
 }
 
 // -----
 
 loop.func @lanes symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
-  // expected-error {{the lanes of a panel are a constant, not n}}
+  // expected-error {{the lanes of a panel must be a constant, not n}}
   loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = n, k = 64 tile [8, 3]
 }
 
 // -----
 
 loop.func @rows symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
-  // expected-error {{8 rows are more than the 6 of the tile}}
+  // expected-error {{8 rows exceed the 6 of the tile}}
   loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [6, 3]
 }
 
 // -----
 
 loop.func @panels symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
-  // expected-error {{3 panels are more than the 2 of the tile}}
+  // expected-error {{3 panels exceed the 2 of the tile}}
   loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = n, p = 3, l = 16, k = 64 tile [8, 2]
 }
 
@@ -187,21 +187,21 @@ loop.func @rank symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: 
 // -----
 
 loop.func @left symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
-  // expected-error {{the subscripts of a name p, which it does not run over}}
+  // expected-error {{the subscripts of a name p, which is not one of its axes}}
   loop.tile_product %c[r, 16*p + l] = %a[p, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3]
 }
 
 // -----
 
 loop.func @right symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
-  // expected-error {{the subscripts of b name r, which it does not run over}}
+  // expected-error {{the subscripts of b name r, which is not one of its axes}}
   loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[r, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3]
 }
 
 // -----
 
 loop.func @sums symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
-  // expected-error {{the subscripts of c name k, which it does not run over}}
+  // expected-error {{the subscripts of c name k, which is not one of its axes}}
   loop.tile_product %c[k, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3]
 }
 
@@ -214,14 +214,14 @@ loop.func @fetched symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %
 
 // -----
 
-// expected-error {{'loop.tile_product' names ['j'], no enclosing loop or symbol}}
+// expected-error {{'loop.tile_product' names ['j'], which is neither an enclosing loop nor a symbol}}
 loop.func @unknown symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
   loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = n, p = j, l = 16, k = 64 tile [8, 3]
 }
 
 // -----
 
-// expected-error {{'loop.tile_product' names ['p'], no enclosing loop or symbol}}
+// expected-error {{'loop.tile_product' names ['p'], which is neither an enclosing loop nor a symbol}}
 loop.func @ahead symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
   loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = n, p = 3, l = 16, k = 64 tile [8, 3] fetch [p, 0, 0]
 }

@@ -2,21 +2,21 @@
 
 // What the verifier of the structured level refuses.
 
-// expected-error {{a loop.kernel ends with loop.return}}
+// expected-error {{a loop.kernel must end with loop.return}}
 loop.kernel @no_return symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   "test.termop"() : () -> ()
 }
 
 // -----
 
-// expected-error {{loop.return does not give the types that the kernel declares}}
+// expected-error {{the types of loop.return do not match the result types of the kernel}}
 loop.kernel @types symbols [] (%x: tensor<4xf32>) -> (tensor<2x2xf32>) {
   loop.return %x : tensor<4xf32>
 }
 
 // -----
 
-// expected-error {{a loop.kernel holds nests, procedures and views, not 'arith.constant'}}
+// expected-error {{a loop.kernel can only hold nests, procedures and views, not 'arith.constant'}}
 loop.kernel @foreign symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %c = arith.constant 1.0 : f32
   loop.return %x : tensor<4xf32>
@@ -39,7 +39,7 @@ loop.kernel @names symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
 
 // -----
 
-// expected-error {{nest 'copy': axes ['n'] hide symbols of the kernel}}
+// expected-error {{nest 'copy': axes ['n'] shadow symbols of the kernel}}
 loop.kernel @hidden symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %y = loop.nest "copy" [n: parallel n] -> tensor<?xf32, #sym.dims<n>> {
     %v = loop.read %x[n] : f32
@@ -50,7 +50,7 @@ loop.kernel @hidden symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf
 
 // -----
 
-// expected-error {{nest 'copy': 'loop.read' names ['q'], no axis or symbol}}
+// expected-error {{nest 'copy': 'loop.read' names ['q'], which is neither an axis nor a symbol}}
 loop.kernel @unknown_axis symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<4xf32> {
     %v = loop.read %x[q] : f32
@@ -61,7 +61,7 @@ loop.kernel @unknown_axis symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
 
 // -----
 
-// expected-error {{nest 'copy': 'loop.read' names ['q'], no axis or symbol}}
+// expected-error {{nest 'copy': 'loop.read' names ['q'], which is neither an axis nor a symbol}}
 loop.kernel @unknown_in_guard symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<4xf32> {
     %v = loop.read %x[i] if [q - 1] : f32
@@ -73,7 +73,7 @@ loop.kernel @unknown_in_guard symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) 
 // -----
 
 // An indirect operand that is not there.
-// expected-error {{nest 'copy': 'loop.read' names ['_1'], no axis or symbol}}
+// expected-error {{nest 'copy': 'loop.read' names ['_1'], which is neither an axis nor a symbol}}
 loop.kernel @unknown_operand symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<4xf32> {
     %k = loop.index i : i64
@@ -85,7 +85,7 @@ loop.kernel @unknown_operand symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
 
 // -----
 
-// expected-error {{nest 'copy': 'loop.index' names ['q'], no axis or symbol}}
+// expected-error {{nest 'copy': 'loop.index' names ['q'], which is neither an axis nor a symbol}}
 loop.kernel @unknown_in_index symbols [] () -> (tensor<4xi64>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<4xi64> {
     %v = loop.index i + q : i64
@@ -96,7 +96,7 @@ loop.kernel @unknown_in_index symbols [] () -> (tensor<4xi64>) {
 
 // -----
 
-// expected-error {{nest 'copy': 'loop.yield' names ['q'], no axis or symbol}}
+// expected-error {{nest 'copy': 'loop.yield' names ['q'], which is neither an axis nor a symbol}}
 loop.kernel @unknown_in_yield symbols [] () -> (tensor<4xi64>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<4xi64> {
     %v = loop.index i : i64
@@ -107,7 +107,7 @@ loop.kernel @unknown_in_yield symbols [] () -> (tensor<4xi64>) {
 
 // -----
 
-// expected-error {{nest 'copy': the extent of 'i' is not made of symbols}}
+// expected-error {{nest 'copy': the extent of 'i' must consist of symbols}}
 loop.kernel @extent symbols [] () -> (tensor<4x2xi64>) {
   %y = loop.nest "copy" [j: parallel 2, i: parallel j + 2] -> tensor<4x2xi64> {
     %v = loop.index i : i64
@@ -118,21 +118,21 @@ loop.kernel @extent symbols [] () -> (tensor<4x2xi64>) {
 
 // -----
 
-// expected-error {{a loop.kernel passes tensors, not memref<4xf32>}}
+// expected-error {{the operands and results of a loop.kernel must be tensors, not memref<4xf32>}}
 loop.kernel @memref symbols [] (%x: memref<4xf32>) -> () {
   loop.return
 }
 
 // -----
 
-// expected-error {{uses symbols the kernel does not declare: ['n']}}
+// expected-error {{uses symbols that the kernel does not declare: ['n']}}
 loop.kernel @undeclared symbols [] (%x: tensor<?xf32, #sym.dims<n>>) -> () {
   loop.return
 }
 
 // -----
 
-// expected-error {{loop.view keeps the element type}}
+// expected-error {{loop.view cannot change the element type}}
 loop.kernel @view symbols [] (%x: tensor<4xf32>) -> (tensor<4xi32>) {
   %y = loop.view %x : tensor<4xf32> to tensor<4xi32>
   loop.return %y : tensor<4xi32>
@@ -140,7 +140,7 @@ loop.kernel @view symbols [] (%x: tensor<4xf32>) -> (tensor<4xi32>) {
 
 // -----
 
-// expected-error {{the axes of a nest have different names}}
+// expected-error {{the axes of a nest must have different names}}
 loop.kernel @axes symbols [] () -> (tensor<4x4xi64>) {
   %y = loop.nest "copy" [i: parallel 4, i: parallel 4] -> tensor<4x4xi64> {
     %v = loop.index i : i64
@@ -151,13 +151,13 @@ loop.kernel @axes symbols [] () -> (tensor<4x4xi64>) {
 
 // -----
 
-// expected-error {{an axis is 'parallel' or 'reduction', not 'serial'}}
+// expected-error {{an axis must be 'parallel' or 'reduction', not 'serial'}}
 %y = loop.nest "copy" [i: serial 4] -> tensor<4xi64> {
 }
 
 // -----
 
-// expected-error {{the body of a loop.nest ends with loop.yield}}
+// expected-error {{the body of a loop.nest must end with loop.yield}}
 loop.kernel @no_yield symbols [] () -> (tensor<4xi64>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<4xi64> {
     %v = loop.index i : i64
@@ -168,7 +168,7 @@ loop.kernel @no_yield symbols [] () -> (tensor<4xi64>) {
 
 // -----
 
-// expected-error {{the body of a loop.nest takes no block arguments; axes are names}}
+// expected-error {{the body of a loop.nest cannot have block arguments (its axes are names)}}
 %y = "loop.nest"() <{label = "copy", axes = #loop.axes<i: parallel 4>}> ({
 ^bb0(%i: i64):
   "loop.yield"(%i) <{combiners = ["none"], subscripts = [#sym.dims<i>]}> : (i64) -> ()
@@ -187,7 +187,7 @@ loop.kernel @clauses symbols [] () -> (tensor<4xi64>) {
 
 // -----
 
-// expected-error {{yields i64 for elements of tensor<4xf32>}}
+// expected-error {{cannot yield i64 for elements of tensor<4xf32>}}
 loop.kernel @element symbols [] () -> (tensor<4xf32>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<4xf32> {
     %v = loop.index i : i64
@@ -220,7 +220,7 @@ loop.kernel @reduction_write symbols [] () -> (tensor<4xi64>) {
 
 // -----
 
-// expected-error {{combiner 'none' in a nest with reduction axes: several values meet}}
+// expected-error {{combiner 'none' in a nest with reduction axes: several iterations would write one element}}
 loop.kernel @none_reduction symbols [] () -> (tensor<4xi64>) {
   %y = loop.nest "sum" [i: parallel 4, r: reduction 4] -> tensor<4xi64> {
     %v = loop.index r : i64
@@ -231,7 +231,7 @@ loop.kernel @none_reduction symbols [] () -> (tensor<4xi64>) {
 
 // -----
 
-// expected-error {{two points of the parallel axes may meet at [i + j]: what tells them apart is not seen there}}
+// expected-error {{two iterations of the parallel axes may write the same element at [i + j]: the subscripts are not known to be injective}}
 loop.kernel @points_meet symbols [] () -> (tensor<7xi64>) {
   %y = loop.nest "fold" [i: parallel 4, j: parallel 4] -> tensor<7xi64> {
     %v = loop.index i + j : i64
@@ -242,7 +242,7 @@ loop.kernel @points_meet symbols [] () -> (tensor<7xi64>) {
 
 // -----
 
-// expected-error {{parallel axes ['j'] do not tell elements apart}}
+// expected-error {{the subscripts of a result do not use the parallel axes ['j']: their iterations would write the same element}}
 loop.kernel @overlap symbols [] () -> (tensor<4xi64>) {
   %y = loop.nest "copy" [i: parallel 4, j: parallel 4] -> tensor<4xi64> {
     %v = loop.index i + j : i64
@@ -253,7 +253,7 @@ loop.kernel @overlap symbols [] () -> (tensor<4xi64>) {
 
 // -----
 
-// expected-error {{'loop.view' cannot stand in the body of a loop.nest}}
+// expected-error {{'loop.view' cannot be in the body of a loop.nest}}
 loop.kernel @body symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<4xf32> {
     %w = loop.view %x : tensor<4xf32> to tensor<4xf32>
@@ -276,7 +276,7 @@ loop.kernel @read_rank symbols [] (%x: tensor<4x4xf32>) -> (tensor<4xf32>) {
 
 // -----
 
-// expected-error {{an indirect subscript is an i64, not i32}}
+// expected-error {{an indirect subscript must be an i64, not i32}}
 loop.kernel @narrow symbols [] (%x: tensor<4xf32>, %k: tensor<4xi32>) -> (tensor<4xf32>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<4xf32> {
     %at = loop.read %k[i] : i32
@@ -300,7 +300,7 @@ loop.kernel @otherwise symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
 
 // -----
 
-// expected-error {{reads f64 from tensor<4xf32>}}
+// expected-error {{cannot read f64 from tensor<4xf32>}}
 %x = "test.op"() : () -> tensor<4xf32>
 %v = "loop.read"(%x) <{subscripts = #sym.dims<0>, operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<4xf32>) -> f64
 
@@ -317,7 +317,7 @@ loop.kernel @combiner symbols [] () -> (tensor<4xi64>) {
 
 // -----
 
-// expected-error {{'else' is i64, and what is written f32}}
+// expected-error {{the value after 'else' is i64, but the written value is f32}}
 loop.kernel @rim symbols [] (%x: tensor<4xf32>) -> (tensor<6xf32>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<6xf32> {
     %v = loop.read %x[i] : f32
@@ -328,7 +328,7 @@ loop.kernel @rim symbols [] (%x: tensor<4xf32>) -> (tensor<6xf32>) {
 
 // -----
 
-// expected-error {{what no point writes is a number, not "zero"}}
+// expected-error {{the value after 'else' must be a number, not "zero"}}
 loop.kernel @rim symbols [] (%x: tensor<4xf32>) -> (tensor<6xf32>) {
   %y = loop.nest "copy" [i: parallel 4] -> tensor<6xf32> {
     %v = loop.read %x[i] : f32
@@ -342,7 +342,7 @@ loop.kernel @rim symbols [] (%x: tensor<4xf32>) -> (tensor<6xf32>) {
 loop.kernel @bytes symbols [] (%x: tensor<4xi64>) -> (tensor<4xi64>) {
   %y = loop.nest "dot" [i: parallel 4] -> tensor<4xi64> {
     %v = loop.read %x[i] : i64
-    // expected-error@+1 {{bytes are those of i32, not of i64}}
+    // expected-error@+1 {{a sum of byte products needs elements of i32, not i64}}
     %d = loop.dot_bytes %v, %v, %v : i64
     loop.yield none %d at [i]
   }

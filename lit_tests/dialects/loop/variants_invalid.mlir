@@ -13,7 +13,7 @@ loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 
 // -----
 
-// expected-error {{variant @v has no condition: when n <= 8}}
+// expected-error {{variant @v needs a condition, as in 'when n <= 8'}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
@@ -32,7 +32,7 @@ loop.kernel @v symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 
 // -----
 
-// expected-error {{variant @v has variants of its own}}
+// expected-error {{variant @v cannot have variants of its own}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
@@ -59,7 +59,7 @@ loop.kernel @w symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 
 // -----
 
-// expected-error {{the condition of variant @v names 'm', no symbol of it}}
+// expected-error {{the condition of variant @v names 'm', which is not one of its symbols}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
@@ -78,7 +78,7 @@ loop.kernel @v symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 
 // -----
 
-// expected-error {{3 variants: a kernel has at most 2 beside itself}}
+// expected-error {{3 variants: a kernel has at most 2 besides itself}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
@@ -111,7 +111,7 @@ loop.kernel @c symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 
 // -----
 
-// expected-error {{two variants are called @v}}
+// expected-error {{two variants are named @v}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
@@ -137,7 +137,7 @@ loop.kernel @v symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 
 // -----
 
-// expected-error {{variant @v has other symbols than its kernel}}
+// expected-error {{variant @v and its kernel have different symbols}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
@@ -156,7 +156,7 @@ loop.kernel @v symbols [n, m] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32
 
 // -----
 
-// expected-error {{variant @v has other requirements than its kernel}}
+// expected-error {{variant @v and its kernel have different requirements}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
@@ -175,7 +175,7 @@ loop.kernel @v symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 
 // -----
 
-// expected-error {{variant @v has other inputs than its kernel}}
+// expected-error {{variant @v and its kernel have different inputs}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
@@ -194,7 +194,7 @@ loop.kernel @v symbols [n] (%x: tensor<?xf32, #sym.dims<n>>, %z: tensor<?xf32, #
 
 // -----
 
-// expected-error {{a variant is a loop.kernel, not 'arith.constant'}}
+// expected-error {{a variant must be a loop.kernel, not 'arith.constant'}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32

@@ -38,7 +38,7 @@ builtin.module attributes {onnx.model = {opset_import = {"" = 21 : i64}}} {
 // -----
 
 %x = "test.op"() : () -> tensor<2xi1>
-// expected-error {{Add: 'A' is tensor(bool), which is none of the}}
+// expected-error {{Add: 'A' is tensor(bool), which is not one of the 12 allowed types}}
 %y = onnx.Add(%x, %x) : (tensor<2xi1>, tensor<2xi1>) -> tensor<2xi1>
 
 // -----
@@ -86,7 +86,7 @@ onnx.custom() : () -> ()
 
 // -----
 
-// expected-error {{onnx.graph ends in onnx.return}}
+// expected-error {{onnx.graph must end with onnx.return}}
 onnx.graph @main(%x: tensor<2xf32>) {
   "test.termop"() : () -> ()
 }
@@ -100,7 +100,7 @@ onnx.graph @main(%x: tensor<2xf32>) attributes {input_names = ["x", "y"]} {
 
 // -----
 
-// expected-error @+1 {{tensor<2xf32> needs 8 bytes, but 4 are there}}
+// expected-error @+1 {{tensor<2xf32> needs 8 bytes, but has 4}}
 %x = onnx.Constant() {value = #onnx.tensor<2xf32, "0x00000000">} : () -> tensor<2xf32>
 
 // -----

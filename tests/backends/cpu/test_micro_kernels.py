@@ -342,13 +342,13 @@ def test_a_target_may_lack_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     (
-        (("16", "8"), "a panel has 64 bytes of sums, which are 16"),
-        (("%b[p, k, l]", "%b[p, k, r]"), "the second tensor is read at"),
-        (("%a[r, k]", "%a[k, r]"), "the first tensor is read at"),
-        (("k: reduction groups", "k: parallel groups"), "is no kernel"),
-        (("at [r, p, l]", "at [r, p]"), "is no kernel"),
+        (("16", "8"), "the sums of a panel must fill 64 bytes, so its constant number of lanes must be 16"),
+        (("%b[p, k, l]", "%b[p, k, r]"), "the second tensor must be read at"),
+        (("%a[r, k]", "%a[k, r]"), "the first tensor must be read at"),
+        (("k: reduction groups", "k: parallel groups"), "is not a valid kernel"),
+        (("at [r, p, l]", "at [r, p]"), "is not a valid kernel"),
         (("arith.addf %x, %y", "arith.addf %x, %x"), None),
-        (("loop.kernel", "loop.colonel"), "is no kernel"),
+        (("loop.kernel", "loop.colonel"), "is not a valid kernel"),
     ),
 )
 def test_meanings_that_are_none(change: tuple[str, str], message: str | None) -> None:

@@ -23,7 +23,7 @@ def aligned(dims: Dims, at: Sequence[Expr], target: Dims) -> list[Expr] | str:
         elif dim.constant is not None and have.constant is not None:
             return f"dims [{_text(dims)}] do not broadcast to [{_text(target)}]"
         else:
-            return f"whether dim {dim} is 1 or equal to {have} is not known"
+            return f"dim {dim} is not known to be 1 or equal to {have}"
     return found
 
 
@@ -35,7 +35,7 @@ def broadcast_dims(shapes: Sequence[Dims]) -> Dims | str:
         others = {s[position] for s in shapes if len(s) >= -position} - {ONE}
         if len(others) > 1:
             names = " and ".join(sorted(map(str, others)))
-            return f"whether dims {names} are equal is not known"
+            return f"dims {names} are not known to be equal"
         found.append(others.pop() if others else ONE)
     return tuple(found)
 

@@ -31,7 +31,7 @@ def constant_tensor(kernel: KernelBuilder, array: np.ndarray[Any, Any], tensor_t
         return kernel.splat(number, tensor_type)
     if array.size > TABLE_ELEMENTS:
         raise IgniterError(
-            f"a constant of {array.size} elements cannot live in a kernel; it must be an operand of its region"
+            f"a constant of {array.size} elements is too large for a kernel; it must be an operand of its region"
         )
     nest = kernel.nest("constant")
     dims = dims_of(tensor_type)

@@ -143,7 +143,7 @@ class Lowering:
         """Returns a table made by the op's spec from its attributes, as a tensor of the kernel."""
         before = self.op.prev_op
         if not isinstance(before, TablesOp):
-            raise self.fail("its tables are not there; form-fusion-regions puts them into its region")
+            raise self.fail("its tables are missing; run form-fusion-regions, which puts them into its region")
         return self._values[before.by_name[name]]
 
     # -- results -------------------------------------------------------------------------------------------------------

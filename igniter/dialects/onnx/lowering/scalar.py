@@ -148,7 +148,7 @@ class Scalar:
         """Returns the remainder of integer division, with the dividend's sign; `x.rem(0)` is 0."""
         a, b = self._pair(other)
         if a.is_float:
-            raise ValueError("rem is for integers; floats have no exact remainder in arith")
+            raise ValueError("rem needs integers; arith has no exact remainder of floats")
         return a._divide(b, arith.RemSIOp, arith.RemUIOp, lambda: a._like(0))
 
     def maximum(self, other: Operand) -> Scalar:
@@ -261,7 +261,7 @@ class Scalar:
         """Returns `if_true` if this bool is true, else `if_false`; at least one of them is a `Scalar`."""
         like = if_true if isinstance(if_true, Scalar) else if_false
         if not isinstance(like, Scalar):
-            raise TypeError("select between two numbers does not say their type")
+            raise TypeError("select between two Python numbers has no element type; make one a Scalar")
         a = if_true if isinstance(if_true, Scalar) else like._like(if_true)
         b = if_false if isinstance(if_false, Scalar) else like._like(if_false)
         if a.value.type != b.value.type:
