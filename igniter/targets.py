@@ -15,6 +15,7 @@ is written `BACKEND:NAME`, or by the backend's name alone; all other names are f
 
 from __future__ import annotations
 
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -505,8 +506,6 @@ def given_machine(machine: Mapping[str, Any] | str | os.PathLike[str] | Sequence
 
 def read_machine(path: str | os.PathLike[str]) -> tuple[Given, ...]:
     """Reads the figures of a file written by `igniter machine -o` or by hand; `MachineError` names the error in it."""
-    import json
-
     try:
         data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

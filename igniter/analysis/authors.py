@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
-from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline
+from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, _convert_arg_to_type, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from igniter.errors import IgniterError
@@ -100,8 +100,6 @@ class AuthorKind(Generic[A]):
 
     def _converted(self, name: str, option: str, value: tuple[Any, ...], kind: Any) -> Any:
         """Returns the value of an option, checked against its type by the rules for options of passes."""
-        from xdsl.utils.arg_spec import _convert_arg_to_type
-
         try:
             return _convert_arg_to_type(value, kind)
         except ValueError:

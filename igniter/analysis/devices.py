@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from igniter.analysis.machine import TYPICAL, given_of, override
 from igniter.errors import IgniterError
 
 ELEMENTS = ("double", "float", "float16", "bfloat16", "int8", "int4")
@@ -164,8 +165,6 @@ def read_device(data: object, where: str) -> Device:
 
 def _of_machine(values: Mapping[str, Any], where: str) -> Device:
     """Returns one thread of the machine in a file by `igniter machine -o`."""
-    from igniter.analysis.machine import TYPICAL, given_of, override
-
     known = {k: v for k, v in values.items() if k not in ("name", "cpu", "arch", "microarchitecture", "features")}
     machine = override(TYPICAL, given_of(known))
     cycle = machine.clock_ghz * 1e9

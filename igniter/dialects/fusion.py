@@ -67,6 +67,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.layouts import Layout, Part
+from igniter.dialects.onnx.names import VIEWS, is_loop, op_name
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
 from igniter.dialects.sym.expr import Expr, ExprLike
 
@@ -406,8 +407,6 @@ class ProgramOp(GroupOp):
 
     def _verify_steps(self, block: Block) -> None:
         """Checks a block: it may hold only regions, views, and loops over such blocks."""
-        from igniter.dialects.onnx.names import VIEWS, op_name
-
         for op in block.ops:
             if (
                 isinstance(op, (RegionOp, DimsOp))
@@ -436,8 +435,6 @@ class ProgramOp(GroupOp):
 
 def is_step(op: Operation) -> bool:
     """True if an op of a program computes something: a region, or a loop over regions."""
-    from igniter.dialects.onnx.names import is_loop
-
     return isinstance(op, RegionOp) or is_loop(op)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from igniter.errors import IgniterError
+
 if TYPE_CHECKING:
     import onnx
     from xdsl.dialects.builtin import ModuleOp
@@ -20,7 +22,6 @@ def import_model(
     paths of the files with external data are added to `external`. `IgniterError` gives the reason why a model cannot be
     read.
     """
-    from igniter.errors import IgniterError
     from igniter.frontend.importer import import_proto
     from igniter.frontend.reading import read_model
 

@@ -5,6 +5,7 @@ Integers are exact, although ORT's sums and powers of them are not.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from igniter.dialects.sym.tensor_types import tensor_element, unranked
 from igniter.errors import IgniterError
 from igniter.frontend.exact_integers import with_exact_integers
 from igniter.frontend.exporter import export_module
+from igniter.frontend.ort_values import run
 
 Array = np.ndarray[Any, Any]
 
@@ -86,8 +88,6 @@ def _model(
 def _by_ort(model: onnx.ModelProto) -> list[Array]:
     import onnxruntime as ort
 
-    from igniter.frontend.ort_values import run
-
     runtime: Any = ort
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -110,8 +110,6 @@ def _ops_of(model: onnx.ModelProto) -> str:
 
 def ort_errors() -> list[type[Exception]]:
     """Returns ORT's exceptions for a failed model or run; the classes have no common base."""
-    import importlib
-
     state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
     names = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NotImplemented", "RuntimeException")
     return [getattr(state, name) for name in names]

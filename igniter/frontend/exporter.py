@@ -20,6 +20,7 @@ from igniter.dialects.onnx.attributes import (
 )
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
 from igniter.dialects.onnx.bound import COUNT_AXIS, is_bound, is_count
+from igniter.dialects.onnx.schemas import latest_opset
 from igniter.dialects.onnx.structure import FunctionOp, ReturnOp, main_graph
 from igniter.dialects.onnx.types import UNKNOWN
 from igniter.errors import IgniterError
@@ -92,8 +93,6 @@ class _ModelExporter:
     def _imports(self, imports: Attribute | None, protos: Any) -> None:
         entries = entries_of(imports)
         if not entries:
-            from igniter.dialects.onnx.schemas import latest_opset
-
             protos.add(domain="", version=latest_opset(""))
         for domain, version in entries.items():
             protos.add(domain=domain, version=to_python(version))

@@ -52,6 +52,7 @@ from igniter.frontend.extras import (
 from igniter.frontend.node_order import in_order
 from igniter.frontend.node_tables import AttributeTable, OpTable, holds_graph
 from igniter.frontend.result_types import ResultTypes
+from igniter.frontend.schemas import latest_opset, schema_domains
 from igniter.frontend.tensors import Source, import_sparse, import_tensor
 from igniter.frontend.value_types import Symbols, dim_params, input_params, value_info
 
@@ -103,8 +104,6 @@ class _Declared:
 
 def _require_known(model: onnx.ModelProto) -> None:
     """Raises `IgniterError` for a version of the format, or of ONNX's ops, newer than the installed `onnx`."""
-    from igniter.frontend.schemas import latest_opset, schema_domains
-
     newest = onnx.IR_VERSION
     advice = f"the installed onnx {onnx.__version__} knows up to %d: install a newer onnx, or export an older version"
     if model.ir_version > newest:

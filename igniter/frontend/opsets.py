@@ -7,12 +7,15 @@ from functools import cache
 
 import onnx
 import onnx.helper
+from onnx import version_converter
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 
 from igniter.dialects.onnx.attributes import to_attr, to_python
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.schemas import OpSchema, find_schema
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
+from igniter.errors import IgniterError
+from igniter.frontend.reading import read_model
 
 CONTRIB = "com.microsoft"
 OPSET_OF_IR = {3: 8, 4: 9, 5: 10, 6: 11}
@@ -79,12 +82,9 @@ def convert_opset(module: ModuleOp, version: int) -> str | None:
     refused = raise_opset(module, version)
     if refused is None:
         return None
-    from onnx import version_converter
 
-    from igniter.errors import IgniterError
     from igniter.frontend.exporter import export_module
     from igniter.frontend.importer import import_proto
-    from igniter.frontend.reading import read_model
 
     try:
         converted = version_converter.convert_version(export_module(module), version)

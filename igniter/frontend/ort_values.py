@@ -8,12 +8,11 @@ from __future__ import annotations
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+import numpy as np
 
 from igniter.dialects.onnx.types import BY_NAME, ElementType, element_of_dtype
-
-if TYPE_CHECKING:
-    import numpy as np
 
 NATIVE = frozenset("biufcOUS")
 """The kinds of numpy's own dtypes."""
@@ -100,7 +99,6 @@ def storable(feed: Mapping[str, Any]) -> dict[str, Any]:
 
 def to_value(array: Any) -> Any:
     """Returns the array as an `OrtValue`, packed if its elements are smaller than a byte."""
-    import numpy as np
     import onnxruntime
 
     ort: Any = onnxruntime
@@ -115,8 +113,6 @@ def to_value(array: Any) -> Any:
 
 def to_array(value: Any, kind: ElementType) -> np.ndarray[Any, Any]:
     """Returns a copy of an `OrtValue` of elements of `kind`."""
-    import numpy as np
-
     shape = tuple(value.shape())
     size = value.tensor_size_in_bytes()
     raw = np.frombuffer(ctypes.string_at(value.data_ptr(), size) if size else b"", np.uint8)
@@ -131,8 +127,6 @@ def to_array(value: Any, kind: ElementType) -> np.ndarray[Any, Any]:
 
 
 def _packed(array: np.ndarray[Any, Any], bits: int) -> bytes:
-    import numpy as np
-
     if bits >= 8:
         return array.tobytes()
     codes = array.view(np.uint8).reshape(-1) & ((1 << bits) - 1)
@@ -150,8 +144,6 @@ def _foreign(type_: str) -> ElementType | None:
 
 
 def _is_foreign(value: Any) -> bool:
-    import numpy as np
-
     return isinstance(value, np.ndarray) and _lacks(value.dtype)  # pyright: ignore[reportUnknownArgumentType]
 
 

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from igniter.errors import IgniterError
 from igniter.frontend.importer import import_proto
-from igniter.frontend.reading import read_model
+from igniter.frontend.reading import Source, read_model
 
 
 def read_pattern_file(path: Path) -> tuple[ModuleOp, list[str]]:
@@ -98,7 +98,6 @@ def _module(found: list[tuple[onnx.FunctionProto, str]], name: str) -> tuple[Mod
         # Alternatives may have one name.
         copy.overload = str(k)
         _check(function, name)
-    from igniter.frontend.reading import Source
 
     return import_proto(model, Source(folder="")), [conditions for _, conditions in found]
 

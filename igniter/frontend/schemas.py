@@ -9,6 +9,7 @@ from typing import Any
 from igniter.dialects.onnx.attributes import to_python
 from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.schemas import AttributeSpec, OpSchema, Parameter
+from igniter.frontend.attributes import import_attribute
 
 
 @cache
@@ -97,6 +98,4 @@ def _spelled(type_: str) -> str:
 
 
 def _default(attribute: Any) -> Any:
-    from igniter.frontend.attributes import import_attribute
-
     return to_python(import_attribute(attribute)) if attribute.type else None

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 import onnx
 from xdsl.dialects.builtin import ArrayAttr
 
@@ -114,8 +115,6 @@ def _bytes_of(tensor: onnx.TensorProto, row: ElementType) -> int:
 
 def _typed_bytes(tensor: onnx.TensorProto, row: ElementType) -> bytes:
     """Returns the raw layout of a tensor whose values are in the field for their type."""
-    import numpy as np
-
     name = row.onnx_name
     if name in ("float", "complex64"):
         return np.array(tensor.float_data, np.float32).tobytes()

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from igniter.errors import IgniterError
+from igniter.runtime.cache import cache_key
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -41,8 +42,6 @@ def changed_since(path: str | PathLike[str], moment: int) -> bool:
 
 
 def _remembered(path: str, identity: tuple[int, ...], cache: Cache | None) -> str:
-    from igniter.runtime.cache import cache_key
-
     if cache is None or max(identity[3:]) > time.time_ns() - SETTLED:
         return _digest(path, identity)
     key = cache_key("file digest", path, repr(identity))

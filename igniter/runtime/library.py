@@ -17,6 +17,7 @@ from igniter._version import __version__
 from igniter.errors import IgniterError
 from igniter.runtime.cache import Cache, cache_key
 from igniter.runtime.files import write_whole
+from igniter.targets import backend_for
 
 if TYPE_CHECKING:
     from igniter.backends.ort.launches import GpuCode
@@ -64,8 +65,6 @@ def versions() -> dict[str, str]:
 
 def compile_object(text: str, target: Target, cache: Cache | None = None) -> bytes:
     """Returns the object of a text, from the cache if it is there."""
-    from igniter.targets import backend_for
-
     backend = backend_for(target.name)
     key = cache_key("object", *backend.identity(target), text)
     data = cache.get(key) if cache is not None else None
@@ -90,8 +89,6 @@ class LibraryPart:
 
     def code(self) -> list[tuple[Target, str]]:
         """Returns all code of the part, with the target of each text."""
-        from igniter.targets import backend_for
-
         found: list[tuple[Target, str]] = []
         for target, kernels in self.kernels.items():
             texts = sorted(set(kernels))
@@ -105,14 +102,11 @@ class LibraryPart:
 
     def least(self) -> Target:
         """Returns the target for code with an unknown machine."""
-        from igniter.targets import backend_for
-
         return backend_for(self.first.name).least(self.first)
 
     def launches(self) -> GpuCode | None:
         """Returns the GPU kernels launched by its code; None for CPU code."""
         from igniter.backends.ort.launches import GpuCode
-        from igniter.targets import backend_for
 
         ((target, texts), *_) = self.kernels.items()
         launched = backend_for(target.name).launched(texts)
@@ -140,7 +134,6 @@ def build_library(
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
     from igniter.dialects.ort import LibraryOp
     from igniter.runtime.linker import LOADER_SYMBOLS, find_linker, link_shared
-    from igniter.targets import backend_for
 
     targets = [target for part in parts for target in part.kernels]
     # Code before the check of the CPU must run on any CPU.
@@ -201,8 +194,6 @@ OTHER_CPU = "and this CPU is"
 def other_system(path: str | Path) -> str | None:
     """Returns the reason why this machine cannot load the library at `path`: it is for another architecture or system;
     `None` if it is not, or unknown."""
-    from igniter.targets import backend_for
-
     try:
         triples = [str(t["triple"]) for t in library_info(path).get("targets", ()) if "triple" in t]
     except IgniterError:

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from igniter.distribution import install_command
@@ -105,8 +106,6 @@ def _ask(program: str, question: str) -> str:
 
 
 def _zig() -> str | None:
-    from importlib.util import find_spec
-
     spec = find_spec("ziglang")
     for folder in (spec.submodule_search_locations or []) if spec is not None else []:
         program = Path(folder) / ("zig.exe" if os.name == "nt" else "zig")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from igniter.errors import IgniterError
+from igniter.runtime.library import OTHER_CPU, library_providers, other_system
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -86,8 +87,6 @@ def said_by_onnxruntime(error: Exception) -> str:
 def _refused_library(library: str | Path, error: Exception) -> IgniterError:
     """Returns the error for a library that ONNX Runtime refuses: it is for another CPU, as its own message says, or for
     another system, or it is faulty."""
-    from igniter.runtime.library import OTHER_CPU, other_system
-
     message = f"ONNX Runtime does not load {library}: {error}"
     elsewhere = other_system(library)
     if elsewhere is not None:
@@ -101,8 +100,6 @@ def _providers_of(libraries: Sequence[str | Path]) -> list[str]:
     """Returns the providers of libraries, and that of CPUs for the rest; raises `ProviderMissing` if none is
     available."""
     import onnxruntime
-
-    from igniter.runtime.library import library_providers
 
     ort: Any = onnxruntime
     available: list[str] = ort.get_available_providers()

@@ -18,13 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
+
+import numpy as np
 
 from igniter.errors import IgniterError
 from igniter.frontend.ort_values import storable
-
-if TYPE_CHECKING:
-    import numpy as np
 
 CONTROL = "control"
 
@@ -143,8 +142,6 @@ def time_models(
     **options: Any,
 ) -> Timing:
     """Calls `time_systems` for models, each with its libraries, all on the same inputs."""
-    import numpy as np
-
     with tempfile.TemporaryDirectory(prefix="igniter-timing-") as folder:
         stored = Path(folder) / "inputs.npz"
         np.savez(stored, **cast("Any", storable(inputs)))

@@ -14,6 +14,10 @@ import time
 from collections.abc import Callable
 from typing import IO
 
+import numpy as np
+
+from igniter.frontend.ort_values import runner, typed
+from igniter.runtime.session import make_session
 from igniter.runtime.timing import System
 
 
@@ -36,11 +40,6 @@ def main() -> None:
 
 
 def _prepare(system: System) -> Callable[[], object]:
-    import numpy as np
-
-    from igniter.frontend.ort_values import runner, typed
-    from igniter.runtime.session import make_session
-
     session = make_session(
         system.model,
         system.libraries,

@@ -15,8 +15,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from igniter.analysis.fusion.legality import as_tensor, has_dims, is_kernel_type
 from igniter.analysis.machine import TYPICAL, MachineModel
 from igniter.analysis.typical_sizes import MEMORY
+from igniter.dialects.loop import element_bytes
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.ops import spec_of
+from igniter.dialects.onnx.ops.block_products import rounds_rows
+from igniter.dialects.onnx.ops.counts import flops_of
 from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr, product
@@ -63,9 +67,6 @@ class CostModel:
 
     def flops(self, op: Operation) -> int:
         """Returns the typical number of scalar operations of a node."""
-        from igniter.dialects.onnx.base import OnnxOp
-        from igniter.dialects.onnx.ops.counts import flops_of
-
         found = flops_of(op) if isinstance(op, OnnxOp) else None
         if found is not None:
             return self.estimate(found)
@@ -94,8 +95,6 @@ def multiplies_bytes(op: Operation) -> bool:
 
 def rounds_many_rows(op: Operation) -> bool:
     """True if a node rounds many rows to bytes to multiply them with numbers of few bits."""
-    from igniter.dialects.onnx.ops.block_products import rounds_rows
-
     if not isinstance(op, OnnxOp) or MANY_ROWS_ATTRIBUTE not in op.attributes:
         return False
     return op.qualified_name == "com.microsoft.MatMulNBits" and rounds_rows(op)
@@ -117,16 +116,11 @@ def is_widening(op: Operation) -> bool:
 
 def op_kind(op: Operation) -> str:
     """Returns the kind in the op's spec; `other` without a spec."""
-    from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.ops import spec_of
-
     spec = spec_of(op) if isinstance(op, OnnxOp) else None
     return "other" if spec is None else spec.kind
 
 
 def _width(shaped: Attribute) -> int:
-    from igniter.dialects.loop import element_bytes
-
     tensor = as_tensor(shaped)
     if tensor is None:
         return 1

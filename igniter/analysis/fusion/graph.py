@@ -22,11 +22,12 @@ from igniter.analysis.fusion.legality import Legality, Reason, all_legal, node_r
 from igniter.analysis.fusion.ort_kernels import has_kernel
 from igniter.analysis.fusion.symbols import carrier_edges
 from igniter.analysis.onnx.byte_convolutions import around_byte_convolutions
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.ops import spec_of
 
 if TYPE_CHECKING:
     from igniter.dialects.fusion import RegionOp
-    from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.registry import OpSpec
 
 
@@ -57,9 +58,6 @@ class FusionNode:
     @property
     def spec(self) -> OpSpec | None:
         """The spec of its op; `None` if unknown."""
-        from igniter.dialects.onnx.base import OnnxOp
-        from igniter.dialects.onnx.ops import spec_of
-
         return spec_of(self.op) if isinstance(cast("Operation", self.op), OnnxOp) else None
 
     @property
@@ -109,8 +107,6 @@ class FusionGraph:
 
     def must_compile(self, number: int) -> bool:
         """True if ONNX Runtime has no kernel for a node: fallback is impossible."""
-        from igniter.dialects.onnx.base import OnnxOp
-
         op = self.nodes[number]
         return isinstance(op, OnnxOp) and not self.can_leave(op)
 
@@ -121,8 +117,6 @@ class FusionGraph:
 
 def node_label(op: Operation) -> str:
     """Returns the name of a node in remarks: its name, or its first output's, or its op's."""
-    from igniter.dialects.onnx.base import OnnxOp
-
     if not isinstance(op, OnnxOp):
         return op.name
     outputs = [name for name in op.output_names if name]
@@ -131,8 +125,6 @@ def node_label(op: Operation) -> str:
 
 def region_nodes(region: RegionOp) -> list[OnnxOp]:
     """Returns the computing ONNX nodes of a region, in order: requirements of its kernel count them."""
-    from igniter.dialects.onnx.base import OnnxOp
-
     return [op for op in region.block.ops if isinstance(op, OnnxOp) and is_node(op)]
 
 

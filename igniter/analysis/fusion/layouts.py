@@ -24,6 +24,9 @@ from igniter.analysis.fusion.cost import op_kind
 from igniter.analysis.fusion.legality import as_tensor, has_dims
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.ops.convolution import slides_of
+from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO, zero_point
+from igniter.dialects.onnx.ops.winograd import tiling_of
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ZERO, Expr
 
@@ -220,17 +223,12 @@ def _more(a: Expr, b: Expr) -> Expr:
 
 def pads_of(op: OnnxOp) -> Pads:
     """Returns the padding of a convolution."""
-    from igniter.dialects.onnx.ops.convolution import slides_of
-
     return tuple((slide.low, slide.high) for slide in slides_of(op))
 
 
 def rim_of(op: OnnxOp) -> Pads:
     """Returns the stored padding for a convolution: its own padding, and for a convolution in tiles enough for the last
     tiles."""
-    from igniter.dialects.onnx.ops.convolution import slides_of
-    from igniter.dialects.onnx.ops.winograd import tiling_of
-
     tiling = tiling_of(op)
     if tiling is None:
         return pads_of(op)
@@ -239,8 +237,6 @@ def rim_of(op: OnnxOp) -> Pads:
 
 def fill_of(op: OnnxOp) -> int | None:
     """Returns the value of a convolution's padding: 0, or the zero point of an image of bytes; `None` if computed."""
-    from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO, zero_point
-
     if op_name(op) != "ConvInteger":
         return 0
     found = zero_point(op, IMAGE_ZERO)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     DictionaryAttr,
@@ -21,13 +21,14 @@ from xdsl.traits import IsTerminator
 
 from igniter.dialects.loop import is_storable
 from igniter.dialects.loop.attrs import as_integer
+from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
+from igniter.dialects.onnx.bound import is_carrier
+from igniter.dialects.onnx.lowering.constants import is_inline
 from igniter.dialects.onnx.names import is_loop
+from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DYNAMIC, DimsAttr, dims_of, element_of
 from igniter.dialects.sym.expr import Expr
-
-if TYPE_CHECKING:
-    from igniter.dialects.onnx.base import OnnxOp
 
 CONSTANT_BYTES = 4096
 """The largest constant considered for a kernel."""
@@ -121,9 +122,6 @@ def known_values(op: Operation, index: int) -> Dims | None:
 
 def is_inline_constant(value: SSAValue) -> bool:
     """True if the value is a constant for a kernel."""
-    from igniter.dialects.onnx.base import constant_value, constant_weight
-    from igniter.dialects.onnx.lowering.constants import is_inline
-
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "onnx.Constant":
         return False
@@ -147,10 +145,6 @@ def node_reason(op: Operation, outer_symbols: frozenset[str]) -> Reason | None:
 
     `outer_symbols` are bound in every region, from the graph's inputs.
     """
-    from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.bound import is_carrier
-    from igniter.dialects.onnx.ops import spec_of
-
     if not isinstance(op, OnnxOp):
         return Reason("no-lowering", f"'{op.name}' is no ONNX node")
     if is_loop(op):

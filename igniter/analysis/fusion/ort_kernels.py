@@ -23,6 +23,7 @@ from pathlib import Path
 from xdsl.ir import Attribute
 
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.verify import type_name
 
 FILE = Path(__file__).with_suffix(".txt")
 
@@ -53,8 +54,6 @@ def _since(op: OnnxOp) -> int:
 
 def _types(op: OnnxOp) -> Iterator[tuple[str, str]]:
     """Yields the types of the existing inputs and outputs of known type, by place."""
-    from igniter.dialects.onnx.verify import type_name
-
     sides: tuple[tuple[str, list[Attribute]], ...] = (
         ("in", [value.type for value in op.operands]),
         ("out", [value.type for value in op.results]),

@@ -26,7 +26,9 @@ from igniter.analysis.fusion.legality import (
 )
 from igniter.dialects.fusion import DimsOp, PackOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp, constant_value
+from igniter.dialects.onnx.lowering.context import operand_values
 from igniter.dialects.onnx.names import VIEWS, is_loop, op_name
+from igniter.dialects.onnx.requirements import node_requirements
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, maximum
 from igniter.dialects.sym.ranges import is_nonneg
@@ -172,8 +174,6 @@ def _reason(op: OnnxOp, message: str) -> Reason:
 
 
 def _loop_form(op: OnnxOp) -> LoopForm | Reason:
-    from igniter.dialects.onnx.lowering.context import operand_values
-
     body, yielded = _body(op)
     operands, carried = op.inputs, len(op.operands) - 2
     limit, start = (operands[0] if operands else None), (operands[1] if len(operands) > 1 else None)
@@ -324,6 +324,4 @@ def _nodes(op: Operation) -> list[OnnxOp]:
 
 
 def _requirements(op: OnnxOp) -> list[Requirement]:
-    from igniter.dialects.onnx.requirements import node_requirements
-
     return node_requirements(op)

@@ -7,19 +7,20 @@ once: the traffic to memory without caches.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, Operation
 
 from igniter.analysis.fusion.graph import is_node, node_label
+from igniter.analysis.fusion.program_loops import LoopForm, loop_form
 from igniter.dialects.fusion import ProgramOp, RegionOp, is_step
+from igniter.dialects.loop import element_bytes
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.ops.counts import flops_of
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
-
-if TYPE_CHECKING:
-    from igniter.dialects.onnx.base import OnnxOp
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,6 @@ def program_steps(program: ProgramOp) -> ProgramSteps:
 
 
 def _step(op: Operation) -> Step:
-    from igniter.dialects.onnx.base import OnnxOp
-
     if not isinstance(op, RegionOp):
         assert isinstance(op, OnnxOp)
         return _loop_step(op)
@@ -75,8 +74,6 @@ def _step(op: Operation) -> Step:
 
 def region_step(op: RegionOp) -> Step:
     """Returns the call of a region's kernel."""
-    from igniter.dialects.onnx.base import OnnxOp
-
     nodes = [node for node in op.block.ops if isinstance(node, OnnxOp) and is_node(node)]
     flops = sum((node_flops(node) for node in nodes), ZERO)
     moved = sum((_bytes(value.type) for value in (*op.inputs, *op.results)), ZERO)
@@ -86,8 +83,6 @@ def region_step(op: RegionOp) -> Step:
 
 def _loop_step(op: OnnxOp) -> Step:
     """Returns a loop as a step: the body's figures times its trip count, if that is known."""
-    from igniter.analysis.fusion.program_loops import LoopForm, loop_form
-
     form = loop_form(op)
     count = form.count if isinstance(form, LoopForm) and form.count is not None else ONE
     inner = [_step(step) for region in op.regions for step in region.block.ops if is_step(step)]
@@ -100,9 +95,6 @@ def _loop_step(op: OnnxOp) -> Step:
 
 def node_flops(op: Operation) -> Expr:
     """Returns the operations of a node: by its spec, else one for every element of its largest result."""
-    from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.ops.counts import flops_of
-
     found = flops_of(op) if isinstance(op, OnnxOp) else None
     if found is not None:
         return found
@@ -111,6 +103,4 @@ def node_flops(op: Operation) -> Expr:
 
 
 def _bytes(tensor: Attribute) -> Expr:
-    from igniter.dialects.loop import element_bytes
-
     return product(dims_of(tensor)) * element_bytes(element_of(tensor))

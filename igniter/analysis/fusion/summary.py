@@ -15,6 +15,7 @@ from igniter.analysis.fusion.graph import FusionGraph
 from igniter.analysis.fusion.legality import Reason
 from igniter.analysis.fusion.selection import Selection
 from igniter.analysis.fusion.symbols import region_operands
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import VIEWS, op_name
 from igniter.dialects.sym.expr import Expr
 
@@ -218,8 +219,6 @@ def _shared_size(graph: FusionGraph, source: int, target: int) -> Expr:
 
 
 def _value_name(graph: FusionGraph, source: int, target: int) -> str:
-    from igniter.dialects.onnx.base import OnnxOp
-
     op = graph.nodes[source]
     names = op.output_names if isinstance(op, OnnxOp) else []
     for result in op.results:

@@ -9,15 +9,12 @@ transposition before it and one behind it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.fusion.legality import as_tensor, has_dims
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.sym import dims_of
-
-if TYPE_CHECKING:
-    from igniter.dialects.onnx.base import OnnxOp
 
 QUANTIZING = frozenset(("QuantizeLinear", "DequantizeLinear"))
 """Ops in the same layout, fused into ORT's op on bytes."""
@@ -36,8 +33,6 @@ IMAGE_RANK = 4
 
 def around_byte_convolutions(nodes: Sequence[Operation]) -> frozenset[Operation]:
     """Returns the nodes, of a graph in order, around convolutions of bytes left to ORT."""
-    from igniter.dialects.onnx.base import OnnxOp
-
     inside: set[SSAValue] = set()
     found: set[Operation] = set()
     for op in nodes:

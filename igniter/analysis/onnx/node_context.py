@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.onnx.symbolic_values import as_elements, known_elements
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.registry import Dims, TensorInfo
+from igniter.dialects.onnx.types import element_type
+from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from igniter.analysis.onnx.shape_inference import ShapeEngine
-    from igniter.dialects.onnx.weights import Weight
 
     Array = np.ndarray[Any, Any]
 
@@ -72,7 +72,6 @@ class NodeContext:
         if found is not None:
             self._note(value)
             return found
-        from igniter.dialects.onnx.weights import Weight
 
         folded = self.constant(index)
         return Weight.of(folded) if folded is not None else None
@@ -88,9 +87,6 @@ class NodeContext:
         constants = [e.constant if e is not None else None for e in array.flat]
         if any(c is None for c in constants):
             return None
-        import numpy as np
-
-        from igniter.dialects.onnx.types import element_type
 
         return np.array(constants, dtype=element_type(info.element).dtype).reshape(array.shape)
 

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import NoneType
 
 from igniter.analysis.onnx.symbolic_values import as_elements
 from igniter.dialects.onnx.base import CustomOp, OnnxOp
+from igniter.dialects.onnx.ops import is_builtin
 from igniter.dialects.onnx.registry import Dims, TensorInfo
 from igniter.dialects.sym.expr import Expr
 
@@ -146,7 +147,5 @@ class NodeMemo:
 
 
 def _is_plain(op: OnnxOp) -> bool:
-    from igniter.dialects.onnx.ops import is_builtin
-
     # All ops without a schema share one class.
     return type(op) is not CustomOp and is_builtin(op.qualified_name)

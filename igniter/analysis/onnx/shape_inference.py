@@ -33,6 +33,7 @@ from igniter.dialects.onnx import building
 from igniter.dialects.onnx.attributes import TensorAttr
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.bound import is_carrier
+from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.registry import Dims, OpSpec, TensorInfo
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import UNKNOWN, OptionalType, SequenceType
@@ -41,6 +42,7 @@ from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.ranges import NO_RANGES, simplify
 from igniter.dialects.sym.requirements import Requirement
 from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, ranked, tensor_element, unranked
+from igniter.frontend.schema_inference import infer_result_types
 
 if TYPE_CHECKING:
     import numpy as np
@@ -297,8 +299,6 @@ class ShapeEngine:
             return None
 
     def _by_schema(self, ctx: NodeContext) -> None:
-        from igniter.frontend.schema_inference import infer_result_types
-
         op = ctx.op
         operands = [None if type(v.type) is NoneType else self.type_of(v) for v in op.operands]
         hint = op.op_type.lower()
@@ -465,8 +465,6 @@ def _type_of(info: TensorInfo) -> Attribute:
 
 def find_spec(op: OnnxOp) -> OpSpec | None:
     """Returns the op's spec, from the tables of the op families."""
-    from igniter.dialects.onnx.ops import spec_of
-
     return spec_of(op)
 
 

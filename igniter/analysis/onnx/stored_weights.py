@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import Float32Type, f32
 from xdsl.ir import Attribute
 
@@ -17,8 +18,6 @@ from igniter.dialects.loop.panels import is_half
 from igniter.dialects.onnx.weights import Weight
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 
@@ -29,8 +28,6 @@ class Widened:
     source: Weight
 
     def compute(self) -> Array:
-        import numpy as np
-
         return self.source.array().astype(np.float32)
 
 
@@ -42,8 +39,6 @@ class Transposed:
     order: tuple[int, ...]
 
     def compute(self) -> Array:
-        import numpy as np
-
         return np.ascontiguousarray(self.source.array().transpose(self.order))
 
 

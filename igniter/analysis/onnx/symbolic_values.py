@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+import numpy as np
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute
 
@@ -21,8 +22,6 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, minimu
 from igniter.dialects.sym.ranges import NO_RANGES, is_nonneg, simplify
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.registry import Dims
 
@@ -71,8 +70,6 @@ def symbolic_values(ctx: ValueContext) -> list[Array | None]:
 
 def as_elements(values: Sequence[Expr | None], dims: Sequence[int]) -> Array:
     """Returns an array of elements."""
-    import numpy as np
-
     array = np.empty(len(values), dtype=object)
     array[:] = list(values)
     return array.reshape(tuple(dims))
@@ -113,8 +110,6 @@ def _lift(fn: Callable[..., Expr | None]) -> Callable[..., Array]:
 
 def _pointwise(fn: Callable[..., Expr | None]) -> Callable[..., Array]:
     def apply(*arrays: Array) -> Array:
-        import numpy as np
-
         grids = np.broadcast_arrays(*arrays)
         values = [fn(*args) for args in zip(*(g.flat for g in grids), strict=True)]
         return as_elements(values, grids[0].shape)
@@ -308,7 +303,6 @@ def _gather(ctx: ValueContext) -> Array | None:
     flat = _ints(ctx, 1)
     if data is None or indices is None or flat is None:
         return None
-    import numpy as np
 
     axis = ctx.op.attr("axis", 0)
     if any(not -data.shape[axis] <= i < data.shape[axis] for i in flat):
@@ -319,8 +313,6 @@ def _gather(ctx: ValueContext) -> Array | None:
 
 
 def _concat(ctx: ValueContext) -> Array | None:
-    import numpy as np
-
     parts = [_or_unknown(ctx, i) for i in range(len(ctx.op.operands))]
     given = [p for p in parts if p is not None]
     if not given or len(given) < len(parts):
@@ -401,8 +393,6 @@ def _python_slice(start: int, end: int, step: int, dim: int) -> slice:
 
 
 def _split(ctx: ValueContext) -> list[Array] | None:
-    import numpy as np
-
     data = ctx.elements(0)
     if data is None:
         return None
@@ -419,8 +409,6 @@ def _split(ctx: ValueContext) -> list[Array] | None:
 
 
 def _expand(ctx: ValueContext) -> Array | None:
-    import numpy as np
-
     data, target = ctx.elements(0), _ints(ctx, 1)
     if data is None or target is None or _size(target) > MAX_ELEMENTS:
         return None
@@ -428,8 +416,6 @@ def _expand(ctx: ValueContext) -> Array | None:
 
 
 def _tile(ctx: ValueContext) -> Array | None:
-    import numpy as np
-
     data, repeats = ctx.elements(0), _ints(ctx, 1)
     if data is None or repeats is None or _size(repeats) * data.size > MAX_ELEMENTS:
         return None
@@ -437,8 +423,6 @@ def _tile(ctx: ValueContext) -> Array | None:
 
 
 def _constant_of_shape(ctx: ValueContext) -> Array | None:
-    import numpy as np
-
     dims = _ints(ctx, 0)
     value = ctx.op.attr("value")
     array = np.zeros(1, np.float32) if value is None else value

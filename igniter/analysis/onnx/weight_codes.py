@@ -22,15 +22,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from xdsl.dialects.builtin import Float16Type
 from xdsl.ir import Attribute
 
-from igniter.dialects.onnx.types import BY_NAME
+from igniter.dialects.onnx.types import BY_NAME, element_type
 from igniter.dialects.onnx.weights import Weight
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 Layout = Literal["plain", "blocks", "table"]
@@ -90,8 +89,6 @@ def stretches(shape: tuple[int, ...], unit: int = 1) -> Iterator[slice]:
 
 def blocked(values: Array, axis: int, block: int, fill: str = "edge") -> Array:
     """Returns the values with `axis` in blocks: two dims in its place, the last block padded."""
-    import numpy as np
-
     size = values.shape[axis]
     short = -size % block
     if short:
@@ -103,8 +100,6 @@ def blocked(values: Array, axis: int, block: int, fill: str = "edge") -> Array:
 def extremes(weight: Weight, coding: Coding) -> tuple[Array, Array]:
     """Returns the least and the greatest number of each scale, including 0, in f32, both with the dims of the
     scales."""
-    import numpy as np
-
     values, shape = weight.array(), weight.shape
     unit = coding.block if coding.axis == 0 and coding.block else 1
     found: list[tuple[Array, Array]] = []
@@ -125,8 +120,6 @@ def extremes(weight: Weight, coding: Coding) -> tuple[Array, Array]:
 
 def parameters(weight: Weight, coding: Coding) -> tuple[Array, Array]:
     """Returns the scales, in the weight's own type, and the zero points as i32, with the dims of the scales."""
-    import numpy as np
-
     low, high = extremes(weight, coding)
     if coding.symmetric:
         scale = np.maximum(high / coding.greatest, low / coding.least)
@@ -147,8 +140,6 @@ def parameters(weight: Weight, coding: Coding) -> tuple[Array, Array]:
 
 def spread(parameter: Array, shape: tuple[int, ...], coding: Coding, part: slice) -> Array:
     """Returns scales or zero points such that they broadcast with the rows `part` of the weight."""
-    import numpy as np
-
     if coding.axis is None:
         return parameter
     if not coding.block:
@@ -163,8 +154,6 @@ def spread(parameter: Array, shape: tuple[int, ...], coding: Coding, part: slice
 
 def codes_of(weight: Weight, coding: Coding) -> Iterator[tuple[slice, Array, Array, Array]]:
     """Yields for each stretch the rows, their values, the codes as i32, and the decoded values."""
-    import numpy as np
-
     values = weight.array()
     scale, zero = parameters(weight, coding)
     unit = coding.block if coding.axis == 0 and coding.block else 1
@@ -188,10 +177,6 @@ class WeightError:
 
 def error_of(weight: Weight, coding: Coding | Attribute) -> WeightError:
     """Returns the error of a coding, or of rounding to floats of 16 bits."""
-    import numpy as np
-
-    from igniter.dialects.onnx.types import element_type
-
     worst = size = squares = total = 0.0
     if isinstance(coding, Coding):
         pairs = ((piece, stands) for _, piece, _, stands in codes_of(weight, coding))
@@ -208,8 +193,6 @@ def error_of(weight: Weight, coding: Coding | Attribute) -> WeightError:
 
 def is_finite(weight: Weight, limit: float | None = None) -> bool:
     """True if all numbers are finite, and no larger than `limit`."""
-    import numpy as np
-
     values = weight.array()
     for part in stretches(weight.shape):
         largest = np.abs(values[part].astype(np.float64)).max(initial=0.0)
@@ -235,8 +218,6 @@ class Coded:
 
     def matrix(self, parameter: Array) -> Array:
         """Returns scales or zero points as [columns, blocks], repeated for blocks of `width`."""
-        import numpy as np
-
         coding, shape = self.coding, self.source.shape
         columns, depth = (shape[1], shape[0]) if self.swapped else shape
         count = -(-depth // self.width)
@@ -253,10 +234,6 @@ class Codes(Coded):
     """The codes of a weight in a layout."""
 
     def compute(self) -> Array:
-        import numpy as np
-
-        from igniter.dialects.onnx.types import element_type
-
         coding, shape = self.coding, self.source.shape
         plain = np.int8 if coding.symmetric and self.layout == "plain" else np.uint8
         found = np.empty(shape, plain)
@@ -286,10 +263,6 @@ class Zeros(Coded):
     """The zero points of a weight: of the type of the codes in `plain`, packed in bytes for `blocks` and `table`."""
 
     def compute(self) -> Array:
-        import numpy as np
-
-        from igniter.dialects.onnx.types import element_type
-
         _, zero = parameters(self.source, self.coding)
         if self.layout == "plain":
             return zero.astype(element_type(self.coding.element).dtype)
@@ -304,15 +277,11 @@ class Narrowed:
     element: Attribute
 
     def compute(self) -> Array:
-        from igniter.dialects.onnx.types import element_type
-
         return self.source.array().astype(element_type(self.element).dtype)
 
 
 def packed(codes: Array, bits: int) -> Array:
     """Returns unsigned codes in bytes along the last dim, from the low bits on, padded with a 0 to an even number."""
-    import numpy as np
-
     if bits == 8:
         return codes
     if codes.shape[-1] % 2:

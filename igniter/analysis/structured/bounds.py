@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
+from igniter.analysis.scheduled.loop_accesses import enclosing_loops, loop_range, vector_width
 from igniter.dialects.loop import AccessOp, ForOp, FuncOp, IfOp, KernelOp, MemoryOp, NestOp, ProcedureOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.sym import dims_of
@@ -96,8 +97,6 @@ def _statements(
     root: FuncOp | ProcedureOp, where: str, around: Mapping[str, tuple[Expr, Expr]], facts: Sequence[Expr]
 ) -> Iterator[KnownAccess]:
     """Yields the accesses below `root`, with the ranges of the axes `around` it."""
-    from igniter.analysis.scheduled.loop_accesses import enclosing_loops, vector_width
-
     for op in root.walk():
         if not isinstance(op, MemoryOp):
             continue
@@ -124,8 +123,6 @@ def unproven_writes(op: KernelOp | FuncOp) -> Iterator[Unproven]:
 
 def _reached(loop: ForOp) -> tuple[Expr, Expr]:
     """Returns the values of an axis as `(first, end)`; the last value may be more than 1 below the loop's end."""
-    from igniter.analysis.scheduled.loop_accesses import loop_range
-
     (first, end), step = map(without_mod, loop_range(loop)), loop.step
     distance = end - first
     steps = (distance - 1).constant

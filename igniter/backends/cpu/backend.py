@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from igniter._version import __version__
 from igniter.analysis.machine import Given, MachineModel
+from igniter.backends.cpu.machine import host_figures, machine_for
 from igniter.backends.cpu.target import Target, target_names, target_of, targets_of
 from igniter.targets import Backend, Pipelines
 from igniter.targets import Target as AnyTarget
@@ -58,13 +59,9 @@ class CpuBackend(Backend):
         return target_names(start)
 
     def machine_for(self, target: AnyTarget | str, given: Iterable[Given] = ()) -> MachineModel:
-        from igniter.backends.cpu.machine import machine_for
-
         return machine_for(_bare(target) if isinstance(target, str) else _own(target), given)
 
     def host_figures(self) -> Mapping[str, int]:
-        from igniter.backends.cpu.machine import host_figures
-
         return host_figures()
 
     def rates(self) -> Rates:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from igniter.backends.cpu.codegen import _llvm, optimize
 from igniter.backends.cpu.emit_llvm import emit_llvm
@@ -15,9 +17,6 @@ from igniter.backends.violations import VIOLATION
 from igniter.dialects.loop import FuncOp
 from igniter.environment import wants_sanitizer
 from igniter.errors import IgniterError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
@@ -60,8 +59,6 @@ class CompiledFunc:
 
     def prepared(self, buffers: Sequence[np.ndarray], symbols: Mapping[str, int], threads: int = 1) -> Any:
         """Returns the call as a function without arguments, for timing."""
-        import numpy as np
-
         for buffer in buffers:
             if not buffer.flags.c_contiguous:
                 raise ValueError("buffers are C-contiguous arrays")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, cast
 
+from igniter.backends.cpu.pretended import pretended_target
 from igniter.errors import IgniterError
 
 Arch = Literal["x86_64", "aarch64"]
@@ -277,8 +278,6 @@ def _aarch64(name: str, cpu: str, features: str) -> Target:
 
 def _native() -> Target:
     """Returns this machine, or its stand-in from the environment."""
-    from igniter.backends.cpu.pretended import pretended_target
-
     asked = pretended_target()
     return replace(target_of(asked), name="native") if asked and asked != "native" else host_target()
 

@@ -37,6 +37,7 @@ from functools import lru_cache
 from igniter.analysis.structured.contractions import BYTE_KINDS
 from igniter.backends.cpu import byte_tiles, half_tiles
 from igniter.backends.cpu.builder import Module
+from igniter.backends.cpu.codegen import link_modules
 from igniter.backends.cpu.matrix_products import MatrixBody, has_matrix_products
 from igniter.backends.cpu.micro_kernels import CpuMicroKernel
 from igniter.backends.cpu.target import Target
@@ -107,7 +108,6 @@ def with_tile_kernels(ir: str, target: Target) -> str:
     names = required(ir)
     if not names:
         return ir
-    from igniter.backends.cpu.codegen import link_modules
 
     return link_modules([ir, *(emit_tile_kernel(name, target) for name in names)])
 

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Never
 
 from igniter._version import __version__
 from igniter.analysis.machine import Given, MachineModel, override
+from igniter.backends.triton.compiler import identity
+from igniter.backends.triton.coverage import refusal
+from igniter.backends.triton.expectations import expected
 from igniter.backends.triton.target import NAME, CudaTarget, machine_of_target, target_names, target_of
+from igniter.backends.triton.texts import host_module, kernels_of, launched
+from igniter.dialects.loop import FuncOp
+from igniter.dialects.loop.schedule import vocabulary_of
+from igniter.dialects.loop.words import LAUNCHES
 from igniter.errors import IgniterError
 from igniter.targets import Backend, Pipelines, backend_for
 from igniter.targets import Target as AnyTarget
@@ -21,7 +28,6 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.analysis.fusion.legality import Reason
-    from igniter.dialects.loop import FuncOp
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.targets import CompiledFunc, Expectation, Listing, Rates
 
@@ -70,8 +76,6 @@ class TritonBackend(Backend):
     # -- fusion -------------------------------------------------------------------------------------------------------
 
     def fusion_reason(self, op: OnnxOp, machine: MachineModel) -> Reason | None:
-        from igniter.backends.triton.coverage import refusal
-
         return refusal(op)
 
     # -- schedules ----------------------------------------------------------------------------------------------------
@@ -79,9 +83,6 @@ class TritonBackend(Backend):
     @property
     def words(self) -> frozenset[str]:
         """The words that launches carry out; the passes before serve the host code."""
-        from igniter.dialects.loop.schedule import vocabulary_of
-        from igniter.dialects.loop.words import LAUNCHES
-
         return vocabulary_of({LAUNCHES})
 
     # -- emission -----------------------------------------------------------------------------------------------------
@@ -95,27 +96,19 @@ class TritonBackend(Backend):
         return emit_func(func)
 
     def emit_module(self, module: ModuleOp, target: AnyTarget) -> str:
-        from igniter.dialects.loop import FuncOp
-
         return "\n\n".join(self.emit_func(op, target) for op in module.ops if isinstance(op, FuncOp))
 
     def vouch(self, text: str, target: AnyTarget) -> None:
-        from igniter.backends.triton.texts import kernels_of
-
         for kernel in kernels_of(text):
             for arch in _own(target).archs:
                 kernel.compiled(arch)
 
     def expected(self, func: FuncOp, text: str, target: AnyTarget) -> Sequence[Expectation]:
-        from igniter.backends.triton.expectations import expected
-
         return expected(func, text, _own(target).arch)
 
     # -- linking ------------------------------------------------------------------------------------------------------
 
     def identity(self, target: AnyTarget) -> tuple[str, ...]:
-        from igniter.backends.triton.compiler import identity
-
         host = _host()
         cpu = backend_for(host.name).identity(host)
         return (__version__, _own(target).name, *identity().values(), *cpu)
@@ -124,8 +117,6 @@ class TritonBackend(Backend):
         return []
 
     def launched(self, texts: Iterable[str]) -> Mapping[str, Sequence[str]]:
-        from igniter.backends.triton.texts import launched
-
         return launched(texts)
 
     def merged(self, texts: Sequence[str], target: AnyTarget) -> str:
@@ -133,15 +124,11 @@ class TritonBackend(Backend):
 
     def assembly(self, text: str, target: AnyTarget) -> str:
         """Returns the PTX of each kernel of a text, in order."""
-        from igniter.backends.triton.texts import kernels_of
-
         archs = _own(target).archs
         return "\n".join(f"// {k.label}\n{k.compiled(arch).ptx}" for k in kernels_of(text) for arch in archs)
 
     def object_code(self, text: str, target: AnyTarget) -> bytes:
         """Returns an object for the host, with the PTX of the kernels in it."""
-        from igniter.backends.triton.texts import host_module
-
         host = _host()
         return backend_for(host.name).object_code(host_module(text, _own(target).archs), host)
 

@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from igniter.backends.triton.compiler import Resources
 from igniter.backends.triton.devices import Device
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import LaunchOp, element_bytes
+from igniter.dialects.loop import CallOp, FuncOp, LaunchOp, element_bytes
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import product
 
@@ -242,8 +242,6 @@ def launches_of(
     funcs: Mapping[str, Operation], name: str, env: Mapping[str, int]
 ) -> Iterator[tuple[LaunchOp, dict[str, int]]]:
     """Returns the launches of a func, directly or through callees, each with the values of its symbols."""
-    from igniter.dialects.loop import CallOp, FuncOp
-
     func = funcs[name]
     assert isinstance(func, FuncOp)
     for op in func.block.ops:

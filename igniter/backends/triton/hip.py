@@ -17,6 +17,7 @@ from igniter.analysis.machine import Given, MachineModel, override
 from igniter.backends.triton.backend import TritonBackend
 from igniter.backends.triton.compiler import find_triton, load_source, own_cache, part_of_triton
 from igniter.backends.triton.target import CudaTarget, machine_of_target
+from igniter.backends.triton.texts import kernels_of
 from igniter.errors import IgniterError
 from igniter.targets import Target as AnyTarget
 
@@ -84,8 +85,6 @@ class HipBackend(TritonBackend):
 
     def assembly(self, text: str, target: AnyTarget) -> str:
         """Returns the AMDGCN of each kernel of a text, in order."""
-        from igniter.backends.triton.texts import kernels_of
-
         assert isinstance(target, HipTarget)
         return "\n".join(f"; {kernel.label}\n{amdgcn(kernel, target.gpu)}" for kernel in kernels_of(text))
 

@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from igniter.dialects import triton as tt
+from igniter.dialects.triton.libdevice import python_name
 from igniter.errors import IgniterError
 
 INDENT = "    "
@@ -293,8 +294,6 @@ def _product(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
 
 
 def _extern(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
-    from igniter.dialects.triton.libdevice import python_name
-
     return f"libdevice.{python_name(cast('tt.ExternElementwiseOp', op).symbol.data)}({', '.join(a)})"
 
 

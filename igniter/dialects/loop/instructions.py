@@ -37,8 +37,11 @@ from functools import cache, cached_property
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
 from xdsl.ir import Attribute
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
 
 from igniter import registry
+from igniter.context import IgniterContext
 from igniter.dialects.loop.attrs import Combiner, as_integer, element_bytes, is_unsigned, scalar_type
 from igniter.dialects.loop.bodies import ReadOp
 from igniter.dialects.loop.structured import KernelOp, NestOp
@@ -244,11 +247,6 @@ def _facts(kernel: MicroKernel) -> Facts:
 
 
 def _parse(kernel: MicroKernel) -> KernelOp:
-    from xdsl.parser import Parser
-    from xdsl.utils.exceptions import ParseError, VerifyException
-
-    from igniter.context import IgniterContext
-
     try:
         op = Parser(IgniterContext(), kernel.text, f"the meaning of micro-kernel '{kernel.name}'").parse_op()
         op.verify()

@@ -23,6 +23,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BytesAttr,
@@ -44,10 +45,9 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
 from igniter.dialects.onnx import building
 from igniter.dialects.onnx.types import STRING, element_type
+from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from igniter.dialects.onnx.weights import Weight
 
 INLINE_VALUES = 64
@@ -204,8 +204,6 @@ def pairs_of(attr: Attribute | None) -> list[tuple[str, str]]:
 
 def to_attr(value: object) -> Attribute:
     """Returns the attribute for a Python value: a number, text, array, weight, type, or a homogeneous list."""
-    import numpy as np
-
     from igniter.dialects.onnx.weights import Weight
 
     if isinstance(value, Attribute):
@@ -226,8 +224,6 @@ def to_attr(value: object) -> Attribute:
 
 
 def _list_attr(values: Sequence[object]) -> Attribute:
-    import numpy as np
-
     if not values:
         return EmptyListAttr(IntegerAttr(INTS_KIND, i64))
     if all(isinstance(v, (int, np.integer)) for v in values):
@@ -297,8 +293,6 @@ def to_python(attr: Attribute) -> Any:
 
 def dense_of(attr: SparseTensorAttr) -> np.ndarray[Any, Any]:
     """Returns the dense tensor of a sparse one."""
-    import numpy as np
-
     values = attr.values.data.array()
     indices = attr.indices.data.array()
     dense = np.zeros(to_python(attr.dims), dtype=values.dtype)
@@ -373,8 +367,6 @@ def _print_weight(printer: Printer, weight: Weight) -> None:
 
 def _values_text(weight: Weight) -> str | None:
     """Returns the values as a list; `None` if the text would not parse to the same bytes."""
-    import numpy as np
-
     values = weight.array().reshape(-1)
     if values.dtype.kind in "iu" or weight.element.onnx_name.startswith(("int", "uint")):
         return f"[{', '.join(str(int(v)) for v in values)}]"
@@ -429,8 +421,6 @@ def _parse_weight(parser: AttrParser) -> Weight:
 
 
 def _weight_of_values(shape: Sequence[int], element: Attribute, values: Sequence[int | float]) -> Weight:
-    import numpy as np
-
     from igniter.dialects.onnx.weights import Weight
 
     dtype = element_type(element).dtype
@@ -440,8 +430,6 @@ def _weight_of_values(shape: Sequence[int], element: Attribute, values: Sequence
 
 
 def _checked(parser: AttrParser, position: int, build: Any) -> Weight:
-    from igniter.errors import IgniterError
-
     try:
         return build()
     except (IgniterError, ValueError, OverflowError) as error:

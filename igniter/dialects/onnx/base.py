@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
+import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, OpTraits, Region, SSAValue
 from xdsl.parser import Parser
@@ -44,15 +45,15 @@ from igniter.dialects.onnx.attributes import (
     to_python,
 )
 from igniter.dialects.onnx.bound import BOUND_DOMAIN, COUNT_DOMAIN
+from igniter.dialects.onnx.schemas import find_schema, latest_opset, op_names
 from igniter.dialects.onnx.text import parse_node, print_node
 from igniter.dialects.onnx.types import NONE
+from igniter.dialects.onnx.verify import verify_node
+from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from igniter.dialects.onnx.schemas import OpSchema
-    from igniter.dialects.onnx.weights import Weight
 
 _DEFAULT_GRAPHS = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",), "SequenceMap": ("body",)}
 
@@ -100,16 +101,12 @@ class OnnxOp(Operation):
         """The version of the op's domain imported by the enclosing function or model; the newest for a detached op."""
         version = imported_opset(self, self.schema_domain)
         if version is None:
-            from igniter.dialects.onnx.schemas import latest_opset
-
             return latest_opset(self.schema_domain)
         return version
 
     @property
     def schema(self) -> OpSchema | None:
         """The schema of the op in its opset; `None` if it has none, as for custom ops."""
-        from igniter.dialects.onnx.schemas import find_schema
-
         return find_schema(self.schema_domain, self.op_type, imported_opset(self, self.schema_domain))
 
     @property
@@ -164,8 +161,6 @@ class OnnxOp(Operation):
         return parse_node(parser, cls)
 
     def verify_(self) -> None:
-        from igniter.dialects.onnx.verify import verify_node
-
         verify_node(self)
 
 
@@ -230,8 +225,6 @@ def op_classes() -> list[type[Operation]]:
 
 @cache
 def _classes() -> dict[tuple[str, str], type[OnnxOp]]:
-    from igniter.dialects.onnx.schemas import op_names
-
     return {key: _make_class(*key) for key in op_names()}
 
 
@@ -248,8 +241,6 @@ def _make_class(domain: str, op_type: str) -> type[OnnxOp]:
 
 
 def _traits(domain: str, op_type: str) -> tuple[OpTrait, ...]:
-    from igniter.dialects.onnx.schemas import find_schema
-
     schema = find_schema(domain, op_type, None)
     if schema is None or not schema.deterministic:
         return ()
@@ -350,8 +341,6 @@ def no_value_near(value: SSAValue) -> SSAValue:
 def _coerced(domain: str, op_type: str, key: str, value: Any) -> Attribute:
     """Returns `value` as an attribute of the kind in the schema; an int becomes a float if the
     schema asks for a float."""
-    from igniter.dialects.onnx.schemas import find_schema
-
     schema = find_schema(domain, op_type, None)
     spec = schema.attributes.get(key) if schema is not None else None
     if spec is not None and spec.kind == 1 and isinstance(value, int):
@@ -369,8 +358,6 @@ def make_constant(
 ) -> OnnxOp:
     """Returns an `onnx.Constant` that exports as an initializer called `name`, or as a Constant node if `name` is
     empty. `type_` is its type, if known."""
-    from igniter.dialects.onnx.weights import Weight
-
     weight = value if isinstance(value, Weight) else Weight.of(value)
     properties: dict[str, Attribute] = {"initializer_name": own_text(name)} if name else {}
     type_ = type_ if type_ is not None else tensor_of(weight.element_type, weight.shape)
@@ -396,7 +383,6 @@ def constant_value(value: SSAValue | None) -> np.ndarray[Any, Any] | None:
     owner = value.owner if isinstance(value, OpResult) else None
     if owner is None or owner.name != "onnx.Constant":
         return None
-    import numpy as np
 
     for key, dtype in _CONSTANT_FORMS.items():
         attr = owner.attributes.get(key)

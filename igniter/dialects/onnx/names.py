@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from igniter.dialects.onnx.base import OnnxOp
+
 VIEWS = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
 """The ops that only rename elements: ORT and regions run them without moving data."""
 
 
 def op_name(op: Operation) -> str:
     """Returns the qualified ONNX name of a node; for another op, its own name."""
-    from igniter.dialects.onnx.base import OnnxOp
-
     return op.qualified_name if isinstance(op, OnnxOp) else op.name
 
 

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import NoneType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.dialects.onnx.base import constant_value
+from igniter.dialects.onnx.lowering.context import operand_values
+from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.registry import Dims, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr
@@ -31,8 +34,6 @@ _OPEN = "?"
 
 def node_requirements(op: OnnxOp) -> list[Requirement]:
     """Returns the requirements to check in a run of the node, each fact once, without proven ones."""
-    from igniter.dialects.onnx.ops import spec_of
-
     spec = spec_of(op)
     found: list[Requirement] = []
     if spec is not None and spec.requires is not None:
@@ -83,14 +84,10 @@ class TypedContext:
 
     def values(self, index: int) -> Dims | None:
         """Returns the elements of an integer operand; None if unknown."""
-        from igniter.dialects.onnx.lowering.context import operand_values
-
         return operand_values(self.op, index)
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
         """Returns the value of an operand; None if it is not constant."""
-        from igniter.dialects.onnx.base import constant_value
-
         value = self._operands[index] if index < len(self._operands) else None
         return None if value is None else constant_value(value)
 

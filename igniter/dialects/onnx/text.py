@@ -14,6 +14,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
+from igniter.context import IgniterContext
+
 _TENSOR = re.compile(r'tensor<(?:[^<>"]|<[^<>"]*>)*>')
 
 
@@ -95,8 +97,6 @@ def _parse_type(parser: Parser) -> Attribute:
 @lru_cache(maxsize=8192)
 def _tensor_type(text: str) -> Attribute | None:
     """Returns the type in `text`; `None` for invalid text, so that the parser itself reports the position."""
-    from igniter.context import IgniterContext
-
     try:
         return Parser(IgniterContext(), text).parse_type()
     except ParseError:

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ml_dtypes
+import numpy as np
 from xdsl.dialects import builtin
 from xdsl.dialects.builtin import ComplexType, IntegerType, NoneType, Signedness, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @irdl_attr_definition
@@ -173,13 +172,9 @@ def element_of_dtype(dtype: np.dtype[Any]) -> ElementType:
 
 @cache
 def _dtype(name: str) -> np.dtype[Any]:
-    import numpy as np
-
     try:
         return np.dtype(name)
     except TypeError:
-        import ml_dtypes
-
         return np.dtype(getattr(ml_dtypes, name))
 
 

@@ -7,20 +7,19 @@ packed from the low bits on. A file is mapped once for all its weights.
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
+import numpy as np
 from xdsl.ir import Attribute
 
 from igniter.dialects.onnx.types import STRING, ElementType, element_of_dtype, element_type
 from igniter.errors import IgniterError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class FileRange(NamedTuple):
@@ -87,8 +86,6 @@ class Weight:
     def of(array: np.ndarray[Any, Any]) -> Weight:
         """Returns a weight with the values of `array`; the array must not be changed afterwards. Strings are `str` or
         `bytes` objects."""
-        import numpy as np
-
         row = element_of_dtype(array.dtype)
         if row.attr == STRING:
             return Weight(array.shape, STRING, strings=[_encode(s) for s in array.reshape(-1).tolist()])
@@ -124,8 +121,6 @@ class Weight:
 
     def array(self) -> np.ndarray[Any, Any]:
         """Returns the values, read-only; strings are `str` objects (non-UTF-8 bytes escaped as surrogates)."""
-        import numpy as np
-
         if self.strings is not None:
             values = np.empty(len(self.strings), dtype=object)
             values[:] = [s.decode("utf-8", "surrogateescape") for s in self.strings]
@@ -144,8 +139,6 @@ class Weight:
 
     def raw(self) -> memoryview:
         """Returns the bytes in ONNX's `raw_data` layout."""
-        import numpy as np
-
         if self.strings is not None or self.element_type == STRING:
             raise IgniterError(f"{self.describe()} has no raw bytes")
         if self.file is not None:
@@ -167,8 +160,6 @@ class Weight:
     def digest(self) -> str:
         """Returns a hexadecimal hash of the shape, element type and bytes."""
         if self._digest is None:
-            import hashlib
-
             state = hashlib.blake2b(f"{self.element.onnx_name}{self.shape}".encode(), digest_size=16)
             if self.strings is not None:
                 for s in self.strings:
@@ -213,8 +204,6 @@ def _encode(value: str | bytes) -> bytes:
 
 
 def _unpack(raw: memoryview, count: int, row: ElementType) -> np.ndarray[Any, Any]:
-    import numpy as np
-
     bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little")[: count * row.bits].reshape(count, row.bits)
     values = np.packbits(bits, axis=1, bitorder="little").reshape(count)
     if row.onnx_name.startswith("int"):
@@ -223,8 +212,6 @@ def _unpack(raw: memoryview, count: int, row: ElementType) -> np.ndarray[Any, An
 
 
 def _pack(array: np.ndarray[Any, Any], row: ElementType) -> bytes:
-    import numpy as np
-
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     if row.bits == 4:
         # The common case, without a temporary byte for each bit.

@@ -35,7 +35,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType, StringAttr, UnitAttr
@@ -47,11 +46,15 @@ from igniter.analysis.fusion.region_signature import region_signature
 from igniter.analysis.typical_sizes import give_sizes, sizes_of, typical_of
 from igniter.dialects.fusion import DimsOp, RegionOp, UnpackOp
 from igniter.dialects.loop import KernelOp
+from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.dialects.onnx.lowering import KernelBuilder, Lowering, LoweringError
 from igniter.dialects.onnx.lowering.builder import symbols_of_types
 from igniter.dialects.onnx.lowering.constants import constant_tensor, dims_tensor
+from igniter.dialects.onnx.ops import spec_of
+from igniter.dialects.onnx.ops.block_products import MOST_ROWS, rounds_rows
 from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, VALUES_ATTRIBUTE
 from igniter.dialects.onnx.requirements import node_requirements
+from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym import DimsAttr, dims_of, element_of
 from igniter.dialects.sym.bind_symbols import bind_symbols
 from igniter.dialects.sym.expr import Expr, mod, product
@@ -61,9 +64,6 @@ from igniter.isolation import attempt
 from igniter.rewrites import budget
 from igniter.transforms.fusion.inline_failed_regions import failure_of, mark_group
 from igniter.transforms.onnx.infer_shapes import graph_assumptions
-
-if TYPE_CHECKING:
-    from igniter.dialects.onnx.base import OnnxOp
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,6 @@ def add_few_rows(region: RegionOp, kernel: KernelOp) -> None:
     """Adds a variant for few rows to a kernel of products with block-quantised weights, if its rows are a symbol and
     typically many. The variant dequantises in registers; this takes a third of the time for one row and is slower for
     many. It needs a separate lowering, because the nests differ."""
-    from igniter.dialects.onnx.ops.block_products import MOST_ROWS, rounds_rows
-
     many = [n for n in region_nodes(region) if MANY_ROWS_ATTRIBUTE in n.attributes and not rounds_rows(n)]
     dims = [known_dims_of(node.operands[0].type) for node in many]
     rows = {product(d[:-1]) for d in dims if d is not None}
@@ -153,8 +151,6 @@ def add_few_rows(region: RegionOp, kernel: KernelOp) -> None:
 
 def assumptions_about(region: RegionOp, kernel: KernelBuilder) -> list[Requirement]:
     """Returns the assumptions of the graph's types about symbols known from the region's operands (`infer-shapes`)."""
-    from igniter.dialects.onnx.structure import GraphOp
-
     graph = region.parent_op()
     while graph is not None and not isinstance(graph, GraphOp):
         graph = graph.parent_op()
@@ -166,9 +162,6 @@ def assumptions_about(region: RegionOp, kernel: KernelBuilder) -> list[Requireme
 
 def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAValue]) -> None:
     """Appends the nests of one ONNX op to `kernel` and records its results in `values`."""
-    from igniter.dialects.onnx.base import OnnxOp, constant_value
-    from igniter.dialects.onnx.ops import spec_of
-
     if all(isinstance(r.type, NoneType) for r in op.results):
         return
     if isinstance(op, DimsOp):

@@ -22,7 +22,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -30,6 +29,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import MachineModel, pass_figures
+from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp, LaunchOp
 from igniter.errors import IgniterError
 from igniter.isolation import attempt, reason_of
@@ -37,9 +37,7 @@ from igniter.passes import PassError, parse_passes, run_passes
 from igniter.remarks import remark
 from igniter.targets import backend_of
 from igniter.transforms.fusion.inline_failed_regions import SAYS, mark_failed
-
-if TYPE_CHECKING:
-    from igniter.context import IgniterContext
+from igniter.transforms.structured.apply_tuned_schedules import ApplyTunedSchedules
 
 
 @dataclass(frozen=True)
@@ -85,8 +83,6 @@ def schedule_kernel(
     ctx: Context, kernel: KernelOp, passes: str, tuned: str = "", *, verify_each: bool = False
 ) -> FuncOp:
     """Runs a pipeline on a copy of one kernel, for the machine of the context, and returns the func."""
-    from igniter.context import IgniterContext
-
     assert isinstance(ctx, IgniterContext)
     name = kernel.sym_name.data
     alone = ModuleOp([kernel.clone()])
@@ -117,8 +113,6 @@ def _run(ctx: IgniterContext, alone: ModuleOp, pipeline: str, tuned: str, verify
 
 def _with_database(passes: Sequence[ModulePass], pipeline: str, path: str) -> tuple[ModulePass, ...]:
     """Returns the passes with a database for `apply-tuned-schedules`; raises `IgniterError` if that pass is missing."""
-    from igniter.transforms.structured.apply_tuned_schedules import ApplyTunedSchedules
-
     if not any(isinstance(this, ApplyTunedSchedules) for this in passes):
         raise IgniterError(f"nothing asks the database of schedules {path}: '{pipeline}' has no apply-tuned-schedules")
     return tuple(

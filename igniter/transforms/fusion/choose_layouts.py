@@ -31,6 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
@@ -50,6 +51,7 @@ from igniter.analysis.fusion.layouts import (
 from igniter.analysis.fusion.legality import Reason
 from igniter.analysis.fusion.symbols import SymbolSources
 from igniter.dialects.fusion import DimsOp, RegionOp, TablesOp
+from igniter.dialects.onnx.attributes import to_attr
 from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_constant, make_op
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO
@@ -227,8 +229,6 @@ def _is_transposed_argument(value: SSAValue) -> bool:
 def _without_pads(op: OnnxOp, pads: Pads, given: Pads) -> None:
     """Removes the padding `pads` from a convolution whose image already has the rim `given`. Tiles extend beyond the
     last window, so a tiled convolution gets an attribute with the remaining rim."""
-    from igniter.dialects.onnx.attributes import to_attr
-
     op.attributes["pads"] = to_attr([0] * (2 * len(pads)))
     op.attributes.pop("auto_pad", None)
     more = [[have - want for have, want in zip(g, p, strict=True)] for g, p in zip(given, pads, strict=True)]
@@ -300,8 +300,6 @@ class _Nodes:
 
     def _number(self, number: int, element: Attribute) -> SSAValue:
         """Returns a constant without dims."""
-        import numpy as np
-
         op = make_constant(np.array(number, BY_ATTR[element].dtype))
         self._insert(op)
         return op.results[0]

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+import numpy as np
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from igniter.analysis.fusion.legality import as_tensor
 from igniter.dialects.fusion import DimsOp, GroupOp
+from igniter.dialects.onnx.base import make_constant, make_op
 from igniter.dialects.onnx.names import is_loop
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.bind_symbols import Bind, Solve, bind_symbols
@@ -116,10 +118,6 @@ class _Symbols:
         return self._node("Gather", [self._made[key], self._constant([axis])])
 
     def _constant(self, values: list[int]) -> SSAValue:
-        import numpy as np
-
-        from igniter.dialects.onnx.base import make_constant
-
         made = make_constant(np.array(values, np.int64))
         self.region.block.insert_op_before(made, self.before)
         return made.results[0]
@@ -128,8 +126,6 @@ class _Symbols:
         return self._append(name, inputs, tensor_of(i64, [size]), **attrs)
 
     def _append(self, name: str, inputs: Sequence[SSAValue], result: Attribute, **attrs: int) -> SSAValue:
-        from igniter.dialects.onnx.base import make_op
-
         made = make_op(name, inputs, [result], attrs)
         self.region.block.insert_op_before(made, self.before)
         return made.results[0]

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.fusion import UnpackOp
 from igniter.dialects.layouts import WORD
+from igniter.dialects.onnx.base import make_constant, make_op
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv
 
@@ -40,17 +42,11 @@ def expand_unpack(op: UnpackOp) -> None:
     element = element_of(op.result.type)
 
     def constant(values: Sequence[int], dtype: str = "int64") -> SSAValue:
-        import numpy as np
-
-        from igniter.dialects.onnx.base import make_constant
-
         made = make_constant(np.array(values, dtype))
         _before(op, made)
         return made.results[0]
 
     def node(name: str, inputs: Sequence[SSAValue], result: Attribute, **attributes: Any) -> SSAValue:
-        from igniter.dialects.onnx.base import make_op
-
         made = make_op(name, inputs, [result], attributes)
         _before(op, made)
         return made.results[0]

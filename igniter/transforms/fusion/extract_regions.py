@@ -13,7 +13,9 @@ from igniter.analysis.fusion.graph import is_node
 from igniter.analysis.fusion.legality import is_shape_arithmetic, known_values, operand_kind
 from igniter.analysis.fusion.symbols import is_inside
 from igniter.dialects.fusion import DimsOp, PackOp, ProgramOp, RegionOp, TablesOp, YieldOp
+from igniter.dialects.onnx.base import OnnxOp, make_constant
 from igniter.dialects.onnx.names import is_loop
+from igniter.dialects.onnx.ops import spec_of
 from igniter.transforms.onnx.onnx_rewriting import is_unused
 
 Group = TypeVar("Group", RegionOp, ProgramOp)
@@ -114,9 +116,6 @@ def form_region(
 def attach_tables(region: RegionOp, node: Operation, name: str) -> None:
     """Adds the tables of one of its nodes to a region as operands. `name` is the prefix of their initializers'
     names."""
-    from igniter.dialects.onnx.base import OnnxOp, make_constant
-    from igniter.dialects.onnx.ops import spec_of
-
     spec = spec_of(node) if isinstance(node, OnnxOp) else None
     block = region.parent
     if not isinstance(node, OnnxOp) or spec is None or spec.tables is None or block is None:

@@ -46,6 +46,7 @@ from igniter.dialects.fusion import GroupOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import base_name
 from igniter.dialects.onnx.names import is_loop
+from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import Remarks, remark, remarks_of
 from igniter.rewrites import budget
 from igniter.targets import Backend, backend_of
@@ -161,8 +162,6 @@ def _graphs(module: ModuleOp, judges: Judges) -> Iterator[tuple[str, Block, tupl
     """Yields the subgraphs of nodes, innermost first, and the main graph. Each comes with the inputs visible to its
     nodes (including those of the graphs around it), and True if it is the body of a loop in a future program. Functions
     have no types until inlined."""
-    from igniter.dialects.onnx.structure import GraphOp
-
     for graph in module.ops:
         if isinstance(graph, GraphOp):
             for name, block, inputs, whole in _bodies(graph.body, graph.sym_name, (), judges, True):

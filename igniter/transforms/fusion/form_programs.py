@@ -35,6 +35,7 @@ from igniter.analysis.fusion.program_selection import ProgramSelection, is_progr
 from igniter.analysis.fusion.symbols import region_operands
 from igniter.dialects.fusion import GroupOp, ProgramOp
 from igniter.dialects.onnx.names import is_loop
+from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import remark
 from igniter.transforms.fusion.extract_regions import (
     form_region,
@@ -60,8 +61,6 @@ class FormPrograms(ModulePass):
     """Allows loops in programs."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from igniter.dialects.onnx.structure import GraphOp
-
         taken = {group.label for group in op.walk() if isinstance(group, GroupOp)}
         names = (name for number in range(1 << 30) if (name := f"p{number}") not in taken)
         for graph in op.ops:

@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -47,9 +48,6 @@ from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, product
 from igniter.remarks import remark
 from igniter.rewrites import budget
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -215,8 +213,6 @@ class Packed:
 
     def compute(self) -> np.ndarray[Any, Any]:
         """Returns the stored tensor; the last block of a dim is padded with zeros."""
-        import numpy as np
-
         layout, plain = self.layout, self.source.array()
         if layout.divided is not None:
             dim, blocks = layout.divided

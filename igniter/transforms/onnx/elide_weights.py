@@ -21,6 +21,7 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.attributes import SparseTensorAttr, TensorAttr
+from igniter.dialects.onnx.weights import Weight
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,6 @@ class ElideWeights(ModulePass):
 
     def _elided(self, attr: Attribute) -> Attribute:
         """Returns `attr` without the values of big tensors in it; `attr` itself without such tensors."""
-        from igniter.dialects.onnx.weights import Weight
-
         if isinstance(attr, TensorAttr):
             weight = attr.handle
             return TensorAttr(Weight(weight.shape, weight.element_type)) if weight.size > self.limit else attr

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType, f32, i32
 from xdsl.ir import Attribute, SSAValue
@@ -33,9 +34,6 @@ from igniter.dialects.onnx.types import element_type
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rule, Rules, known_dims, operand, run_rules
-
-if TYPE_CHECKING:
-    import numpy as np
 
 FIRST_OPSET = 10
 """The first opset with DequantizeLinear and QuantizeLinear."""
@@ -106,8 +104,6 @@ def scale_product(rw: Rewriter, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def _product(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    import numpy as np
-
     return np.asarray(a.reshape(-1) * b if a.size == 1 and b.ndim else a * b, np.float32)
 
 
@@ -226,8 +222,6 @@ def reduce_mean(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def _integers(values: Sequence[int], rw: Rewriter) -> SSAValue:
-    import numpy as np
-
     return rw.constant(np.array(values, np.int64))
 
 

@@ -19,11 +19,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.onnx.quantized_neighbours import INTEGER_OPS
+from igniter.analysis.onnx.stored_weights import transposed, widened
 from igniter.dialects.onnx.base import (
     NoValueOp,
     OnnxOp,
@@ -33,9 +36,11 @@ from igniter.dialects.onnx.base import (
     make_constant,
 )
 from igniter.dialects.onnx.draws import RANDOM_OPS
+from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import BY_ATTR, STRING
+from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import product
 from igniter.remarks import remark
@@ -43,10 +48,6 @@ from igniter.rewrites import Budget, budget
 from igniter.transforms.onnx.onnx_rewriting import element, is_unused, known_dims, operand
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from igniter.dialects.onnx.weights import Weight
-
     Array = np.ndarray[Any, Any]
 
 _LAYOUT = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"))
@@ -138,8 +139,6 @@ class _Folder:
             del op.attributes[VALUES_ATTRIBUTE]
 
     def _fold_shape(self, op: OnnxOp) -> None:
-        import numpy as np
-
         dims = known_dims(operand(op, 0))
         if dims is None or op.parent is None:
             return
@@ -233,8 +232,6 @@ class _Folder:
     def _as_stored(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> Weight | None:
         """Returns a derived weight for a Cast of 16-bit floats to f32, or a Transpose of one: the stored form stays
         available."""
-        from igniter.analysis.onnx.stored_weights import transposed, widened
-
         if op.op_type not in ("Cast", "Transpose"):
             return None
         source, kind = op.operands[0], element(op.results[0])
@@ -246,8 +243,6 @@ class _Folder:
         return transposed(weight, op.attr("perm") or range(len(weight.shape))[::-1])
 
     def _by_spec(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> list[Array] | None:
-        from igniter.dialects.onnx.ops import spec_of
-
         spec = spec_of(op)
         if spec is None or spec.fold is None:
             return None
@@ -311,8 +306,6 @@ class _Folder:
                 self._run([op])
 
     def _replace(self, op: OnnxOp, arrays: Sequence[Array | Weight | None]) -> None:
-        from igniter.dialects.onnx.weights import Weight
-
         block = op.parent
         if block is None:
             # A node read only by folded nodes was removed with them.
@@ -337,8 +330,6 @@ _WIDENING = frozenset(("Add", "Cast", "DequantizeLinear", "Mul", "Reshape", "Sub
 
 def _keeps_bytes(op: OnnxOp) -> bool:
     """True if a DequantizeLinear belongs to a product of bytes."""
-    from igniter.analysis.onnx.quantized_neighbours import INTEGER_OPS
-
     if op.op_type != "DequantizeLinear":
         return False
     for use in op.results[0].uses:
@@ -376,14 +367,11 @@ def _integers(dims: DimsAttr, value: SSAValue) -> Array | None:
     constants = [d.constant for d in dims.data]
     if shape is None or kind is None or any(c is None for c in constants) or any(d.constant is None for d in shape):
         return None
-    import numpy as np
 
     return np.array(constants, dtype=BY_ATTR[kind].dtype).reshape([d.constant or 0 for d in shape])
 
 
 def _weight_of(array: Array) -> Weight:
-    from igniter.dialects.onnx.weights import Weight
-
     return Weight.of(array)
 
 

@@ -23,18 +23,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp, UnitAttr
 from xdsl.passes import ModulePass
 
 from igniter.analysis.onnx.weight_codes import blocked, packed
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, sizes_of
+from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight, make_constant
 from igniter.dialects.onnx.ops.block_products import MOST_ROWS
 from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
 from igniter.dialects.onnx.types import BY_NAME
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.expr import Expr, product
+from igniter.frontend.opsets import import_domains
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.onnx.onnx_rewriting import (
@@ -49,8 +52,6 @@ from igniter.transforms.onnx.onnx_rewriting import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 BLOCKS = (128, 64, 32, 16)
@@ -74,7 +75,6 @@ class FormBlockProducts(ModulePass):
         sources = ("DequantizeLinear", "MatMulNBits")
         if not any(isinstance(o, OnnxOp) and o.op_type in sources for o in op.walk()):
             return
-        from igniter.frontend.opsets import import_domains
 
         sizes = TypicalSizes(tuple(sizes_of(ctx, op).items()))
 
@@ -142,10 +142,6 @@ class Coded:
 
 def coded(source: OnnxOp, transposed: bool) -> Coded | None:
     """Returns the weights of a DequantizeLinear of constants, if blocks can express them."""
-    import numpy as np
-
-    from igniter.dialects.onnx.attributes import text_of
-
     codes, scale = constant_weight(source.operands[0]), constant_value(source.operands[1])
     given = operand(source, 2)
     zero = constant_value(given)
@@ -179,8 +175,6 @@ def coded(source: OnnxOp, transposed: bool) -> Coded | None:
 
 
 def _product(op: OnnxOp, rw: Rewriter, found: Coded, many: bool) -> Replacement:
-    import numpy as np
-
     bits, more = CODES[found.codes.element.onnx_name]
     count = -(-found.depth // found.block)
     shape = (found.columns, count, found.block * bits // 8)
@@ -217,8 +211,6 @@ class Blocks:
     block: int
 
     def compute(self) -> Array:
-        import numpy as np
-
         bits, more = CODES[self.source.element.onnx_name]
         codes = self.source.array()
         unsigned = (codes.astype(np.int16) + more).astype(np.uint8) if more else codes.astype(np.uint8)

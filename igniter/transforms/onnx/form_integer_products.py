@@ -25,6 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32, i8, i32
 from xdsl.ir import Operation, SSAValue
@@ -53,8 +54,6 @@ from igniter.transforms.onnx.onnx_rewriting import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 FLOAT = 1
@@ -92,8 +91,6 @@ class Turned:
     source: Weight
 
     def compute(self) -> Array:
-        import numpy as np
-
         return np.ascontiguousarray(self.source.array().T)
 
 
@@ -170,8 +167,6 @@ def turned(op: OnnxOp, right: Weights, rw: Rewriter) -> SSAValue:
 
 def both_scales(rows: SSAValue, right: Weights, op: OnnxOp, rw: Rewriter) -> SSAValue:
     """Returns the scale of the rows times those of the columns, as a constant if possible."""
-    import numpy as np
-
     one = constant_value(rows)
     scale = right.scale if right.scale.size > 1 else right.scale.reshape(())
     known = np.asarray(scale if one is None else scale * one.reshape(()).astype(np.float32), np.float32)
@@ -209,8 +204,6 @@ def is_dequantized(reader: Operation, value: SSAValue) -> bool:
 
 def moved_zero(op: OnnxOp, rw: Rewriter) -> SSAValue | None:
     """Returns the zero point of an op on i8 for the same numbers as u8; None if it is omitted or computed."""
-    import numpy as np
-
     zero = operand(op, 2)
     known = constant_value(zero) if zero is not None else None
     if known is None or known.dtype != np.int8:

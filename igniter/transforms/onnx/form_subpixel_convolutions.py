@@ -38,6 +38,7 @@ from itertools import product as combinations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, NoneType, f32, f64, i64
 from xdsl.ir import SSAValue
@@ -67,8 +68,6 @@ from igniter.transforms.onnx.onnx_rewriting import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from igniter.dialects.onnx.base import OnnxOp
 
     Array = np.ndarray[Any, Any]
@@ -182,8 +181,6 @@ class Phases:
         return (self.groups * outs * len(self.phases), ins // self.groups, *taps)
 
     def compute(self) -> Array:
-        import numpy as np
-
         ins, outs, *window = self.source.shape
         plain = self.source.array().reshape(self.groups, ins // self.groups, outs, *window)
         axes = tuple(range(3, 3 + len(window)))
@@ -229,8 +226,6 @@ class Plan:
         return [self._cut(op, rw, placed)]
 
     def _convolve(self, op: OnnxOp, rw: Rewriter, phases: tuple[Phase, ...]) -> SSAValue:
-        import numpy as np
-
         data, source, bias = op.operands[0], constant_weight(op.operands[1]), operand(op, 2)
         dims = known_dims(data)
         assert source is not None and dims is not None
@@ -294,8 +289,6 @@ class Plan:
         return _reshaped(rw, turned.results[0], [(0,), depth, *pairs], [dims[0], channels, *sizes], opset)
 
     def _cut(self, op: OnnxOp, rw: Rewriter, value: SSAValue) -> SSAValue:
-        import numpy as np
-
         cut = [k for k, a in enumerate(self.axes) if a.start or a.end]
         if not cut:
             return value
@@ -315,8 +308,6 @@ def _reshaped(
 ) -> SSAValue:
     """Returns a value with the dims of `shape`: numbers, and products of its own dims. If more than one dim is known
     only at run time, they are computed from the shape: a -1 is ambiguous for a tensor without elements."""
-    import numpy as np
-
     known = [d.constant for d in dims]
     if 0 not in known and known.count(None) == 1:
         # One dim is the remainder; the batch dim is kept.
@@ -343,8 +334,6 @@ def _reshaped(
 
 
 def _gathered(rw: Rewriter, shape: SSAValue, k: int) -> SSAValue:
-    import numpy as np
-
     return rw.op("Gather", [shape, rw.constant(np.array([k], np.int64))], [ONE_INTEGER], {"axis": 0}).results[0]
 
 
@@ -412,8 +401,6 @@ def _convolutions(axes: Sequence[Axis], groups: int) -> Iterator[tuple[Phase, ..
 
 
 def _constant_reason(op: OnnxOp) -> str | None:
-    import numpy as np
-
     weight, bias = constant_weight(op.operands[1]), operand(op, 2)
     if weight is None:
         return "its weight is no constant"

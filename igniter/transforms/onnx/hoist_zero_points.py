@@ -35,6 +35,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i8, i16, i32
 from xdsl.ir import Attribute, SSAValue
@@ -63,8 +64,6 @@ from igniter.transforms.onnx.onnx_rewriting import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 UINT8, INT16, INT32 = 2, 5, 6
@@ -210,8 +209,6 @@ class Words:
 
 def zero_of(op: OnnxOp) -> Array | None:
     """Returns the zero points of the weight as numbers; None if they are computed, or not one or one per column."""
-    import numpy as np
-
     given = operand(op, 3)
     zero = np.zeros(1, np.int64) if given is None else constant_value(given)
     weight = constant_weight(op.operands[1])
@@ -248,8 +245,6 @@ def hoist(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 def right_factor(op: OnnxOp, weight: Weight, rw: Rewriter) -> RightFactor | None:
     """Returns the constants of a weight; None if its zero point is computed."""
-    import numpy as np
-
     whole = zero_of(op)
     if whole is None:
         return None
@@ -269,8 +264,6 @@ def right_factor(op: OnnxOp, weight: Weight, rw: Rewriter) -> RightFactor | None
 
 def unsigned(rows: SSAValue, dims: Dims, rw: Rewriter) -> SSAValue:
     """Returns a left factor of i8 as u8, plus 128."""
-    import numpy as np
-
     kept = remembered(rows, rw)
     if kept is not None:
         return kept
@@ -296,8 +289,6 @@ def without_left_zero(
     sums: SSAValue, given: SSAValue | None, shift: int, right: RightFactor, dims: Dims, rw: Rewriter
 ) -> SSAValue:
     """Returns `sums` minus za * offset; `given` is za before 128 was added, None for 0."""
-    import numpy as np
-
     result = tensor_of(i32, dims)
     known = np.zeros(1, np.int64) if given is None else constant_value(given)
     if known is not None:
@@ -318,8 +309,6 @@ def without_right_zero(
     sums: SSAValue, rows: SSAValue, right: RightFactor, dims: tuple[Dims, Dims], opset: int, rw: Rewriter
 ) -> SSAValue:
     """Returns `sums` minus zb times the sums of the left factor's rows."""
-    import numpy as np
-
     of, result = dims
     lines = (*of[:-1], ONE)
     kept = remembered(rows, rw)
@@ -355,6 +344,4 @@ def named(values: Array, rw: Rewriter) -> SSAValue:
 
 
 def wrapped(values: Array) -> Array:
-    import numpy as np
-
     return np.asarray(values, np.int64).astype(np.int32)

@@ -43,9 +43,11 @@ from igniter.dialects.onnx.attributes import (
 )
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
 from igniter.dialects.onnx.function_sizes import Key, inlined_sizes
+from igniter.dialects.onnx.schemas import find_schema
 from igniter.dialects.onnx.structure import FunctionOp, functions
 from igniter.dialects.onnx.types import UNKNOWN
 from igniter.errors import IgniterError
+from igniter.frontend.attributes import read_attribute
 from igniter.remarks import remark
 from igniter.rewrites import budget
 
@@ -144,8 +146,6 @@ def _encloses(function: FunctionOp, call: OnnxOp) -> bool:
 
 def _import_opsets(module: ModuleOp, function: FunctionOp) -> str | None:
     """Makes the model import the function's opsets. Returns the reason if this would change a node's meaning."""
-    from igniter.dialects.onnx.schemas import find_schema
-
     header = dict(entries_of(module.attributes.get("onnx.model")))
     model_imports = dict(entries_of(header.get("opset_import")))
     for domain, version in entries_of(function.attributes.get("opset_import")).items():
@@ -211,7 +211,6 @@ def _defaults(function: FunctionOp) -> dict[str, Attribute]:
     attr = function.attributes.get("attribute_defaults")
     if not isinstance(attr, ArrayAttr):
         return {}
-    from igniter.frontend.attributes import read_attribute
 
     found = [read_attribute(cast(ProtoAttr, item).bytes) for item in cast("ArrayAttr[Attribute]", attr).data]
     return dict(found)

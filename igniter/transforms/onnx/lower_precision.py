@@ -23,24 +23,25 @@ the pairs of casts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import ml_dtypes
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp, bf16, f32, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
+from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
 from igniter.dialects.onnx.types import element_of_dtype
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, tensor_of
+from igniter.frontend.opsets import raise_opset
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules, known_dims, operand, run_rules
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Precision = Literal["f32", "bf16", "int8-dynamic"]
 PRECISIONS = ("f32", "bf16", "int8-dynamic")
@@ -71,7 +72,6 @@ class LowerPrecision(ModulePass):
             raise VerifyException(f"to is one of {', '.join(PRECISIONS)}, not '{self.to}'")
         if self.to == "f32":
             return
-        from igniter.frontend.opsets import raise_opset
 
         # Older opsets lack casts to bf16 and have other forms of Round and ReduceMax.
         refused = raise_opset(op, LEAST_OPSET)
@@ -157,8 +157,6 @@ class Rounded:
     source: Weight
 
     def compute(self) -> np.ndarray[Any, Any]:
-        import ml_dtypes
-
         return self.source.array().astype(ml_dtypes.bfloat16)
 
 
@@ -186,8 +184,6 @@ def to_int8(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 def quantized_rows(x: SSAValue, opset: int, rw: Rewriter) -> tuple[SSAValue, SSAValue]:
     """Returns each row of `x` as u8 around 128, and the scales."""
-    import numpy as np
-
     dims = dims_of(x.type)
     kept = rw.memo.get(x)
     if kept is not None and rw.is_alive(kept):
@@ -242,8 +238,6 @@ def quantized_weight(
     product: Product,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Returns the weight as i8 [depth, columns], the scale of each column, and 128 times each column's sum."""
-    import numpy as np
-
     plain = product.weight.array()
     matrix = np.ascontiguousarray(plain.T) if product.transposed else plain
     largest = np.max(np.abs(matrix), axis=0, initial=0.0)
@@ -255,8 +249,6 @@ def quantized_weight(
 
 def weight_name(op: OnnxOp) -> str:
     """Returns the name of a product's weight, or of its result: the prefix for new weights."""
-    from igniter.dialects.onnx.attributes import text_of
-
     constant = op.operands[1].owner
     named = constant.properties.get("initializer_name") if isinstance(constant, OnnxOp) else None
     outputs = [n for n in op.output_names if n]

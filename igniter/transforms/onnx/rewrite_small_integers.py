@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32, i8
 from xdsl.ir import SSAValue
@@ -46,8 +47,6 @@ from igniter.transforms.onnx.onnx_rewriting import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 
@@ -75,8 +74,6 @@ def is_signed(value: SSAValue) -> bool:
 
 def packed(numbers: Array, bits: int) -> Array:
     """Packs unsigned numbers into bytes along the last dim, from the low bits on; zeros fill the last byte."""
-    import numpy as np
-
     parts = 8 // bits
     short = -numbers.shape[-1] % parts
     wide = np.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, short)])
@@ -86,8 +83,6 @@ def packed(numbers: Array, bits: int) -> Array:
 
 def unsigned(numbers: Array, bits: int, signed: bool) -> Array:
     """Returns numbers of few bits as unsigned; signed ones are shifted to start at 0."""
-    import numpy as np
-
     wide = numbers.astype(np.int16)
     return (wide + (1 << (bits - 1)) if signed else wide).astype(np.uint8)
 
@@ -116,8 +111,6 @@ class Bytes:
 
 def table_of_bytes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Rewrites a table of integers to bytes."""
-    import numpy as np
-
     data, zeros = constant_weight(op.operands[0]), operand(op, 3)
     points, scales = constant_weight(zeros), known_dims(op.operands[2])
     bits, signed = integer_bits(op.operands[0]), is_signed(op.operands[0])
@@ -148,8 +141,6 @@ def _bytes(rw: Rewriter, op: OnnxOp, weight: Weight, bits: int, signed: bool) ->
 
 def quantised_to_bytes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Stores integers of few bits as bytes."""
-    import numpy as np
-
     result = op.results[0]
     bits, dims = integer_bits(result), known_dims(result)
     readers = [use.operation for use in result.uses]

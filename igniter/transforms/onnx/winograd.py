@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
 from xdsl.passes import ModulePass
@@ -206,8 +207,6 @@ def shape_reason(node: OnnxOp) -> str | None:
 
 def _is_finite(node: OnnxOp) -> bool:
     """True if the whole weight is finite, or if its bytes are not available."""
-    import numpy as np
-
     weight = constant_weight(node.operands[1])
     return weight is None or weight.elided or bool(np.isfinite(weight.array()).all())
 

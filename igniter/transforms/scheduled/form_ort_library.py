@@ -23,9 +23,11 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp, program_around
 from igniter.dialects.loop import CallOp, FuncOp
-from igniter.dialects.onnx.attributes import texts_attr, texts_of
+from igniter.dialects.onnx.attributes import text_of, texts_attr, texts_of
+from igniter.dialects.onnx.base import OnnxOp, make_op
 from igniter.dialects.onnx.bound import carrier_text, is_carrier
-from igniter.dialects.ort import LibraryOp, OpOp, Port, PortAttr, ValuesOp
+from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.ort import STAMPS, LibraryOp, OpOp, Port, PortAttr, ValuesOp
 from igniter.dialects.sym import checks_attr, dims_of, element_of, requirements_attr, tensor_of
 from igniter.dialects.sym.expr import Expr, maximum
 from igniter.errors import IgniterError
@@ -142,10 +144,6 @@ def _named_ports(ports: Sequence[Port], values: Sequence[SSAValue]) -> ArrayAttr
 
 def value_name(value: SSAValue) -> str:
     """Returns the name of a value in the model; "" if it has none."""
-    from igniter.dialects.onnx.attributes import text_of
-    from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.structure import GraphOp
-
     owner = value.owner
     if isinstance(value, BlockArgument):
         graph = value.block.parent_op()
@@ -175,9 +173,6 @@ def replace_regions(module: ModuleOp, domain: str, profile: bool = False, ops: M
 
 
 def _replace(group: GroupOp, domain: str, profile: bool, name: str | None) -> None:
-    from igniter.dialects.onnx.base import make_op
-    from igniter.dialects.ort import STAMPS
-
     kernel = group.kernel_name if isinstance(group, RegionOp) else group.label
     if kernel is None:
         raise IgniterError(f"region @{group.label} has no kernel; run lower-onnx-to-loop first")
@@ -216,8 +211,6 @@ def name_carriers(module: ModuleOp) -> dict[Operation, ValuesOp]:
 
 def replace_carriers(carriers: Mapping[Operation, ValuesOp], domain: str) -> None:
     """Replaces every node that makes a carrier by its library op."""
-    from igniter.dialects.onnx.base import make_op
-
     for op, values in carriers.items():
         block = op.parent
         assert block is not None

@@ -26,6 +26,7 @@ from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import ScheduleAttr, parse_steps
 from igniter.errors import IgniterError
 from igniter.remarks import remark
+from igniter.transforms.structured.schedule_database import kernel_key, opened
 
 if TYPE_CHECKING:
     from igniter.transforms.structured.schedule_database import Entry
@@ -47,7 +48,6 @@ class ApplyTunedSchedules(ModulePass):
             return
         if not self.cpu:
             raise IgniterError("a database has schedules by target: give --target, or the option cpu")
-        from igniter.transforms.structured.schedule_database import kernel_key, opened
 
         with opened(self.db) as database:
             for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:

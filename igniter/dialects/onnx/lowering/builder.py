@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, cast
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -32,6 +33,7 @@ from igniter.dialects.loop import (
 from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.loop.func import free_names
 from igniter.dialects.onnx.lowering.scalar import Number, Scalar, compute_type, float_bits, int_bits, signless
+from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import axis_ranges, dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr, ExprLike, product
 from igniter.dialects.sym.proofs import proven
@@ -264,9 +266,6 @@ def round_float(value: float, element: Attribute) -> float:
     """Returns `value` rounded to nearest in the float type; infinite if it overflows."""
     if float_bits(element) == 64 or value != value:
         return value
-    import numpy as np
-
-    from igniter.dialects.onnx.types import element_type
 
     with np.errstate(over="ignore"):
         return float(np.asarray(value, dtype=element_type(element).dtype))
@@ -274,10 +273,6 @@ def round_float(value: float, element: Attribute) -> float:
 
 def _code(value: Number, element: Attribute) -> int:
     """Returns the bits of an 8-bit float."""
-    import numpy as np
-
-    from igniter.dialects.onnx.types import element_type
-
     return int(np.asarray(float(value)).astype(element_type(element).dtype).view(np.uint8))
 
 

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from igniter.dialects.fusion import RegionOp, TablesOp
 from igniter.dialects.loop import Combiner, is_float
+from igniter.dialects.onnx.base import constant_value, constant_weight
 from igniter.dialects.onnx.lowering.broadcast import aligned, broadcast_dims
 from igniter.dialects.onnx.lowering.builder import KernelBuilder, Nest
 from igniter.dialects.onnx.lowering.procedure import Procedure
@@ -120,15 +121,11 @@ class Lowering:
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
         """Returns the operand as an array; None if it is not constant."""
-        from igniter.dialects.onnx.base import constant_value
-
         return constant_value(self._inputs[index]) if index < len(self._inputs) else None
 
     def is_weight(self, index: int) -> bool:
         """True if the operand is a constant, possibly an input of the region; only `legal` may
         depend on its elements."""
-        from igniter.dialects.onnx.base import constant_weight
-
         value, region = self._inputs[index], self.op.parent_op()
         if isinstance(value, BlockArgument) and isinstance(region, RegionOp):
             value = region.inputs[value.index]
@@ -353,7 +350,6 @@ def operand_values(op: OnnxOp, index: int) -> Dims | None:
     inputs = op.inputs
     if index >= len(inputs) or inputs[index] is None:
         return None
-    from igniter.dialects.onnx.base import constant_value
 
     array = constant_value(inputs[index])
     if array is None or array.dtype.kind not in "iu":

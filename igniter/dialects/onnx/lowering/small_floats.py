@@ -7,11 +7,14 @@ scale: a power of two without a sign.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f8E8M0FNU, f32, i32
+from xdsl.dialects.builtin import IntegerType, Signedness, f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f8E8M0FNU, f32, i32
 from xdsl.ir import Attribute
+
+from igniter.dialects.onnx.ops.pointwise import ui8
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.lowering.scalar import Scalar
@@ -108,22 +111,18 @@ def _power(x: Scalar, saturate: bool, round_mode: str) -> Scalar:
 def _integer(x: Scalar) -> Scalar:
     """Returns the code as an i32."""
     from igniter.dialects.onnx.lowering.scalar import Scalar
-    from igniter.dialects.onnx.ops.pointwise import ui8
 
     return Scalar(x.nest, x.value, ui8).to(i32)
 
 
 def _narrow(code: Scalar, element: Attribute) -> Scalar:
     from igniter.dialects.onnx.lowering.scalar import Scalar
-    from igniter.dialects.onnx.ops.pointwise import ui8
 
     return Scalar(code.nest, code.to(ui8).value, element)
 
 
 def _unsigned_shift(x: Scalar, by: int) -> Scalar:
     """Returns the logical shift of an i32."""
-    from xdsl.dialects.builtin import IntegerType, Signedness
-
     from igniter.dialects.onnx.lowering.scalar import Scalar
 
     plain = Scalar(x.nest, x.value, IntegerType(32, Signedness.UNSIGNED))
@@ -131,6 +130,4 @@ def _unsigned_shift(x: Scalar, by: int) -> Scalar:
 
 
 def _bits_of(value: float) -> int:
-    import struct
-
     return struct.unpack("<i", struct.pack("<f", value))[0]

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
 from igniter.dialects.onnx.lowering.context import Subscripts
 from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.pointwise import EXP
@@ -146,8 +147,6 @@ def dims_reason(shapes: Shapes, names: Sequence[str], wanted: dict[int, Dims]) -
 
 def mask_reason(mask: Dims, dims: AttentionDims, what: str) -> str | None:
     """Returns the reason why `read_by_key` cannot read a tensor; None if it can."""
-    from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
-
     if not mask:
         return f"its {what} is a scalar"
     reason = broadcast_reason([(*mask[:-1], dims.total)], dims.scores)

@@ -17,6 +17,7 @@ from igniter.dialects.loop.panels import kind_of
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.lowering.broadcast import aligned, broadcast_dims, broadcast_reason
 from igniter.dialects.onnx.lowering.scalar import compute_type
+from igniter.dialects.onnx.ops.activation import NAMED, named_activation
 from igniter.dialects.onnx.ops.counts import twice
 from igniter.dialects.onnx.ops.pointwise import operand_count
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, infos, input_dims, legal, operand, operand_dims
@@ -223,16 +224,12 @@ def lower_gemm(ctx: Lowering) -> list[SSAValue]:
 
 def lower_fused_gemm(ctx: Lowering) -> list[SSAValue]:
     """Lowers Gemm and an activation of its result."""
-    from igniter.dialects.onnx.ops.activation import named_activation
-
     activation = named_activation(ctx)
     (made,) = lower_gemm(ctx)
     return [made if activation is None else ctx.map(activation, made, part="activation")]
 
 
 def fused_gemm_reason(op: OnnxOp) -> str | None:
-    from igniter.dialects.onnx.ops.activation import NAMED
-
     name = str(op.attr("activation", ""))
     return gemm_reason(op) if not name or name in NAMED else f"its activation {name} is not known"
 

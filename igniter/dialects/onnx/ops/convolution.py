@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS, panel_lanes
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
 from igniter.dialects.onnx.ops.counts import twice
@@ -28,9 +28,6 @@ from igniter.dialects.onnx.registry import PHASES_ATTRIBUTE, Dims, InferContext,
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, linearize, product
 from igniter.dialects.sym.requirements import Requirement, at_most
-
-if TYPE_CHECKING:
-    from igniter.dialects.onnx.base import OnnxOp
 
 SLOW = "ONNX Runtime convolves blocks of channels, which is faster"
 
@@ -371,8 +368,6 @@ def conv_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
 
 def moves_channels(op: object) -> bool:
     """True if a node is a Transpose that moves the last dim to place 1."""
-    from igniter.dialects.onnx.base import OnnxOp
-
     if not isinstance(op, OnnxOp) or op.op_type != "Transpose":
         return False
     perm = [int(k) for k in op.attr("perm") or range(len(operand_dims(op, 0)))[::-1]]

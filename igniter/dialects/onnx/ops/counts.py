@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from igniter.dialects.onnx.names import VIEWS
+from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.registry import FlopsRule, OpSpec
 from igniter.dialects.sym.expr import ZERO, Expr
 
@@ -55,8 +56,6 @@ def macs_of(op: OnnxOp) -> Expr:
 
     Raises `ValueError` or `IndexError` if the rule needs a missing dim or operand.
     """
-    from igniter.dialects.onnx.ops import spec_of
-
     spec = spec_of(op)
     return ZERO if spec is None or spec.macs is None else spec.macs(op)
 
@@ -66,8 +65,6 @@ def flops_of(op: OnnxOp) -> Expr | None:
 
     Raises `ValueError` or `IndexError` if the rule needs a missing dim or operand.
     """
-    from igniter.dialects.onnx.ops import spec_of
-
     if op.qualified_name in VIEWS:
         return ZERO
     rule = flops_rule(spec_of(op))

@@ -17,7 +17,9 @@ from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.loop import element_bytes, is_float
 from igniter.dialects.loop.attrs import SMALL_FLOATS
+from igniter.dialects.onnx.base import constant_value
 from igniter.dialects.onnx.draws import draws
+from igniter.dialects.onnx.lowering.small_floats import encode
 from igniter.dialects.onnx.ops.pointwise import (
     EXP,
     broadcast_infer,
@@ -33,6 +35,7 @@ from igniter.dialects.onnx.ops.pointwise import (
     variadic,
 )
 from igniter.dialects.onnx.ops.powers import power
+from igniter.dialects.onnx.ops.random import lower_dropout
 from igniter.dialects.onnx.ops.remainder import float_remainder
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
@@ -151,8 +154,6 @@ def _cast_like_infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _cast(ctx: Lowering) -> list[SSAValue]:
-    from igniter.dialects.onnx.lowering.small_floats import encode
-
     target = ctx.out_element()
     if target == ctx.element(0):
         return [ctx.view(ctx.required(0), ctx.out_dims())]
@@ -231,8 +232,6 @@ def _clip_reason(op: OnnxOp) -> str | None:
 
 def _dropout(ctx: Lowering) -> list[SSAValue | None]:
     if draws(ctx.op):
-        from igniter.dialects.onnx.ops.random import lower_dropout
-
         return lower_dropout(ctx)
     # Before the input for training existed, ONNX Runtime left the mask zero.
     kept = int(ctx.opset >= 12)
@@ -247,8 +246,6 @@ def _dropout_infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _dropout_reason(op: OnnxOp) -> str | None:
-    from igniter.dialects.onnx.base import constant_value
-
     if op.opset < 7:
         return None if int(op.attr("is_test", 0)) == 1 else "it drops values at random, in training"
     inputs = op.inputs

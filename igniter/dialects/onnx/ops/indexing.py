@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
+from igniter.dialects.onnx.base import constant_value
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.rules import (
     constants,
@@ -205,8 +206,6 @@ def infer_one_hot(ctx: InferContext) -> list[TensorInfo]:
 
 
 def one_hot_reason(op: OnnxOp) -> str | None:
-    from igniter.dialects.onnx.base import constant_value
-
     if known(op, 1) is not None or constant_value(operand(op, 1)) is not None:
         return None
     return "its depth is only known when it runs"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
@@ -37,8 +38,6 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from igniter.dialects.onnx.base import OnnxOp
 
     Array = np.ndarray[Any, Any]
@@ -73,8 +72,6 @@ def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
 
 def zero_point(op: OnnxOp, index: int) -> Array | None:
     """Returns the zero points of an operand, as a vector; None if they are computed."""
-    import numpy as np
-
     if operand(op, index) is None:
         return np.zeros(1, np.int64)
     found = weight_operand(op, index)
@@ -90,8 +87,6 @@ class Columns:
     times: int
 
     def compute(self) -> Array:
-        import numpy as np
-
         rows = self.weight.array().reshape(self.weight.shape[0], -1)
         sums = rows.sum(axis=1, dtype=np.int64) - rows.shape[1] * np.array(self.zero, np.int64)
         return (sums * self.times).astype(np.int32)

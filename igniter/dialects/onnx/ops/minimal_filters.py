@@ -20,10 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 TAPS = 3
 """The taps of the filter along each axis."""
@@ -94,21 +93,15 @@ class MinimalFilter:
 
     def input_matrix(self) -> np.ndarray[Any, Any]:
         """Returns B^T, with one row per product."""
-        import numpy as np
-
         return np.stack(self.of_input(list(np.eye(self.size))))
 
     def output_matrix(self) -> np.ndarray[Any, Any]:
         """Returns A^T, with one row per result."""
-        import numpy as np
-
         return np.stack(self.of_products(list(np.eye(self.size))))
 
     def weight_matrix(self) -> np.ndarray[Any, Any]:
         """Returns G: the powers of each point, divided by the product of its distances from the others; at infinity the
         last tap."""
-        import numpy as np
-
         rows = [
             [p**k / float(np.prod([p - q for q in self.points if q != p])) for k in range(TAPS)] for p in self.points
         ]
@@ -116,8 +109,6 @@ class MinimalFilter:
 
     def weight(self, plain: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Returns G g G^T of windows `[.., 3, 3]`, computed in f64."""
-        import numpy as np
-
         matrix = self.weight_matrix()
         both = np.kron(matrix, matrix)
         values = plain.astype(np.float64).reshape(-1, TAPS**2) @ both.T
@@ -129,8 +120,6 @@ class MinimalFilter:
     def amplification(self) -> float:
         """The error bound relative to a direct sum of the same products: the largest sum of the magnitudes in a result,
         for a window and a tile of ones, divided by the number of taps."""
-        import numpy as np
-
         b, g, a = (np.abs(x) for x in (self.input_matrix(), self.weight_matrix(), self.output_matrix()))
         along_an_axis = float((a @ (g.sum(axis=1) * b.sum(axis=1))).max()) / TAPS
         return along_an_axis**2
@@ -145,8 +134,6 @@ class MinimalFilter:
     def growth(self) -> float:
         """The largest ratio of a value of `of_input` to the largest element of a tile; tiles above the largest float
         over this overflow."""
-        import numpy as np
-
         return float(np.abs(self.input_matrix()).sum(axis=1).max()) ** 2
 
 

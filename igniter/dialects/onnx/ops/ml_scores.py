@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.onnx.registry import Dims
-from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym import element_of, tensor_of
 from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ def transform_scores(p: Procedure, scores: SSAValue, count: Expr, transform: str
 
 
 def _softmax(p: Procedure, scores: SSAValue, count: Expr, zero: bool) -> None:
-    from igniter.dialects.sym import element_of
-
     element = element_of(scores.type)
     top = p.variable(p.const(-3.4028234663852886e38, element), "top")
     with p.sequential(count) as j:
@@ -106,8 +104,6 @@ def scored(ctx: Lowering, scores: SSAValue, transform: str, dims: Dims, element:
 
 def first_greatest(p: Procedure, scores: SSAValue, places: Sequence[int]) -> Scalar:
     """Returns the first of `places` with the greatest score, as an i64."""
-    from xdsl.dialects.builtin import i64
-
     best = p.load(scores, [places[0]])
     where = p.const(places[0], i64)
     for k in places[1:]:

@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import f16, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
+from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.means import count_of
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr, same_as_input
 from igniter.dialects.onnx.ops.reduction import reduced_dims
@@ -181,8 +183,6 @@ def _rms_norm(ctx: Lowering) -> list[SSAValue | None]:
 
 def trailing_reason(op: OnnxOp) -> str | None:
     """Returns the reason why the scale or the bias does not broadcast to the input; None if both do."""
-    from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
-
     dims = dims_of(op.operands[0].type)
     try:
         _trailing(op, len(dims))
@@ -196,8 +196,6 @@ def trailing_reason(op: OnnxOp) -> str | None:
 
 def _batch_norm(ctx: Lowering) -> list[SSAValue | None]:
     """Computes `x * k + c`, with `k = scale / sqrt(variance + epsilon)` and `c = bias - mean * k` per channel."""
-    from igniter.dialects.onnx.lowering.scalar import compute_type
-
     if ctx.opset >= 14 and ctx.attr("training_mode", 0):
         return _batch_norm_in_training(ctx)
     epsilon = float_attr(ctx, "epsilon", 1e-5)

@@ -25,6 +25,7 @@ from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.types import BY_CODE
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 from igniter.dialects.sym.requirements import FINE, Requirement, at_most
@@ -141,8 +142,6 @@ def _drawn(ctx: Lowering, dims: Dims, element: Attribute, draw: Callable[[_Strea
 
 
 def _infer_drawn(ctx: InferContext) -> list[TensorInfo]:
-    from igniter.dialects.onnx.types import BY_CODE
-
     code = ctx.op.attr("dtype", None)
     like = ctx.op.op_type.endswith("Like")
     element = BY_CODE[1 if code is None else code].attr if code is not None or not like else element_type(ctx)
@@ -197,8 +196,6 @@ def _lower_bernoulli(ctx: Lowering) -> list[SSAValue]:
 
 
 def _infer_bernoulli(ctx: InferContext) -> list[TensorInfo]:
-    from igniter.dialects.onnx.types import BY_CODE
-
     code = ctx.op.attr("dtype", None)
     return infos(element_type(ctx) if code is None else BY_CODE[code].attr, input_dims(ctx, 0))
 

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.base import constant_value
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.lowering.context import operand_values
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr
@@ -157,8 +158,6 @@ def _equate_lists(ctx: InferContext, rank: int) -> None:
 
 
 def _known_factors(op: OnnxOp) -> list[Factor] | str:
-    from igniter.dialects.onnx.base import constant_value
-
     dims = operand_dims(op, 0)
     scales, sizes = _given(op, lambda k: constant_value(operand(op, k)), lambda k: operand_values(op, k))
     return factors(op, dims, scales, sizes, None)

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import float_attr
+from igniter.dialects.onnx.ops.pooling import LEAST
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, known, operand_dims, unknown_rank
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
@@ -210,8 +211,6 @@ def _max_roi_pool(ctx: Lowering) -> list[SSAValue]:
 
 
 def _lowest(element: Attribute) -> float:
-    from igniter.dialects.onnx.ops.pooling import LEAST
-
     return LEAST[element]
 
 

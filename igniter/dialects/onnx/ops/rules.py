@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
+from igniter.dialects.fusion import RegionOp
 from igniter.dialects.loop import is_storable
+from igniter.dialects.onnx.base import constant_weight
 from igniter.dialects.onnx.registry import Dims, InferContext, LegalRule, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.broadcasting import broadcast_dims, must_agree
@@ -51,9 +53,6 @@ def known(op: OnnxOp, index: int) -> Dims | None:
 def weight_operand(op: OnnxOp, index: int) -> Weight | None:
     """Returns the weight of a constant operand, also in a region, where it may be an argument; None if it is not
     constant."""
-    from igniter.dialects.fusion import RegionOp
-    from igniter.dialects.onnx.base import constant_weight
-
     value, region = operand(op, index), op.parent_op()
     if isinstance(value, BlockArgument) and isinstance(region, RegionOp):
         value = region.inputs[value.index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from igniter.dialects.onnx.attributes import TensorAttr
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, tidy
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.types import BY_CODE, element_of_dtype
 from igniter.dialects.sym.expr import Expr, floordiv, maximum, product
 
 if TYPE_CHECKING:
@@ -57,7 +59,6 @@ def fill_value(op: OnnxOp) -> tuple[int | float, Attribute]:
     value = op.attr("value")
     if value is None:
         return 0.0, f32
-    from igniter.dialects.onnx.types import element_of_dtype
 
     number = value.reshape(-1)[0]
     return (int(number) if value.dtype.kind in "iub" else float(number)), element_of_dtype(value.dtype).attr
@@ -96,8 +97,6 @@ def range_count(start: Dims | None, limit: Dims | None, delta: Dims | None) -> E
 
 
 def float_count(ctx: InferContext) -> Expr | None:
-    import math
-
     bounds = [ctx.constant(k) for k in range(3)]
     numbers = [float(b.reshape(-1)[0]) for b in bounds if b is not None]
     if len(numbers) < 3 or numbers[2] == 0:
@@ -125,8 +124,6 @@ def lower_range(ctx: Lowering) -> list[SSAValue]:
 
 
 def infer_eye_like(ctx: InferContext) -> list[TensorInfo]:
-    from igniter.dialects.onnx.types import BY_CODE
-
     code = ctx.op.attr("dtype")
     return infos(element_type(ctx) if code is None else BY_CODE[code].attr, input_dims(ctx, 0))
 

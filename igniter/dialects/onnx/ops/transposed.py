@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
+from igniter.dialects.onnx.base import constant_weight
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.convolution import SLOW, add_channels, kernel_dims
 from igniter.dialects.onnx.ops.counts import counted, twice
@@ -135,10 +137,6 @@ def _transposed_reason(op: OnnxOp) -> str | None:
 
 
 def _finite_reason(op: OnnxOp) -> str | None:
-    import numpy as np
-
-    from igniter.dialects.onnx.base import constant_weight
-
     weight = constant_weight(op.operands[1])
     if weight is None or weight.elided or bool(np.isfinite(weight.array()).all()):
         return None

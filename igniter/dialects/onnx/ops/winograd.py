@@ -29,6 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -41,16 +42,14 @@ from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilt
 from igniter.dialects.onnx.ops.rules import weight_operand
 from igniter.dialects.onnx.ops.sliding import Slide
 from igniter.dialects.onnx.registry import RIM_ATTRIBUTE, WINOGRAD_ATTRIBUTE
+from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod
 from igniter.dialects.sym.proofs import proven
 from igniter.dialects.sym.ranges import NO_RANGES
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.weights import Weight
 
 TABLE = "winograd"
 """The name of the node's table."""
@@ -131,8 +130,6 @@ class Transformed:
 
     def compute(self) -> np.ndarray[Any, Any]:
         """Returns the panels, with zeros for missing columns of the last one."""
-        import numpy as np
-
         plain = self.source.array()
         points, panels, channels, lanes = self.shape
         made = np.zeros(self.shape, plain.dtype)
@@ -146,8 +143,6 @@ class Transformed:
 
 def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
     """Returns the transformed weight of a marked node."""
-    from igniter.dialects.onnx.weights import Weight
-
     found, plain = tiling_of(op), weight_operand(op, 1)
     if found is None or plain is None:
         return {}

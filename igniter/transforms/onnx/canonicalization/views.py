@@ -10,8 +10,9 @@ The checks of a removed view stay (`checks.py`): for example the divisibility by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.onnx.base import OnnxOp
@@ -30,9 +31,6 @@ from igniter.transforms.onnx.onnx_rewriting import (
     known_dims,
     operand,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
 
 VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
@@ -91,8 +89,6 @@ def view_of(
 
 def np_ints(values: Sequence[int]) -> np.ndarray[Any, Any]:
     """Returns the integers as an int64 array."""
-    import numpy as np
-
     return np.array(values, dtype=np.int64)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import f32, i8, i32
 from xdsl.ir import SSAValue
 
@@ -29,8 +30,6 @@ from igniter.transforms.onnx.hoist_zero_points import BYTES, MIDDLE, name_of, re
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, defining, element, known_dims, operand
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 FLOAT = 1
@@ -118,8 +117,6 @@ def has_kernel(op: OnnxOp, weight: Weight) -> bool:
 def bias_of(value: SSAValue | None, scale: Array) -> Array | None:
     """Returns the bias of each channel: i32 in steps of `scale`, or f32; zeros without a bias, None if it is
     computed."""
-    import numpy as np
-
     if value is None:
         return np.zeros(1, np.int32)
     plain = constant_value(value)
@@ -155,8 +152,6 @@ class Settled:
     channels: int
 
     def compute(self) -> Array:
-        import numpy as np
-
         plain = self.source.array().astype(np.int16)
         less = np.array(self.less, np.int16).reshape(-1, *(1 for _ in plain.shape[1:]))
         wide = [(0, 0), (0, self.channels - plain.shape[1]), *((0, 0) for _ in plain.shape[2:])]
@@ -165,8 +160,6 @@ class Settled:
 
 def settle(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Rewrites an integer convolution to the form of kernels."""
-    import numpy as np
-
     weight, given = constant_weight(op.operands[1]), operand(op, 3)
     numbers = np.zeros(1, np.uint8) if given is None else constant_value(given)
     dims = known_dims(op.operands[0])
@@ -191,8 +184,6 @@ def settle(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 def moved(weight: Weight, zero: Array) -> tuple[Array, Array]:
     """Returns the offset to subtract from a weight so that it fits i8, per channel or for all, and the remaining zero
     points: zeros if the numbers fit without them."""
-    import numpy as np
-
     limits = np.iinfo(np.int8)
     above = weight.array().astype(np.int16) - zero.reshape(-1, *(1 for _ in weight.shape[1:]))
     if above.min() >= limits.min and above.max() <= limits.max:
@@ -210,8 +201,6 @@ def whole_groups(op: OnnxOp, weight: Weight) -> int:
 
 def with_channels(image: SSAValue, zero: SSAValue | None, dims: Dims, more: int, rw: Rewriter) -> SSAValue:
     """Returns an image with added channels at its zero point, shared by all convolutions that need it."""
-    import numpy as np
-
     key = ("channels", image, zero, more)
     kept = remembered(key, rw)
     if kept is not None:

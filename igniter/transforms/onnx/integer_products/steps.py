@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
@@ -30,8 +31,6 @@ from igniter.dialects.sym import dims_of
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rule, defining, element, operand, splat
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 MOVES = frozenset(("Concat", "Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
@@ -137,8 +136,6 @@ def saturated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 def _in_whole_steps(limit: float, step: Array) -> float:
     """Returns a limit in steps, divided and rounded to even in f32 like the numbers it limits."""
-    import numpy as np
-
     with np.errstate(all="ignore"):
         return float(np.rint(np.float32(limit) / step))
 
@@ -159,8 +156,6 @@ def _limits(op: OnnxOp) -> tuple[float | None, float | None] | None:
 
 def in_steps(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Merges the scales of numbers with the step of their codes."""
-    import numpy as np
-
     step = step_of(op)
     if step is None or step == 1 or not _has_factors(op.operands[0], step):
         return None
@@ -191,8 +186,6 @@ def _has_factors(value: SSAValue, step: Array) -> bool:
 
 def _is_finite(known: Array | None, step: Array) -> bool:
     """True if division by a step, which may be tiny, keeps the finite elements of a constant finite."""
-    import numpy as np
-
     if known is None:
         return False
     with np.errstate(all="ignore"):
@@ -208,8 +201,6 @@ def _is_scaled(op: OnnxOp) -> bool:
 
 def _divided(value: SSAValue, step: Array, rw: Rewriter) -> SSAValue:
     """Returns a number with factors, divided by the step."""
-    import numpy as np
-
     op = value.owner
     assert isinstance(op, OnnxOp)
     if op.op_type in SUMS:

@@ -24,6 +24,8 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import GraphOp
+from igniter.frontend.opsets import import_domains, raise_opset
+from igniter.registry import load_external
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.onnx.onnx_rewriting import Rewriter, Rule, Rules
@@ -31,7 +33,6 @@ from igniter.transforms.onnx.onnx_rewriting import Rewriter, Rule, Rules
 
 def all_patterns() -> Rules:
     """Returns the table of all groups: for the last op of a pattern, the matching functions."""
-    from igniter.registry import load_external
     from igniter.transforms.onnx.recompose import activations, convolutions, linear, normalizations, softmax
 
     table: dict[str, list[Rule]] = {}
@@ -52,8 +53,6 @@ class Recompose(ModulePass):
     """Allows raising the model's opset if a pattern needs it and every node keeps its meaning."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from igniter.frontend.opsets import import_domains, raise_opset
-
         rewriter = _run(ctx, op)
         for version in sorted(rewriter.wanted) if self.raise_opset else ():
             reason = raise_opset(op, version)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight, make_constant
@@ -22,8 +23,6 @@ from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules,
 from igniter.transforms.onnx.recompose.matching import is_closed
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 EPSILON = 1e-5
@@ -40,8 +39,6 @@ class ScaledChannels:
     transposed: int = 0
 
     def compute(self) -> Array:
-        import numpy as np
-
         plain, factors = self.source.array(), np.array(self.factors, np.float64)
         if self.transposed:
             apart = plain.reshape(self.transposed, -1, *plain.shape[1:])
@@ -52,8 +49,6 @@ class ScaledChannels:
 
 def fold_normalization(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Folds a batch normalisation into a convolution."""
-    import numpy as np
-
     conv, kind = defining(op.operands[0], "Conv", "ConvTranspose"), element(op.results[0])
     if conv is None or not is_closed(op, [conv]) or len(op.results) != 1 or op.attr("training_mode", 0):
         return None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.base import OnnxOp, constant_value
@@ -114,8 +115,6 @@ def _centred(d: SSAValue, count: int) -> tuple[SSAValue, list[OnnxOp]] | None:
 def _form(
     op: OnnxOp, rw: Rewriter, name: str, x: SSAValue, count: int, epsilon: float, nodes: list[OnnxOp]
 ) -> Replacement | None:
-    import numpy as np
-
     dims, kind = known_dims(x), element(x)
     if dims is None or kind is None or element_type(kind).onnx_name not in _FLOATS or not is_closed(op, nodes):
         return None
