@@ -1,13 +1,13 @@
 """The hooks of MkDocs: pages that are no file under their name in docs/, and the anchors of headings.
 
-The README becomes the first page, docs/README.md the page `contents.md` (MkDocs takes both names for a folder's index),
-each notebook of docs/notebooks a page of its cells, and each entry of `REFERENCE` a page of docstrings. Links within
-the repository become links within the site.
+The files of `RENAMED` become pages under other names, each notebook of docs/notebooks a page of its cells, and each
+entry of `REFERENCE` a page of docstrings. Links within the repository become links within the site.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,15 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
+
+RENAMED = {
+    "README.md": "index.md",
+    # MkDocs takes README.md and index.md for the same page.
+    "docs/README.md": "contents.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+}
+"""The pages of the site by the path of their file in the repository, where the names differ."""
 
 REFERENCE: dict[str, tuple[str, tuple[str, ...]]] = {
     "public": (
@@ -97,8 +106,8 @@ def slug(heading: str, separator: str) -> str:
 def on_files(files: Files, *, config: Any) -> Files:
     """Adds the generated pages."""
     pages = {
-        "index.md": home((ROOT / "README.md").read_text(encoding="utf-8")),
-        "contents.md": (ROOT / "docs" / "README.md").read_text(encoding="utf-8"),
+        page: with_links_of_the_site((ROOT / file).read_text(encoding="utf-8"), posixpath.dirname(file))
+        for file, page in RENAMED.items()
     }
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         pages[f"notebooks/{path.stem}.md"] = notebook(path)
@@ -109,20 +118,32 @@ def on_files(files: Files, *, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Points links to a notebook, or to the list of pages, at the page of the site."""
-    text = re.sub(r"\]\(([\w./-]+)\.ipynb\)", r"](\1.md)", markdown)
-    return blank_before_lists(re.sub(r"\]\(((?:\.\./)*)README\.md\)", r"](\1contents.md)", text))
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Points links at pages of the site, and puts empty lines before lists."""
+    if page.file.src_uri not in RENAMED.values():
+        folder = posixpath.join("docs", posixpath.dirname(page.file.src_uri))
+        markdown = with_links_of_the_site(markdown, folder)
+    return blank_before_lists(markdown)
 
 
-def home(readme: str) -> str:
-    """Returns the README with its links relative to docs/; files outside of docs/ are no links."""
-    text = re.sub(r"\]\(docs/", "](", readme)
-    return re.sub(r"\[([^\]]+)\]\((LICENSE|[A-Z]+\.(?:md|cff))\)", _outside, text)
+def with_links_of_the_site(text: str, folder: str) -> str:
+    """Returns a page from `folder` of the repository with links to pages of the site. A link to a file that is no page,
+    such as the licence, becomes its name."""
 
+    def link(found: re.Match[str]) -> str:
+        label, target, anchor = found[1], found[2], found[3] or ""
+        file = posixpath.normpath(posixpath.join(folder, target))
+        if not (ROOT / file).exists():
+            # Another site, or code that looks like a link.
+            return found[0]
+        if file not in RENAMED and not file.startswith("docs/"):
+            return f"{label} (`{target}`)"
+        page = RENAMED.get(file, file.removeprefix("docs/")).replace(".ipynb", ".md")
+        return f"[{label}]({posixpath.relpath(page, here)}{anchor})"
 
-def _outside(link: re.Match[str]) -> str:
-    return link[0] if link[2] == "README.md" else f"{link[1]} (`{link[2]}`)"
+    # The site has the folders of docs/; pages of other folders are at its root.
+    here = posixpath.relpath(folder, "docs") if folder.startswith("docs") else "."
+    return re.sub(r"\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)", link, text)
 
 
 def notebook(path: Path) -> str:

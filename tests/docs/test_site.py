@@ -22,7 +22,13 @@ def test_every_page_is_in_the_navigation() -> None:
     pages = {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")}
     pages.remove("README.md")
     pages |= {f"notebooks/{p.stem}.md" for p in (ROOT / "docs" / "notebooks").glob("*.ipynb")}
-    made = {"index.md", "contents.md", *(name for name in NAV if name.startswith("api/"))}
+    made = {
+        "index.md",
+        "contents.md",
+        "changelog.md",
+        "contributing.md",
+        *(name for name in NAV if name.startswith("api/")),
+    }
     assert pages - set(NAV) == set(), "mkdocs.yml lists each page under `nav`"
     assert set(NAV) - pages - made == set()
     assert len(NAV) == len(set(NAV))

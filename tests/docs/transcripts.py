@@ -76,7 +76,7 @@ def _pattern(shown: list[str]) -> str:
 
 def pages() -> list[Path]:
     """Every page of the documentation."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def commands(page: Path) -> list[Command]:
