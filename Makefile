@@ -20,7 +20,7 @@ ENGINE ?= $(shell command -v podman || echo docker)
 STAGE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-gpu fuzz pytest lint lit format bench docs clean
+.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-gpu fuzz pytest lint lit format bench runtime docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ format: $(VENV)/.installed-dev ## reformat the sources
 
 bench: $(VENV)/.installed-bench ## compile and time one model beside ONNX Runtime (MODEL=google/mobilebert-uncased)
 	$(BIN)/python benchmark/run_benchmark.py --model_name=$(MODEL) --backend=x86_64
+
+runtime: $(VENV)/.installed-dev ## compile the run time in C to the LLVM IR that is shipped (docs/explanation/c-runtime.md), after a change of its sources
+	$(BIN)/python -m igniter.backends.c_runtime.build
 
 docs: $(VENV)/.installed-docs ## the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -84,4 +84,4 @@ def test_the_entry_of_a_program_compiles_for_every_machine(target: str) -> None:
     module = Module(target_of(target))
     module.functions.append("define internal void @p.alone(ptr %b, ptr %s, ptr %m, ptr %f, ptr %c) #0 { ret void }")
     emit_team(module, "p", Team(64, 1 << 15))
-    assert b"p.team" in compile_object(module.text(), module.target)
+    assert b"igniter_team_member" in compile_object(module.text(), module.target)

@@ -158,7 +158,8 @@ def _versions() -> tuple[str, ...]:
 
 @cache
 def _codegen_digest() -> str:
-    """Returns a digest of the code generator: a change of its source invalidates cached code."""
+    """Returns a digest of the code generator and of the run time that it links: a change invalidates cached code."""
+    from igniter.backends.c_runtime.units import digest
     from igniter.backends.cpu import codegen
 
-    return hashlib.sha256(Path(str(codegen.__file__)).read_bytes()).hexdigest()
+    return hashlib.sha256(Path(str(codegen.__file__)).read_bytes() + digest().encode()).hexdigest()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from igniter.backends.c_runtime.units import link_needed
 from igniter.backends.cpu.target import Target
 from igniter.errors import IgniterError
 
@@ -62,9 +63,11 @@ def link_modules(modules: Sequence[str]) -> str:
 
 
 def optimize(ir: str, target: Target) -> Any:
-    """Returns the module after the mid-level passes."""
+    """Returns the module after the mid-level passes, with the units of the run time that it calls."""
     llvm = _llvm()
-    module = parse(ir)
+    context = llvm.create_context()
+    module = parse(ir, context)
+    link_needed(module, context, target.arch)
     machine = _machine(target)
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.loop_unrolling = options.loop_vectorization = options.slp_vectorization = False

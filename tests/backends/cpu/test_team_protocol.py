@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
+from igniter.backends.c_runtime.build import SOURCES, compile_unit
+from igniter.backends.c_runtime.units import link_needed
 from igniter.backends.cpu.builder import Module
-from igniter.backends.cpu.codegen import _llvm
+from igniter.backends.cpu.codegen import _llvm, parse
 from igniter.backends.cpu.target import target_of
-from igniter.backends.cpu.team import emit_team
+from igniter.backends.cpu.team import RUN, emit_team
 from igniter.dialects.loop import Team
 
 from .team_model.code import read_functions
-from .team_model.execution import World
+from .team_model.execution import BUFFERS, FIELDS, FOR, LOOKS, MEMBER, PROGRAM, SCRATCH, SYMBOLS, World
 from .team_model.search import Verdict, explore
 
-Edit = tuple[str, str, str]
-"""A function, a line of it (by its begin), and what takes its place."""
+Edit = tuple[str, str]
+"""A piece of `team.c`, and what takes its place."""
+
+compiles = pytest.mark.skipif(find_spec("ziglang") is None, reason="faults are planted in C, and ziglang is missing")
 
 
-def entry(jobs: Sequence[int], looks: int = 0, target: str = "x86-64") -> str:
-    """The IR of a program of these jobs, each by the number of its tasks, whose helpers look `looks` times more."""
+def entry(jobs: Sequence[int], target: str = "x86-64", edits: Sequence[Edit] = ()) -> Any:
+    """A program of these jobs, each by the number of its tasks, linked with the team."""
     module = Module(target_of(target))
     calls = [f"call void %for(ptr %team, ptr @task.{k}, i64 {n}, ptr @data.{k})" for k, n in enumerate(jobs)]
     body = "\n  ".join([*calls, "ret void"])
@@ -30,23 +38,28 @@ def entry(jobs: Sequence[int], looks: int = 0, target: str = "x86-64") -> str:
         f"define internal void @p.alone(ptr %b, ptr %s, ptr %m, ptr %for, ptr %team) #0 {{\n  {body}\n}}"
     )
     module.functions += [f"declare void @task.{k}(ptr, i64)\n@data.{k} = external global i8" for k in range(len(jobs))]
-    emit_team(module, "p", Team(64, looks))
-    return module.text()
+    emit_team(module, "p", Team(64, 7))
+    context = _llvm().create_context()
+    made = parse(module.text(), context)
+    if edits:
+        made.link_in(parse(edited(tuple(edits)), context))
+    else:
+        link_needed(made, context, module.target.arch)
+    return made
 
 
-def edited(text: str, edits: Sequence[Edit]) -> str:
-    """`text` with lines of functions replaced, all at a time; each edit has to find one line."""
-    for function in dict.fromkeys(function for function, _, _ in edits):
-        head, mark, rest = text.partition(f"define internal void @{function}(")
-        body, end, tail = rest.partition("\n}")
-        lines = body.split("\n")
-        changed = list(lines)
-        for begin, other in ((b, o) for f, b, o in edits if f == function):
-            found = [k for k, line in enumerate(lines) if line.strip().startswith(begin)]
-            assert mark and len(found) == 1, (function, begin, found)
-            changed[found[0]] = other
-        text = head + mark + "\n".join(changed) + end + tail
-    return text
+@cache
+def edited(edits: tuple[Edit, ...]) -> str:
+    """The IR of `team.c` with these edits; each has to find its piece in one place."""
+    text = (SOURCES / "team.c").read_text()
+    for piece, other in edits:
+        assert text.count(piece) == 1, (piece, text.count(piece))
+        text = text.replace(piece, other)
+    with TemporaryDirectory() as folder:
+        for header in SOURCES.glob("*.h"):
+            (Path(folder) / header.name).write_text(header.read_text())
+        (Path(folder) / "team.c").write_text(text)
+        return compile_unit("team", "x86_64", Path(folder))
 
 
 def searched(
@@ -60,8 +73,8 @@ def searched(
     programs: int = 1,
     joins: bool = True,
 ) -> Verdict:
-    functions = read_functions(edited(entry(jobs, looks), edits), without="p")
-    return explore(World(functions, "p", tuple(jobs), threads, task_runs, programs, weak, joins))
+    functions = read_functions(entry(jobs, edits=edits), without={"p", RUN})
+    return explore(World(functions, "p", tuple(jobs), threads, task_runs, programs, weak, looks, joins))
 
 
 # -- the protocol -----------------------------------------------------------------------------------------------------
@@ -110,12 +123,15 @@ def test_every_interleaving_of_more(
 
 # -- planted faults ---------------------------------------------------------------------------------------------------
 
-FOR, HELP, ENTRY = "igniter.team.for", "igniter.team.help", "p.team"
-DONE, TAKE = "%finished.at, i64 1 acq_rel, align 8", "= atomicrmw add ptr %ticket.at, i64 1 acq_rel, align 8"
+RELAXED = "__ATOMIC_RELAXED"
 
 
-def stored(field: str, value: str, ordering: str) -> Edit:
-    return FOR, f"store atomic {value}, ptr %{field}.at", f"store atomic {value}, ptr %{field}.at {ordering}, align 8"
+def stored(field: str, value: str, ordering: str, other: str = RELAXED) -> Edit:
+    return f"__atomic_store_n(&{field}, {value}, {ordering})", f"__atomic_store_n(&{field}, {value}, {other})"
+
+
+def loaded(into: str, field: str, ordering: str = RELAXED) -> Edit:
+    return f"{into}__atomic_load_n(&{field}, __ATOMIC_ACQUIRE)", f"{into}__atomic_load_n(&{field}, {ordering})"
 
 
 Faults = dict[str, tuple[list[Edit], dict[str, object], str]]
@@ -123,29 +139,28 @@ Faults = dict[str, tuple[list[Edit], dict[str, object], str]]
 
 ORDERS: Faults = {
     "a task counts as done before it has run": (
-        [
-            (HELP, "call void %task", f"%own = atomicrmw add ptr {DONE}"),
-            (HELP, "%own = atomicrmw", "call void %task(ptr %data, i64 %index)"),
-        ],
+        [("    task(data, INDEX(ticket));\n    ENDED(team);", "    ENDED(team);\n    task(data, INDEX(ticket));")],
         {},
         "runs while the leader is at job|has not ended",
     ),
     "the generation is read before the job": (
         [
-            (HELP, "%task = load", "%now = load atomic i64, ptr %ticket.at acquire, align 8"),
-            (HELP, "%now = load", "%task = load atomic ptr, ptr %task.at acquire, align 8"),
+            ("  uint64_t now = __atomic_load_n(&team->ticket, __ATOMIC_ACQUIRE);\n", ""),
+            (
+                "  igniter_task task = __atomic",
+                "  uint64_t now = __atomic_load_n(&team->ticket, __ATOMIC_ACQUIRE);\n  igniter_task task = __atomic",
+            ),
         ],
         {"jobs": (1, 1, 2)},
         "the job has 1|gets the data|begins twice|runs while",
     ),
     "a job is published before its count is reset": (
         [
-            (FOR, "store atomic i64 0, ptr %finished.at", ""),
+            ("  __atomic_store_n(&team->finished, 0, __ATOMIC_RELAXED);\n", ""),
             (
-                FOR,
-                "store atomic i64 %first",
-                "store atomic i64 %first, ptr %ticket.at release, align 8\n"
-                "store atomic i64 0, ptr %finished.at monotonic, align 8",
+                "  __atomic_store_n(&team->ticket, first, __ATOMIC_RELEASE);\n",
+                "  __atomic_store_n(&team->ticket, first, __ATOMIC_RELEASE);\n"
+                "  __atomic_store_n(&team->finished, 0, __ATOMIC_RELAXED);\n",
             ),
         ],
         {},
@@ -160,43 +175,37 @@ ORDERS: Faults = {
 
 OMISSIONS: Faults = {
     "one place for all jobs": (
-        [
-            (FOR, "%which = and", "%which = and i64 %generation, 0"),
-            (HELP, "%which = and", "%which = and i64 %generation, 0"),
-            (HELP, "%seen.which = and", "%seen.which = and i64 %seen.generation, 0"),
-        ],
+        [("jobs[GENERATION(ticket) & 1]", "jobs[GENERATION(ticket) & 0]")],
         {"jobs": (1, 2)},
         "the job has|gets the data|runs while|begins twice",
     ),
     "a helper does not look at the generation again": (
-        [(HELP, "%mine = and", "%mine = and i1 %inside, %inside")],
+        [("GENERATION(now) == GENERATION(ticket) && ", "(void)now, ")],
         {"jobs": (1, 1, 2)},
         "the job has 1|gets the data|begins twice|runs while",
     ),
     "the count of ended tasks is not reset": (
-        [(FOR, "store atomic i64 0, ptr %finished.at", "")],
+        [("  __atomic_store_n(&team->finished, 0, __ATOMIC_RELAXED);\n", "")],
         {},
         "has not ended",
     ),
     "the leader takes no tasks": (
-        [(FOR, "%more = icmp", "%more = icmp ult i64 %index, 0")],
+        [("(index = INDEX(NEXT(team))) < count;", "(index = INDEX(NEXT(team))) < 0;")],
         {},
         "no step leads to an end",
     ),
     "helpers are not told the end and do not tire": (
-        [
-            (ENTRY, "store atomic i64 1, ptr %done.at", ""),
-            (HELP, "%more.looks = add", "%more.looks = add i64 %looks, 0"),
-        ],
+        [("  __atomic_store_n(&team->done, 1, __ATOMIC_RELEASE);\n", ""), ("if (++idle >", "if (idle >")],
         {},
         "no step leads to an end",
     ),
     "two threads lead": (
         [
             (
-                ENTRY,
-                "%leads = atomicrmw",
-                "%leads = load atomic i64, ptr %team acquire, align 8\nstore atomic i64 1, ptr %team release, align 8",
+                "if (__atomic_exchange_n(&team->led, 1, __ATOMIC_ACQ_REL)) {",
+                "uint64_t led = __atomic_load_n(&team->led, __ATOMIC_ACQUIRE);\n"
+                "  __atomic_store_n(&team->led, 1, __ATOMIC_RELEASE);\n"
+                "  if (led) {",
             )
         ],
         {},
@@ -207,30 +216,40 @@ OMISSIONS: Faults = {
 ORDERINGS: Faults = {
     "the fields of a job are stored without release": (
         [
-            stored("task", "ptr %task", "monotonic"),
-            stored("count", "i64 %count", "monotonic"),
-            stored("data", "ptr %data", "monotonic"),
+            stored("job->task", "task", "__ATOMIC_RELEASE"),
+            stored("job->count", "count", "__ATOMIC_RELEASE"),
+            stored("job->data", "data", "__ATOMIC_RELEASE"),
         ],
         {"jobs": (1, 1, 2), "weak": True},
         "the job has 1",
     ),
     "a job is published without release": (
-        [stored("ticket", "i64 %first", "monotonic")],
+        [stored("team->ticket", "first", "__ATOMIC_RELEASE")],
         {"weak": True},
         "no step leads to an end|called as a task|gets the data",
     ),
     "a helper takes a task without acquire": (
-        [(HELP, "%ticket = atomicrmw", f"%ticket {TAKE.replace('acq_rel', 'release')}")],
+        [
+            (
+                "uint64_t ticket = NEXT(team);",
+                "uint64_t ticket = __atomic_fetch_add(&team->ticket, 1, __ATOMIC_RELEASE);",
+            )
+        ],
         {"weak": True},
         "no step leads to an end|called as a task|gets the data|does not see",
     ),
     "a helper ends a task without release": (
-        [(HELP, "%own = atomicrmw", f"%own = atomicrmw add ptr {DONE.replace('acq_rel', 'acquire')}")],
+        [
+            (
+                "    task(data, INDEX(ticket));\n    ENDED(team);",
+                "    task(data, INDEX(ticket));\n    __atomic_fetch_add(&team->finished, 1, __ATOMIC_ACQUIRE);",
+            )
+        ],
         {"weak": True},
         "the leader does not see",
     ),
     "the leader waits without acquire": (
-        [(FOR, "%finished = load", "%finished = load atomic i64, ptr %finished.at monotonic, align 8")],
+        [loaded("while (", "team->finished")],
         {"weak": True},
         "the leader does not see",
     ),
@@ -244,16 +263,19 @@ def must_find(edits: list[Edit], given: dict[str, object], message: str) -> None
     assert any(part in found.fault for part in message.split("|")), "\n".join((found.fault, *found.trace))
 
 
+@compiles
 @pytest.mark.parametrize("name", ORDERS)
 def test_steps_in_another_order_are_found(name: str) -> None:
     must_find(*ORDERS[name])
 
 
+@compiles
 @pytest.mark.parametrize("name", OMISSIONS)
 def test_a_step_that_is_left_out_is_found(name: str) -> None:
     must_find(*OMISSIONS[name])
 
 
+@compiles
 @pytest.mark.parametrize("name", ORDERINGS)
 def test_a_weaker_ordering_is_found(name: str) -> None:
     must_find(*ORDERINGS[name])
@@ -262,49 +284,57 @@ def test_a_weaker_ordering_is_found(name: str) -> None:
 # -- the model and the code -------------------------------------------------------------------------------------------
 
 
-def unnumbered(text: str) -> str:
-    """An instruction without the number that LLVM gives to a type of a name that it has seen before."""
-    return re.sub(r"(%igniter\.team)\.\d+", r"\1", text)
-
-
 @pytest.mark.parametrize("target", ["x86-64", "aarch64"])
 def test_the_model_runs_what_is_compiled(target: str) -> None:
     """The steps of the model are the instructions of the module, those of both architectures alike."""
-    text = entry((1, 1), 7, target)
-    found = read_functions(text, without="p")
-    module = _llvm().parse_assembly(text)
+    module = entry((1, 1), target)
+    found = read_functions(module, without={"p", RUN})
     for name, function in found.items():
         own = [i for b in module.get_function(name).blocks for i in b.instructions if i.opcode != "phi"]
         assert [step.kind for step in function.steps] == [i.opcode for i in own]
-        assert [unnumbered(step.text) for step in function.steps] == [unnumbered(str(i).strip()) for i in own]
-    assert found.keys() == {"p.alone", "p.team", "igniter.team.for", "igniter.team.help"}
-    other = read_functions(entry((1, 1), 7), without="p")
+        assert [step.text for step in function.steps] == [str(i).strip() for i in own]
+    assert found.keys() == {"p.alone", MEMBER, FOR}
+    other = read_functions(entry((1, 1)), without={"p", RUN})
     for name, function in found.items():
         pairs = zip(function.steps, other[name].steps, strict=True)
-        assert all(unnumbered(a.text) == unnumbered(b.text) for a, b in pairs if "@llvm." not in a.text + b.text)
+        assert all(a.text == b.text for a, b in pairs if "@llvm." not in a.text + b.text)
 
 
 def test_the_team_is_0_before_the_pool_is_entered() -> None:
-    """The model begins behind the entry, with fields that are 0."""
-    module = _llvm().parse_assembly(entry((1,)))
-    blocks = {b.name: list(b.instructions) for b in module.get_function("p").blocks}
-    first, *rest = blocks["together"]
-    assert first.opcode == "store" and next(first.operands).value_kind.name == "constant_aggregate_zero"
-    assert [i.opcode for i in rest if i.opcode != "getelementptr"] == ["store", "store", "store", "call", "ret"]
+    """The model begins behind the entry, with locations that are 0."""
+    functions = read_functions(entry((1,)), without={"p"})
+    written: dict[int, object] = {}
+    address: dict[str, int] = {}
+    for step in functions[RUN].steps:
+        if step.kind == "alloca":
+            address[step.result] = 0
+        elif step.kind == "getelementptr":
+            (_, base), (_, index) = step.operands
+            address[step.result] = address[base] + index * int(step.detail)
+        elif step.kind == "store":
+            (_, value), (_, to) = step.operands
+            written[address[to]] = value
+        elif step.kind == "call" and step.operands[-1] == ("register", "parallel_for"):
+            break
+    else:
+        raise AssertionError("the pool is not entered")
+    assert {offset: value for offset, value in written.items() if offset in FIELDS} == dict.fromkeys(FIELDS, 0)
+    assert written.keys() - FIELDS == {PROGRAM, BUFFERS, SYMBOLS, SCRATCH, LOOKS}
 
 
+@compiles
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("fence seq_cst", "the model has no meaning for: fence"),
-        ("%x = load i64, ptr %done.at, align 8", "an access that races with others"),
-        ("%x = atomicrmw umax ptr %done.at, i64 1 acq_rel, align 8", "the model has no meaning for"),
-        ("%y = getelementptr %igniter.team, ptr %team, i64 0, i32 1\n"
-         "%x = load atomic i64, ptr %y acquire, align 8", "the model knows no such field"),
+        ("__atomic_thread_fence(__ATOMIC_SEQ_CST);", "the model has no meaning for: fence"),
+        ("if (*(volatile uint64_t *)&team->done) return;", "an access that races with others"),
+        ("if (__atomic_fetch_or(&team->done, 1, __ATOMIC_ACQ_REL)) return;", "the model has no meaning for"),
+        ("if (__atomic_load_n((uint64_t *)((char *)team + 8), __ATOMIC_ACQUIRE)) return;",
+         "the model knows no such field"),
     ],
 )  # fmt: skip
 def test_steps_that_the_model_does_not_know_are_refused(line: str, message: str) -> None:
-    edits = [(HELP, "%done = load", f"{line}\n%done = load atomic i64, ptr %done.at acquire, align 8")]
+    edits = [("  uint64_t idle = 0;\n", f"  uint64_t idle = 0;\n  {line}\n")]
     try:
         said = searched((1,), 2, 2, edits=edits).fault
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,9 @@ Operand = tuple[str, Any]
 
 ORDERING = re.compile(r" (monotonic|acquire|release|acq_rel|seq_cst), align \d+$")
 PURE = {"add", "sub", "and", "or", "xor", "shl", "lshr"}
+MOVES = {"ptrtoint", "inttoptr"}
+"""An atomic pointer is an integer to clang."""
+ADDRESS = re.compile(r"= getelementptr (?:inbounds |nuw |nusw )*(\S+), ptr [^,]+, \S+ [^,]+$")
 PREDICATE = re.compile(r"= icmp (\w+) ")
 RMW = re.compile(r"= atomicrmw (add|xchg) ")
 
@@ -42,18 +46,28 @@ class Function:
     live: list[tuple[str, ...]] = field(default_factory=list)
 
 
-def read_functions(text: str, without: str = "") -> dict[str, Function]:
-    """Every function with a body, `without` left out, by name; `ValueError` for an unknown instruction."""
-    module = _llvm().parse_assembly(text)
+def read_functions(module: Any, without: Collection[str] = ()) -> dict[str, Function]:
+    """Every function of a module with a body, except `without`, by name; `ValueError` for an unknown instruction."""
     module.verify()
+    layout = _llvm().create_target_data("e-i64:64")
+    sizes = {"i8": 1, **{f"%{t.name}": layout.get_abi_size(t) for t in module.struct_types}}
     found: dict[str, Function] = {}
     for function in module.functions:
-        if not function.is_declaration and function.name != without:
-            found[function.name] = _read(function)
+        if not function.is_declaration and function.name not in without:
+            _name_values(function)
+            found[function.name] = _read(function, sizes)
     return found
 
 
-def _read(function: Any) -> Function:
+def _name_values(function: Any) -> None:
+    """Gives a name to each value that clang left without one."""
+    for block in function.blocks:
+        for i in block.instructions:
+            if not i.name and str(i.type) != "void":
+                i.name = "v"
+
+
+def _read(function: Any, sizes: Mapping[str, int]) -> Function:
     blocks = list(function.blocks)
     phis: dict[str, list[Any]] = {}
     starts: dict[str, int] = {}
@@ -64,12 +78,12 @@ def _read(function: Any) -> Function:
         starts[block.name] = len(flat)
         flat += [(block.name, i) for i in instructions if i.opcode != "phi"]
     made = Function(function.name, tuple(a.name for a in function.arguments))
-    made.steps = [_step(i, block, starts, phis) for block, i in flat]
+    made.steps = [_step(i, block, starts, phis, sizes) for block, i in flat]
     made.live = _live(made.steps)
     return made
 
 
-def _step(i: Any, block: str, starts: dict[str, int], phis: dict[str, list[Any]]) -> Step:
+def _step(i: Any, block: str, starts: dict[str, int], phis: dict[str, list[Any]], sizes: Mapping[str, int]) -> Step:
     text = str(i).strip()
     operands = list(i.operands)
     if i.opcode == "br":
@@ -91,7 +105,13 @@ def _step(i: Any, block: str, starts: dict[str, int], phis: dict[str, list[Any]]
         step.detail = _match(RMW, text)
     elif i.opcode == "icmp":
         step.detail = _match(PREDICATE, text)
-    elif i.opcode not in PURE | {"load", "store", "getelementptr", "call", "ret"}:
+    elif i.opcode == "getelementptr":
+        # One index, of elements of a known size.
+        size = sizes.get(_match(ADDRESS, text))
+        if size is None:
+            raise ValueError(f"the model has no meaning for: {text}")
+        step.detail = str(size)
+    elif i.opcode not in PURE | MOVES | {"load", "store", "call", "ret", "alloca"}:
         raise ValueError(f"the model has no meaning for: {text}")
     return step
 

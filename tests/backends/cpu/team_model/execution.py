@@ -7,13 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .code import Function, Operand, Step
+from .code import MOVES, Function, Operand, Step
 
-FIELDS = {(0,): 0, (2,): 1, (4,): 2, (6,): 3, **{(8, w, f): 4 + 3 * w + f for w in (0, 1) for f in (0, 1, 2)}}
-"""The atomic locations of a team by their path in `%igniter.team`: leader, ticket, finished, done, two jobs."""
+FIELDS = {
+    0: 0,
+    64: 1,
+    128: 2,
+    192: 3,
+    **{256 + 64 * slot + 8 * f: 4 + 3 * slot + f for slot in (0, 1) for f in (0, 1, 2)},
+}
+"""The atomic locations of a team by their offsets in `struct igniter_team`: led, ticket, finished, done, two jobs."""
 
-ARGUMENTS = ((9,), (10,), (11,))
-"""What the entry writes before the pool starts, and nobody later."""
+PROGRAM, BUFFERS, SYMBOLS, SCRATCH, LOOKS = 384, 392, 400, 408, 416
+"""The offsets of the fields that are written before the pool starts, and only read afterwards."""
+
+MEMBER, FOR = "igniter_team_member", "igniter_team_for"
+"""The task of the pool, and the leader's function for a job."""
 
 COMPARED = {
     "ult": operator.lt,
@@ -94,8 +103,16 @@ class World:
     """Runs of the program one after the other, in the same memory."""
     weak: bool = True
     """Loads may give values that were overwritten; else memory is sequentially consistent."""
+    looks: int = 0
+    """How often a helper looks for work without success, before it leaves."""
     joins: bool = True
     """The pool returns when all runs of the task have ended (False: when the leader has, a fault of the pool)."""
+
+    @property
+    def given(self) -> dict[int, Any]:
+        """What the fields hold that nobody writes, by their offsets."""
+        program = ("address", f"{self.entry}.alone")
+        return {PROGRAM: program, BUFFERS: 0, SYMBOLS: 0, SCRATCH: 0, LOOKS: self.looks}
 
     # -- the state space ----------------------------------------------------------------------------------------------
 
@@ -185,7 +202,7 @@ class Moves:
         state, world, thread = self._state, self._world, self._thread
         if not thread.frames:
             if state.waiting and thread.run == state.run:
-                frame = Call(world.functions[f"{world.entry}.team"], 0, {"team": ("field", ()), "index": 0})
+                frame = Call(world.functions[MEMBER], 0, {"data": ("field", 0), "index": 0})
                 yield "starts a run of the task", self._go(state._replace(waiting=state.waiting - 1), thread, [frame])
             return
         frames = [
@@ -300,9 +317,9 @@ class Moves:
                 pointer = value_of(step.operands[1 if step.kind == "store" else 0], top.registers)
                 if step.ordering:
                     break
-                if step.kind != "load" or pointer[1] not in ARGUMENTS:
+                if step.kind != "load" or pointer[1] not in self._world.given:
                     raise ProtocolFault(f"an access that races with others: {step.text}")
-                frames[-1] = top.after(step, 0)
+                frames[-1] = top.after(step, self._world.given[pointer[1]])
             elif step.kind == "call":
                 callee = value_of(step.operands[-1], top.registers)
                 name = callee[1] if isinstance(callee, tuple) else ""
@@ -325,7 +342,7 @@ class Moves:
     def _returned(self, state: State, thread: Thread, frame: Call) -> State:
         """What holds when the leader leaves a job, and when it leaves the program."""
         jobs = self._world.jobs
-        if frame.function.name == "igniter.team.for":
+        if frame.function.name == FOR:
             first = self._world.first_task(state.ended)
             for index in range(jobs[state.ended]):
                 if state.tasks[first + index] != ENDED:
@@ -359,7 +376,11 @@ class Call:
             given = {name: value_of(o, self.registers) for name, o in step.phis[way].items()}
             return Call(self.function, step.where[way], {**self.registers, **given})
         if step.kind == "getelementptr":
-            return self.after(step, ("field", tuple(values[2:])))
+            (kind, offset), index = values
+            assert kind == "field", step.text
+            return self.after(step, ("field", offset + index * int(step.detail)))
+        if step.kind in MOVES:
+            return self.after(step, values[0])
         if step.kind == "icmp":
             return self.after(step, int(COMPARED[step.detail](*values)))
         return self.after(step, COMPUTED[step.kind](*values))
@@ -375,11 +396,11 @@ def value_of(operand: Operand, registers: dict[str, Any]) -> Any:
 
 
 def location(pointer: Any, step: Step) -> int:
-    """The number of the field that a pointer is of; the team's own address is that of its first."""
-    path = (pointer[1] or (0,)) if isinstance(pointer, tuple) and pointer[0] == "field" else None
-    if path not in FIELDS:
+    """Returns the number of the field that a pointer is of."""
+    offset = pointer[1] if isinstance(pointer, tuple) and pointer[0] == "field" else None
+    if offset not in FIELDS:
         raise ValueError(f"the model knows no such field: {step.text}")
-    return FIELDS[path]
+    return FIELDS[offset]
 
 
 def seen(view: View, place: int, stamp: int) -> View:

@@ -1,0 +1,102 @@
+"""The units of the run time as LLVM IR, and the link of those that a module needs.
+
+A unit is one C file. A module that declares a function of a unit gets the whole unit, like a program that is linked
+with a static library. What it gets becomes internal, so LLVM inlines it and drops what nothing uses, and two kernels of
+one library do not share it: they may be for different CPUs.
+
+LLVM links only modules of one context, and every module that Igniter compiles has a context of its own. So the text of
+a unit is parsed once for each process, and then kept as bitcode, which is read into a context in a fraction of the
+time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from igniter.errors import IgniterError
+
+UNITS = ("team",)
+"""The units by name, each before those that it needs."""
+
+EXPORTED: frozenset[str] = frozenset()
+"""The functions that other objects of a library call: they stay hidden, and do not become internal."""
+
+PREFIX = "igniter_"
+"""The begin of every name that a unit defines."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A compiled C file for one architecture."""
+
+    bitcode: bytes
+    functions: tuple[str, ...]
+    """The functions that it defines for others."""
+    variables: tuple[str, ...]
+
+
+def unit_text(name: str, arch: str) -> str:
+    """Returns the shipped IR of a unit for `x86_64` or `aarch64`."""
+    return files("igniter.backends.c_runtime").joinpath("ir", arch, f"{name}.ll").read_text("utf-8")
+
+
+@lru_cache(maxsize=1)
+def digest() -> str:
+    """Returns a digest of the IR of all units: an input of the machine code, so a part of the cache's keys."""
+    hashed = hashlib.sha256()
+    for arch in ("aarch64", "x86_64"):
+        for name in UNITS:
+            hashed.update(unit_text(name, arch).encode())
+    return hashed.hexdigest()
+
+
+@lru_cache(maxsize=4)
+def units(arch: str) -> Mapping[str, Unit]:
+    """Returns the units of an architecture by name."""
+    return {name: _read(unit_text(name, arch)) for name in UNITS}
+
+
+def _read(text: str) -> Unit:
+    import llvmlite.binding as llvm
+
+    module: Any = llvm.parse_assembly(text, llvm.create_context())
+    functions = tuple(str(f.name) for f in module.functions if _is_defined(f))
+    variables = tuple(str(v.name) for v in module.global_variables if _is_defined(v))
+    return Unit(bytes(module.as_bitcode()), functions, variables)
+
+
+def _is_defined(value: Any) -> bool:
+    return not value.is_declaration and value.linkage.name == "external"
+
+
+def link_needed(module: Any, context: Any, arch: str) -> None:
+    """Links the units into `module` whose functions it declares, and those that these need.
+
+    Raises `IgniterError` with LLVM's reason if the module defines a name of a unit with another meaning.
+    """
+    if not _declared(module):
+        return
+    import llvmlite.binding as llvm
+
+    for name, unit in units(arch).items():
+        if _declared(module).isdisjoint(unit.functions):
+            continue
+        try:
+            module.link_in(llvm.parse_bitcode(unit.bitcode, context))
+        except RuntimeError as error:
+            raise IgniterError(f"the run time's unit '{name}' cannot be linked: {error}") from error
+        for defined in unit.functions:
+            if defined not in EXPORTED:
+                module.get_function(defined).linkage = "internal"
+        for defined in unit.variables:
+            module.get_global_variable(defined).linkage = "internal"
+
+
+def _declared(module: Any) -> set[str]:
+    """Returns the functions with the run time's prefix that the module declares and does not define."""
+    return {f.name for f in module.functions if f.is_declaration and f.name.startswith(PREFIX)}

@@ -1,0 +1,71 @@
+"""The team as a C program of its own, under the sanitizers of the machine's C compiler."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from igniter.backends.c_runtime.build import SOURCES
+
+DRIVER = Path(__file__).with_name("team_driver.c")
+FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-sanitize-recover=all", "-pthread")
+RUNS = ("1 8 20 100", "2 4 100 50", "3 8 100 1000", "5 3 50 0")
+"""Threads, runs of the pool's task, programs, looks."""
+
+
+def build(compiler: list[str], sanitizers: str, folder: Path, team: Path = SOURCES / "team.c") -> Path:
+    """Returns the driver; skips the test where the compiler lacks the sanitizer's library."""
+    made = folder / "driver"
+    command = [*compiler, *FLAGS, f"-fsanitize={sanitizers}", f"-I{SOURCES}", "-o", str(made), str(DRIVER), str(team)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    if done.returncode and "cannot find" in done.stderr:
+        pytest.skip(f"{compiler[0]} has no library for -fsanitize={sanitizers}")
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+def run(driver: Path, arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(driver), *arguments.split()], capture_output=True, text=True, check=False, timeout=120)
+
+
+def compiler() -> list[str]:
+    found = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if found is None:
+        pytest.skip("no C compiler on the path; the zig variant is marked `full`")
+    return [found]
+
+
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_the_team_is_sound(sanitizers: str, tmp_path: Path) -> None:
+    driver = build(compiler(), sanitizers, tmp_path)
+    for arguments in RUNS:
+        done = run(driver, arguments)
+        assert (done.returncode, done.stdout) == (0, "ok\n"), f"{arguments}: {done.stdout}{done.stderr}"
+
+
+def test_a_race_is_found(tmp_path: Path) -> None:
+    """The leader reads what tasks wrote without an acquire: the thread sanitizer sees it."""
+    text = (SOURCES / "team.c").read_text()
+    acquire = "while (__atomic_load_n(&team->finished, __ATOMIC_ACQUIRE)"
+    assert text.count(acquire) == 1
+    team = tmp_path / "team.c"
+    team.write_text(text.replace(acquire, acquire.replace("ACQUIRE", "RELAXED")))
+    driver = build(compiler(), "thread", tmp_path, team)
+    # The first index that a helper takes shows it; on a busy machine some programs have none.
+    assert any("data race" in run(driver, "3 8 300 1000").stderr for _ in range(5))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("sanitizers", ["undefined", "thread"])
+def test_the_team_is_sound_as_zig_compiles_it(sanitizers: str, tmp_path: Path) -> None:
+    """The first run compiles zig's sanitizers for a minute or two. It has none for addresses."""
+    if find_spec("ziglang") is None:
+        pytest.skip("ziglang is missing")
+    driver = build([sys.executable, "-m", "ziglang", "cc"], sanitizers, tmp_path)
+    done = run(driver, "3 8 300 1000")
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
