@@ -114,7 +114,7 @@ format: $(VENV)/.installed-dev ## reformat the sources
 bench: $(VENV)/.installed-bench ## compile and time one model beside ONNX Runtime (MODEL=google/mobilebert-uncased)
 	$(BIN)/python benchmark/run_benchmark.py --model_name=$(MODEL) --backend=x86_64
 
-runtime: $(VENV)/.installed-dev ## compile the run time in C to the LLVM IR that is shipped (docs/explanation/c-runtime.md), after a change of its sources
+runtime: $(VENV)/.installed-dev ## compile the run time in C to the LLVM IR that is shipped, after a change of it (docs/explanation/c-runtime.md)
 	$(BIN)/python -m igniter.backends.c_runtime.build
 
 docs: $(VENV)/.installed-docs ## the documentation as a site, in build/site
