@@ -49,6 +49,30 @@ DILATED: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
 )
 
 
+LARGE: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
+    ((2, 3, 7, 7), {"kernel_shape": [40, 40], "strides": [40, 40], "ceil_mode": 1}),
+    ((2, 3, 7, 5), {"kernel_shape": [40, 9], "strides": [3, 2], "pads": [20, 4, 19, 3]}),
+    ((2, 3, 5), {"kernel_shape": [37], "strides": [2], "pads": [33, 18]}),
+    ((2, 3, 5), {"kernel_shape": [8], "pads": [5, 4], "ceil_mode": 1, "strides": [3]}),
+    ((1, 2, 40), {"kernel_shape": [35], "strides": [4], "pads": [7, 2]}),
+)
+"""Windows larger than the image, of which only the elements inside are visited; the last is so for some sizes only."""
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize("shape, attrs", LARGE)
+def test_windows_larger_than_the_image(op: str, shape: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    x = floats(*shape)
+    if op == "MaxPool":
+        x[0, 0].flat[1] = np.nan
+    check(op, [x], attrs)
+    if op == "MaxPool":
+        check(op, [np.round(floats(*shape) * 2)], attrs, outputs=2)
+        check(op, [x], {**attrs, "dilations": [2] * len(attrs["kernel_shape"]), "ceil_mode": 1})
+    if op == "AveragePool":
+        check(op, [x], {**attrs, "count_include_pad": 1})
+
+
 @pytest.mark.parametrize("shape, attrs", WINDOWS + DILATED)
 def test_max_pool(shape: tuple[int, ...], attrs: dict[str, Any]) -> None:
     x = np.round(floats(*shape) * 2)

@@ -222,6 +222,11 @@ class Nest:
             facts += [fact for fact in (at, dim - 1 - at) if not proven(fact, ranges, facts)]
         return self.read(tensor, plain, guards=facts, otherwise=otherwise if facts else None, indices=used)
 
+    def unproven(self, facts: Sequence[Expr]) -> list[Expr]:
+        """Returns those of the expressions that the axes of the nest do not prove to be nonnegative."""
+        ranges = axis_ranges((a.name, a.extent) for a in self._axes)
+        return [fact for fact in facts if not proven(fact, ranges, [])]
+
     def append(self, op: Operation, element: Attribute) -> Scalar:
         """Adds an op with one result to the body; reuses an equal op of the body, because bodies are pure."""
         key = (op.name, *op.operands, *op.properties.values(), op.results[0].type)

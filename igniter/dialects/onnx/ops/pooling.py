@@ -82,11 +82,19 @@ def _folded(ctx: Lowering, combiner: Combiner, rule: ScalarRule = lambda x: x, p
     x, slides = ctx.required(0), _slides(ctx)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        places = [s.at(p, k) for s, p, k in zip(slides, i[2:], r, strict=True)]
+        places, guards = _visited(nest, slides, i[2:], r)
         outside = None if combiner == "add" else _least(ctx)
-        return rule(nest.read_inside(x, [*i[:2], *places], otherwise=outside).widened())
+        return rule(nest.read_inside(x, [*i[:2], *places], otherwise=outside, guards=guards).widened())
 
-    return ctx.generate(ctx.out_dims(), point, over=[s.kernel for s in slides], combiner=combiner, part=part)
+    return ctx.generate(ctx.out_dims(), point, over=[s.visited for s in slides], combiner=combiner, part=part)
+
+
+def _visited(
+    nest: Nest, slides: Sequence[Slide], windows: Sequence[Expr], taps: Sequence[Expr]
+) -> tuple[list[Expr], list[Expr]]:
+    """Returns the position of an element of a window, and its guards that the axes of the nest do not prove."""
+    found = [s.visit(p, k) for s, p, k in zip(slides, windows, taps, strict=True)]
+    return [place for place, _ in found], nest.unproven([fact for _, facts in found for fact in facts])
 
 
 def _least(ctx: Lowering) -> Number:
@@ -114,10 +122,10 @@ def _nhwc_max_pool(ctx: Lowering) -> list[SSAValue]:
     x, slides = ctx.required(0), pool_slides(ctx.op, ctx.dims(0)[1:-1])
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        places = [s.at(p, k) for s, p, k in zip(slides, i[1:-1], r, strict=True)]
-        return nest.read_inside(x, [i[0], *places, i[-1]], otherwise=_least(ctx))
+        places, guards = _visited(nest, slides, i[1:-1], r)
+        return nest.read_inside(x, [i[0], *places, i[-1]], otherwise=_least(ctx), guards=guards)
 
-    over = [s.kernel for s in slides]
+    over = [s.visited for s in slides]
     return [ctx.rounded(ctx.generate(ctx.out_dims(), point, over=over, combiner="max"))]
 
 
@@ -133,9 +141,9 @@ def _places(ctx: Lowering, best: SSAValue) -> SSAValue:
     behind = product(dims)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        places = [s.at(p, k) for s, p, k in zip(slides, i[2:], r, strict=True)]
+        places, guards = _visited(nest, slides, i[2:], r)
         at = [*i[:2], *places]
-        value, top = nest.read_inside(x, at, otherwise=_least(ctx)), nest.read(best, i)
+        value, top = nest.read_inside(x, at, otherwise=_least(ctx), guards=guards), nest.read(best, i)
         found = value.eq(top)
         if value.is_float:
             found = found | value.is_nan()
@@ -143,9 +151,11 @@ def _places(ctx: Lowering, best: SSAValue) -> SSAValue:
             if s.low != ZERO:
                 found = found & (nest.index(p) >= 0)
             found = found & (nest.index(s.size - 1 - p) >= 0)
+        for fact in guards:
+            found = found & (nest.index(fact) >= 0)
         return found.select(nest.index(linearize(at, dims)), nest.index(behind))
 
-    kernel = [s.kernel for s in slides]
+    kernel = [s.visited for s in slides]
     first = ctx.generate(ctx.out_dims(1), point, over=kernel, combiner="min", element=i64, part="find")
     if int(ctx.attr("storage_order", 0)) == 0:
         return first

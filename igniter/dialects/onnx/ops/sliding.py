@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SAME = ("SAME_UPPER", "SAME_LOWER")
 
+LARGE = 32
+"""The largest window over an input of unknown size that is visited whole, with its elements in the padding."""
+
 
 @dataclass(frozen=True)
 class Slide:
@@ -43,6 +46,38 @@ class Slide:
     def at(self, window: Expr, tap: Expr) -> Expr:
         """Returns the position in the input of one element of a window; out of bounds in the padding."""
         return window * self.stride + tap * self.dilation - self.low
+
+    @property
+    def is_larger(self) -> bool:
+        """True if a window may have many more elements than the input: its elements in the padding are not visited."""
+        if self.size.constant is not None:
+            return is_nonneg(self.kernel - self._most - 1)
+        return self.kernel.constant is not None and self.kernel.constant > LARGE
+
+    @property
+    def _most(self) -> Expr:
+        """The largest number of elements of a window inside the input, for windows of any length."""
+        return self.size.ceildiv(self.dilation)
+
+    @property
+    def visited(self) -> Expr:
+        """The number of elements of a window to visit: `kernel`, or the part that can be inside the input."""
+        return tidy(minimum(self.kernel, self._most)) if self.is_larger else self.kernel
+
+    def visit(self, window: Expr, k: Expr) -> tuple[Expr, list[Expr]]:
+        """Returns the position in the input of the `k`-th visited element of a window, and conditions (nonnegative
+        expressions) under which the window has the element."""
+        if not self.is_larger:
+            return self.at(window, k), []
+        if self.dilation == 1 and self.size.constant is not None and self.low != ZERO:
+            # Every window visits the whole input.
+            tap = k + self.low - window * self.stride
+            return k, [tap, self.kernel - 1 - tap]
+        first = (
+            tidy(maximum((self.low - window * self.stride).ceildiv(self.dilation), ZERO)) if self.low != ZERO else ZERO
+        )
+        tap = first + k
+        return self.at(window, tap), [] if first == ZERO else [self.kernel - 1 - tap]
 
     def inside(self, window: Expr, padded: bool = False) -> Expr:
         """Returns the number of elements of a window inside the input, or inside the input and its padding."""
