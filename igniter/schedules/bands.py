@@ -22,12 +22,13 @@ from dataclasses import dataclass, field, replace
 
 from igniter.analysis.structured.contractions import Contraction
 from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp, ReadOp
-from igniter.dialects.loop.schedule import Loop, ScheduleAttr
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr, Step
 from igniter.dialects.sym.expr import ONE, Expr, symbols_of
 from igniter.schedules.author import Choice
+from igniter.schedules.primitives import on_threads, with_words
 from igniter.schedules.procedures import schedule_procedure
 from igniter.schedules.products import band_product_schedule, worthwhile_contraction
-from igniter.schedules.scheduling import Machine, Plan, in_order, vector_width
+from igniter.schedules.scheduling import Machine, vector_width
 
 
 @dataclass(frozen=True)
@@ -167,18 +168,14 @@ def _of_ending(ending: Ending, label: str, machine: Machine) -> ScheduleAttr:
     """Returns the schedule of a nest on tiles: blocks of its axes, and inside them vectors along the contiguous dim,
     the last of the tiles' results."""
     nest = ending.nest
-    outer = [name for name, _ in ending.levels]
-    plans: dict[str, Plan] = {}
-    inside: list[str] = []
-    for name in dict.fromkeys(outer):
-        steps = [step for other, step in ending.levels if other == name]
-        shared = Loop(name, fuse=label)
-        # A last step of one element is a level itself; otherwise a loop over the elements of the last block remains.
-        plans[name] = Plan(shared, shared if steps[-1] == 1 else Loop(name), tuple(step for step in steps if step > 1))
-        inside += [name] if steps[-1] > 1 else []
-    rest = [a.name for a in nest.axes if a.name not in outer and a.extent != ONE]
-    ones = [a.name for a in nest.axes if a.name not in outer and a.extent == ONE]
+    outer = [Loop(name, by=step, fuse=label) for name, step in ending.levels]
+    # A last step of one element is a level itself; otherwise a loop over the elements of the last block remains.
+    last = dict(ending.levels)
+    inside = [Loop(name) for name, step in last.items() if step > 1]
+    rest = [Loop(a.name) for a in nest.axes if a.name not in last and a.extent != ONE]
+    ones = [Loop(a.name) for a in nest.axes if a.name not in last and a.extent == ONE]
+    steps: list[Step] = [*outer, *inside, *rest]
     if rest:
-        plans[rest[-1]] = Plan(Loop(rest[-1], vector=vector_width(nest, machine, rest[-1])))
-    loops = in_order(nest, [*ones, *outer, *inside, *rest], plans).loops
-    return ScheduleAttr([replace(loop, threads=0) if k == len(ones) else loop for k, loop in enumerate(loops)])
+        lanes = rest[-1].axis
+        steps = with_words(steps, lanes, vector=vector_width(nest, machine, lanes))
+    return ScheduleAttr([*ones, *on_threads(steps, {a.name for a in nest.axes})])

@@ -31,7 +31,7 @@ from igniter.schedules.products import (
     row_epilogue_schedule,
     row_product_schedule,
 )
-from igniter.schedules.scheduling import Group, Machine, Plan, in_order, vector_width
+from igniter.schedules.scheduling import AxisPlan, Group, Machine, in_order, vector_width
 from igniter.schedules.tiles import SOME_ROWS, register_tile, tile_row, tile_schedules
 
 
@@ -257,14 +257,14 @@ def _schedule_columns(nest: NestOp, group: Group, label: str, width: int, machin
     common = [names[nest.label] for _, names in group.levels]
     inside = [a.name for kind in ("parallel", "reduction") for a in nest.axes if a.kind == kind]
     order = [*common, *(n for n in inside if n not in common)]
-    plans = {n: Plan(Loop(n, fuse=label)) for n in common}
-    plans[common[0]].outer = replace(plans[common[0]].outer, threads=0)
+    plans = {n: AxisPlan(Loop(n, fuse=label)) for n in common}
+    plans[common[0]].words = replace(plans[common[0]].words, threads=0)
     lanes = plans[common[-1]]
     lanes.tile, lanes.tail, lanes.below = width * _columns(group, width, machine), "peel", "loops"
     lanes.inner = Loop(common[-1], vector=width, unroll=0)
     across = _square_axis(nest, common[-1], group)
     if across is not None and (across.extent.constant or width) >= width:
-        plans[across.name] = Plan(inner=Loop(across.name, unroll=0), tile=width, tail="rest")
+        plans[across.name] = AxisPlan(inner=Loop(across.name, unroll=0), tile=width, tail="rest")
     return in_order(nest, order, plans)
 
 
@@ -296,7 +296,7 @@ def schedule_member(nest: NestOp, group: Group, label: str, machine: Machine) ->
     outer = [n for n in common if n != vector or len(group.members) > 1]
     rest = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in outer and a.name != vector]
     reductions = [a.name for a in nest.axes if a.kind == "reduction"]
-    plans = {name: Plan() for name in axes}
+    plans = {name: AxisPlan() for name in axes}
     inside: list[str] = []
     if vector is not None and vector not in outer:
         inside = [vector]
@@ -312,14 +312,14 @@ def schedule_member(nest: NestOp, group: Group, label: str, machine: Machine) ->
         outer, rest = ([n for n in names if n not in short] for names in (outer, rest))
     if len(group.members) > 1:
         for name in common:
-            plans[name].outer = replace(plans[name].outer, fuse=label)
+            plans[name].words = replace(plans[name].words, fuse=label)
     first = next(iter([*outer, *rest, *inside]), None)
     if first is not None:
-        plans[first].outer = replace(plans[first].outer, threads=0)
+        plans[first].words = replace(plans[first].words, threads=0)
     if short is not None:
         lanes = plans[short.lanes]
         lanes.tile, lanes.tail, lanes.inner = width, "rest", Loop(short.lanes, vector=width)
-        plans[short.row].outer = replace(plans[short.row].outer, unroll=0)
+        plans[short.row].words = replace(plans[short.row].words, unroll=0)
     elif vector is not None:
         reductions = _place_vector(nest, axes, vector, free, reductions, plans, width, machine)
     return in_order(nest, [*outer, *rest, *inside, *reductions], plans)
@@ -331,7 +331,7 @@ def _place_vector(
     vector: str,
     rest: list[str],
     reductions: list[str],
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, AxisPlan],
     width: int,
     machine: Machine,
 ) -> list[str]:
@@ -342,12 +342,12 @@ def _place_vector(
     if axes[vector].kind == "reduction":
         chains = machine.sum_chains
         copies = chains if extent is None else max(1, min(chains, extent // width))
-        plan.outer = replace(plan.outer, vector=width, accumulators=copies)
+        plan.words = replace(plan.words, vector=width, accumulators=copies)
         return reductions
     if not reductions:
         across = _transposed_axis(nest, vector, rest)
         if across is None or (axes[across].extent.constant or width) < width:
-            plan.outer = replace(plan.outer, vector=width)
+            plan.words = replace(plan.words, vector=width)
             return reductions
         # An operand is contiguous the other way: squares with as many rows as lanes, for transpose-accesses.
         rows = plans[across]
@@ -366,7 +366,7 @@ def _place_vector(
         rows = axes[row].extent.constant
         height, columns = register_tile(rows or SOME_ROWS, extent, width, machine, window)
         if window.axis:
-            plans[window.axis].outer = replace(plans[window.axis].outer, unroll=0)
+            plans[window.axis].words = replace(plans[window.axis].words, unroll=0)
             reductions = [*(n for n in reductions if n != window.axis), window.axis]
         tall = plans[row]
         tall.tile, tall.tail, tall.below = height, "peel" if rows else "rest", "reductions"

@@ -24,7 +24,7 @@ from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
 from igniter.dialects.sym.ranges import Ranges
-from igniter.schedules.scheduling import Machine, Plan, in_order, tensor_behind, vector_width
+from igniter.schedules.scheduling import Machine, tensor_behind, vector_width
 
 MOST_TASKS = 16
 """The most tasks of a product. Each task has panels of its own. Many tasks would need the memory of the whole weight,
@@ -127,18 +127,20 @@ def maker_schedule(made: MadePanels, panels: int, label: str, machine: Machine) 
     """Returns the schedule of the producer of panels, `panels` at a time, in the loop over columns of its product."""
     axes = [a.name for a in made.nest.axes if a.extent != ONE]
     first, last = axes[0], axes[-1]
-    shared, size = Loop(first, fuse=label, threads=grain_of(made, panels)), panels * made.steps
-    plans = {first: Plan(shared, Loop(first), (size,)) if size > 1 else Plan(shared)}
+    size, grain = panels * made.steps, grain_of(made, panels)
+    shared = Loop(first, by=size, fuse=label, threads=grain)
+    unrolled: set[str] = set()
     steps = 1
     for name in axes[1:-1][::-1]:
         steps *= made.nest.axis(name).extent.constant or MOST_UNROLLED + 1
         if steps > MOST_UNROLLED:
             break
-        plans[name] = Plan(Loop(name, unroll=0))
-    plans[last] = Plan(Loop(last, vector=vector_width(made.nest, machine, last), unroll=0))
-    ones = [a.name for a in made.nest.axes if a.extent == ONE]
-    inside = [first] if size > 1 else []
-    return in_order(made.nest, [*ones, first, *inside, *axes[1:]], plans)
+        unrolled.add(name)
+    ones = [Loop(a.name) for a in made.nest.axes if a.extent == ONE]
+    inside = [Loop(first)] if size > 1 else []
+    rest = [Loop(name, unroll=0 if name in unrolled else None) for name in axes[1:-1]]
+    lanes = Loop(last, vector=vector_width(made.nest, machine, last), unroll=0)
+    return ScheduleAttr([*ones, shared, *inside, *rest, lanes])
 
 
 __all__ = ["MadePanels", "made_panels", "maker_schedule", "makers_of", "panels_of_a_task"]

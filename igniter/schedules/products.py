@@ -17,7 +17,6 @@ never leave the cache. It is profitable where the right factors are small enough
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float16Type
@@ -31,7 +30,9 @@ from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
 from igniter.schedules.made_panels import grain_of, made_panels, maker_schedule, panels_of_a_task
-from igniter.schedules.scheduling import Group, Machine, Plan, in_order, tensor_behind, vector_width
+from igniter.schedules.primitives import on_threads, split
+from igniter.schedules.scheduling import Group, Machine, tensor_behind, vector_width
+from igniter.schedules.templates import ProductTemplate
 
 WHOLE_ROWS = frozenset(("f32", "f64", "f32f16", "f32bf16"))
 """Kinds of contraction whose tiles may have any number of rows."""
@@ -90,33 +91,37 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
     rows_first = not contraction.batch and weight_bytes(anchor, contraction) <= machine.l2_budget // 2
     fetches = _comes_from_afar(group, machine)
     blocks = _group(anchor, contraction, width * lanes, machine)
-    grain = 0 if made is None else grain_of(made, blocks * width)
+    tiles = [(contraction.columns, width * lanes), *([(contraction.rows, height)] if contraction.rows else [])]
+    # A right factor computed and packed at run time is small beside weights: a stack of those is then read once, row
+    # by row, or the part of it that the cache holds. A weight that fits the cache is read for each tile of rows.
+    shared = tiles if reads_weights(contraction) and not rows_first else tiles[::-1]
+    grouped = [(contraction.columns, width * lanes * blocks)] if blocks > 1 else []
+    batch = [(name, 1) for name in contraction.batch]
+    if columns_first:
+        shared = [*(grouped or tiles[:1]), *batch, *tiles[1:], *(tiles[:1] if grouped else [])]
+    else:
+        shared = [*batch, *grouped, *shared]
+    template = ProductTemplate(
+        contraction.rows or "",
+        contraction.columns,
+        contraction.depth,
+        (height, width),
+        lanes,
+        tuple(shared),
+        sums=tuple(contraction.sums),
+        fuse=label,
+        grain=0 if made is None else grain_of(made, blocks * width),
+    )
     found: dict[str, ScheduleAttr] = {}
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
-        tiled = [names[n] for n in (contraction.columns, contraction.rows) if n is not None]
-        # A right factor computed and packed at run time is small beside weights: a stack of those is then read once,
-        # row by row, or the part of it that the cache holds. A weight that fits the cache is read for each tile of
-        # rows.
-        nested = tiled if reads_weights(contraction) and not rows_first else tiled[::-1]
-        if blocks > 1:
-            nested = [tiled[0], *nested]
-        outer = [*(names[n] for n in contraction.batch), *nested]
-        if columns_first:
-            again = tiled[:1] if blocks > 1 else []
-            outer = [tiled[0], *(names[n] for n in contraction.batch), *tiled[1:], *again]
-        plans = {n: Plan(Loop(n, fuse=label)) for n in outer}
-        plans[outer[0]].outer = replace(plans[outer[0]].outer, threads=grain)
-        for name, size in zip(tiled, (width * lanes, height), strict=False):
-            plans[name].blocks = (size,)
-        if blocks > 1:
-            plans[tiled[0]].blocks = (width * lanes * blocks, width * lanes)
-        plans[tiled[0]].inner = _vector(nest, tiled[0], machine, width * lanes)
-        if nest is not anchor and len(tiled) > 1:
-            plans[tiled[1]].inner = Loop(tiled[1], prefetch=fetches)
-        tile = _product(contraction, height, width) if nest is anchor else None
-        sums = contraction.sums if nest is anchor else ()
-        found[nest.label] = in_order(nest, [*_ones(nest), *outer, *sums, *tiled[::-1]], plans, tile)
+        columns = _vector(nest, names[contraction.columns], machine, width * lanes)
+        rows = [names[contraction.rows]] if contraction.rows else []
+        if nest is anchor:
+            steps = template.contraction([*map(Loop, rows), columns])
+        else:
+            steps = [*template.outer(names), *(Loop(n, prefetch=fetches) for n in rows), columns]
+        found[nest.label] = ScheduleAttr([*map(Loop, _ones(nest)), *steps])
     if made is not None:
         found[made.nest.label] = maker_schedule(made, blocks * width, label, machine)
     return found
@@ -187,22 +192,28 @@ def _deep_schedules(
     if made is not None:
         grain = grain_of(made, across // lanes)
         found[made.nest.label] = maker_schedule(made, across // lanes, label, machine)
+    size = width * lanes
+    columns, rows = contraction.columns, contraction.rows
+    template = ProductTemplate(
+        rows,
+        columns,
+        contraction.depth,
+        tile,
+        lanes,
+        ((columns, across), (rows, down)),
+        (*([(columns, size)] if across > size else []), *([(rows, height)] if down > height else [])),
+        steps,
+        fuse=label,
+        grain=grain,
+    )
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
-        columns, rows = names[contraction.columns], names[contraction.rows]
-        outer = [Loop(columns, by=across, threads=grain, fuse=label), Loop(rows, by=down, fuse=label)]
         if nest is anchor:
-            inner = [
-                Loop(contraction.depth, by=steps, into_result=True),
-                *([Loop(columns, by=width * lanes)] if across > width * lanes else []),
-                *([Loop(rows, by=height)] if down > height else []),
-                _product(contraction, height, width),
-                Loop(rows),
-                _vector(nest, columns, machine, width * lanes),
-            ]
+            loops = template.contraction([Loop(rows), _vector(nest, columns, machine, size)])
         else:
-            inner = [Loop(rows), Loop(columns, vector=vector_width(nest, machine, columns))]
-        found[nest.label] = ScheduleAttr([*(Loop(n) for n in _ones(nest)), *outer, *inner])
+            moved = Loop(names[columns], vector=vector_width(nest, machine, names[columns]))
+            loops = [*template.outer(names), Loop(names[rows]), moved]
+        found[nest.label] = ScheduleAttr([*map(Loop, _ones(nest)), *loops])
     return found
 
 
@@ -283,13 +294,9 @@ def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr
     follows stretches."""
     panel, depth, lane = (a.name for a in nest.axes[-3:])
     outer = [a.name for a in nest.axes[:-3]]
-    plans = {
-        lane: Plan(Loop(lane, vector=vector_width(nest, machine, lane))),
-        panel: Plan(blocks=(machine.stretch_lines,)),
-    }
-    first = plans.setdefault((*outer, panel)[0], Plan())
-    first.outer = replace(first.outer, threads=0)
-    return in_order(nest, [*outer, panel, depth, panel, lane], plans)
+    steps = [*map(Loop, outer), Loop(panel, by=machine.stretch_lines), Loop(depth), Loop(panel)]
+    lanes = Loop(lane, vector=vector_width(nest, machine, lane))
+    return ScheduleAttr(on_threads([*steps, lanes], {*outer, panel}))
 
 
 def band_product_schedule(
@@ -301,15 +308,21 @@ def band_product_schedule(
     assert contraction.rows is not None
     height, width = _tile(nest, contraction, machine)
     lanes = panel_lanes(element_of(nest.outputs[0].type))
-    plans = {name: Plan(Loop(name, fuse=label)) for name in bands}
-    batch = [*bands, *(name for name in contraction.batch if name not in bands)]
-    first = plans.setdefault(batch[0], Plan())
-    first.outer = replace(first.outer, threads=0)
     columns, rows = contraction.columns, contraction.rows
-    plans[columns] = Plan(inner=_vector(nest, columns, machine, width * lanes), blocks=(width * lanes,))
-    plans[rows] = Plan(blocks=(height,))
-    order = [*_ones(nest), *batch, columns, rows, *contraction.sums, rows, columns]
-    return in_order(nest, order, plans, _product(contraction, height, width))
+    template = ProductTemplate(
+        rows,
+        columns,
+        contraction.depth,
+        (height, width),
+        lanes,
+        tuple((name, 1) for name in bands),
+        (*((n, 1) for n in contraction.batch if n not in bands), (columns, width * lanes), (rows, height)),
+        sums=tuple(contraction.sums),
+        fuse=label,
+    )
+    copies = [Loop(rows), _vector(nest, columns, machine, width * lanes)]
+    steps = [*map(Loop, _ones(nest)), *template.contraction(copies)]
+    return ScheduleAttr(on_threads(steps, {*bands, *contraction.batch}))
 
 
 def row_block(group: Group, machine: Machine) -> int:
@@ -322,7 +335,7 @@ def row_product_schedule(
 ) -> ScheduleAttr:
     """Returns the schedule of one contraction of a group of rows: all its columns for a block of rows."""
     height, width = row_block(group, machine), _tile(nest, contraction, machine)[1]
-    product = _product(contraction, height, width)
+    product = Product(contraction.rows or "", contraction.columns, contraction.depth, (height, width))
     return _row_tiles(nest, contraction.columns, group, label, machine, (height, width), product, contraction.sums)
 
 
@@ -348,21 +361,28 @@ def _row_tiles(
     """Returns the schedule for tiles of the given rows and panels in a block of rows; `sums`: the reductions beside the
     depth."""
     lanes = panel_lanes(element_of(nest.outputs[0].type))
-    outer = [of[nest.label] for _, of in group.levels]
-    row = outer[-1]
-    plans = {n: Plan(Loop(n, fuse=label)) for n in outer}
-    plans[outer[0]].outer = replace(plans[outer[0]].outer, threads=0)
-    plans[row].blocks = (size[0],)
+    *outer, row = (of[nest.label] for _, of in group.levels)
     width = size[1] * lanes
-    plans[columns] = Plan(inner=_vector(nest, columns, machine, width), blocks=(width,))
-    return in_order(nest, [*_ones(nest), *outer, columns, *sums, row, columns], plans, product)
+    template = ProductTemplate(
+        row,
+        columns,
+        "" if product is None else product.depth,
+        size,
+        lanes,
+        (*((name, 1) for name in outer), (row, size[0])),
+        ((columns, width),),
+        sums=sums,
+        fuse=label,
+    )
+    copies = [Loop(row), _vector(nest, columns, machine, width)]
+    around = [*template.outer(), *template.around_tile()]
+    steps = [*around, *([] if product is None else [product]), *copies]
+    return ScheduleAttr([*map(Loop, _ones(nest)), *steps])
 
 
 def in_blocks(schedule: ScheduleAttr, row: str, height: int) -> ScheduleAttr:
     """Returns the schedule of a nest with its loop over rows blocked."""
-    loops = list(schedule.loops)
-    at = next(k for k, loop in enumerate(loops) if loop.axis == row)
-    return ScheduleAttr([*loops[:at], replace(loops[at], by=height), Loop(row), *loops[at + 1 :]])
+    return ScheduleAttr(split(schedule.data, row, height))
 
 
 def _ones(nest: NestOp) -> list[str]:
@@ -467,7 +487,3 @@ def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> Loop:
     extent = nest.axis(axis).extent.constant
     whole = extent is not None and extent % size == 0 and size % lanes == 0
     return Loop(axis, vector=lanes, unroll=0 if whole else None)
-
-
-def _product(contraction: Contraction, height: int, width: int) -> Product:
-    return Product(contraction.rows or "", contraction.columns, contraction.depth, (height, width))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.ir import SSAValue
@@ -10,10 +10,11 @@ from xdsl.ir import SSAValue
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.contractions import Contraction
 from igniter.dialects.loop import ComputeOp, IndexOp, NestOp, ReadOp, ViewOp, element_bytes, is_float
-from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.loop.words import Below, Tail
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import Expr, symbols_of
+from igniter.schedules.primitives import put_below
 
 Machine = MachineModel
 """The input of a schedule besides the nests."""
@@ -38,68 +39,37 @@ class Group:
 
 
 @dataclass
-class Plan:
+class AxisPlan:
     """An author's decisions for one axis; `in_order` turns them into loops."""
 
-    outer: Loop = NO_WORDS
-    """The directives of its loops over blocks, or of its only loop."""
-    inner: Loop = NO_WORDS
-    """The directives of the loop inside a block."""
-    blocks: tuple[int, ...] = ()
-    """The sizes of its blocks, outermost first. The order names the axis once for each of these and once more for the
-    loop inside."""
+    words: Loop = NO_WORDS
+    """The words of its only loop, or of its loop over tiles."""
     tile: int = 1
-    """Alternatively the size of a tile, made once the nests of a group are in one loop: the order names the axis
-    once."""
+    """The size of a tile, made once the nests of a group are in one loop."""
     tail: Tail = "mask"
+    inner: Loop = NO_WORDS
+    """The words of the loop inside a tile."""
     below: Below = ""
     """The place of the loop inside a tile: not sunk, below the tile's reductions, or below all loops that are neither
     vectors nor unrolled."""
 
 
-def in_order(
-    nest: ComputeOp, order: Sequence[str], plans: Mapping[str, Plan], product: Product | None = None
-) -> ScheduleAttr:
+def in_order(nest: ComputeOp, order: Sequence[str], plans: Mapping[str, AxisPlan]) -> ScheduleAttr:
     """Returns the schedule of a nest with its loops in `order`, and the loops inside tiles sunk to their places."""
     steps: list[Loop] = []
-    sunk: list[tuple[Loop, int, Plan]] = []
+    sunk: list[tuple[Loop, int, Below]] = []
     for name in order:
-        plan = plans.get(name, Plan())
-        number = sum(s.axis == name for s in steps)
-        if plan.tile > 1:
-            steps.append(replace(plan.outer, axis=name, by=plan.tile, tail=plan.tail))
-            inner = replace(plan.inner, axis=name)
-            if plan.below:
-                sunk.append((inner, len(steps), plan))
-            else:
-                steps.append(inner)
-        elif number < len(plan.blocks):
-            steps.append(replace(plan.outer, axis=name, by=plan.blocks[number]))
+        plan = plans.get(name, AxisPlan())
+        if plan.tile == 1:
+            steps.append(replace(plan.words, axis=name))
+            continue
+        steps.append(replace(plan.words, axis=name, by=plan.tile, tail=plan.tail))
+        inner = replace(plan.inner, axis=name)
+        if plan.below:
+            sunk.append((inner, len(steps), plan.below))
         else:
-            steps.append(replace(plan.inner if plan.blocks else plan.outer, axis=name))
-    reductions = {a.name for a in nest.axes if a.kind == "reduction"}
-    steps = put_below(steps, [(inner, least, plan.below) for inner, least, plan in sunk], reductions)
-    if product is None:
-        return ScheduleAttr(steps)
-    place = next((k for k, s in enumerate(steps) if s.axis in product.axes and s.by == 1), len(steps))
-    return ScheduleAttr([*steps[:place], product, *steps[place:]])
-
-
-def put_below(steps: Sequence[Loop], sunk: Sequence[tuple[Loop, int, Below]], reductions: Set[str]) -> list[Loop]:
-    """Sinks the loops inside tiles, each given with its least position, below the loops that must be outside them;
-    among loops at one position the vector comes last."""
-    places: list[tuple[int, Loop]] = []
-    for inner, least, below in sunk:
-        place = least
-        for k, step in enumerate(steps[least:], least):
-            plain = not step.vector and (below == "reductions" or step.unroll is None)
-            if plain and (below == "loops" or (below == "reductions" and step.axis in reductions)):
-                place = k + 1
-        places.append((place, inner))
-    found = list(steps)
-    for place, inner in sorted(places, key=lambda x: (x[0], x[1].vector > 0))[::-1]:
-        found.insert(place, inner)
-    return found
+            steps.append(inner)
+    return ScheduleAttr(put_below(steps, sunk, {a.name for a in nest.axes if a.kind == "reduction"}))
 
 
 def tensor_behind(value: SSAValue) -> SSAValue:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from igniter.dialects.loop import NestOp
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym.expr import ONE, Expr, symbols_of
-from igniter.schedules.scheduling import Group, Machine, Plan, in_order, vector_width
+from igniter.schedules.scheduling import AxisPlan, Group, Machine, in_order, vector_width
 
 SOME_ROWS = 4
 """The assumed number of rows where it is unknown; the remaining rows are computed without a tile. A guess at sizes and
@@ -138,11 +138,11 @@ def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> d
         mine = {n: _level(group, n)[nest.label] for n in names}
         ones = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in mine.values()]
         sums = [a.name for a in nest.axes if a.kind == "reduction"]
-        plans = {mine[n]: Plan(Loop(mine[n], fuse=label)) for n in names}
+        plans = {mine[n]: AxisPlan(Loop(mine[n], fuse=label)) for n in names}
         if window.axis in sums:
             sums = [*(n for n in sums if n != window.axis), window.axis]
-            plans[window.axis] = Plan(Loop(window.axis, unroll=0))
-        plans[mine[order[0]]].outer = replace(plans[mine[order[0]]].outer, threads=0)
+            plans[window.axis] = AxisPlan(Loop(window.axis, unroll=0))
+        plans[mine[order[0]]].words = replace(plans[mine[order[0]]].words, threads=0)
         below = "reductions" if sums else "loops"
         for name, size, known, inner in (
             (row, height, rows, Loop(row, unroll=0)),

@@ -9,7 +9,7 @@ from igniter.dialects.loop import ComputeOp
 from igniter.dialects.loop.schedule import Loop
 from igniter.dialects.loop.words import NO_WORDS, Below, LoopWords, Storage, carried
 from igniter.errors import IgniterError
-from igniter.schedules.scheduling import put_below
+from igniter.schedules.primitives import put_below
 
 
 def words_inside(op: ComputeOp, axis: str) -> LoopWords:
