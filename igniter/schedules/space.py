@@ -31,9 +31,11 @@ from typing import TypeAlias
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step
-from igniter.dialects.loop.words import Tail
+from igniter.dialects.loop.words import TABLE, Tail, words_in
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE
+from igniter.schedules.primitives import loops_of, on_threads
+from igniter.schedules.templates import Block, ProductTemplate
 
 Point: TypeAlias = "Mapping[str, str]"
 
@@ -158,10 +160,10 @@ class ScheduleSpace:
                 self._sum_parameters(group)
             loops = [s for nest in group.members for s in group.steps(nest) if isinstance(s, Loop)]
             if any(s.vector for s in loops):
-                group.add("vector", ("half", "double"))
-                group.add("unroll", (2, 4))
+                group.add("vector", TABLE["vector"].trials)
+                group.add("unroll", TABLE["unroll"].trials)
             if any(s.accumulators for s in loops):
-                group.add("accumulators", (1, 2, 8))
+                group.add("accumulators", TABLE["accumulators"].trials)
             if len(group.members) == 1:
                 group.add(
                     "order", ["-".join(o) for o in _orders([s.axis for s in _free(group.steps(group.first))])[1:]]
@@ -169,7 +171,7 @@ class ScheduleSpace:
         if len(group.members) > 1:
             group.add("fused", ("no",))
         if threads > 1 and any(isinstance(s, Loop) and s.threads is not None for s in group.steps(group.first)):
-            group.add("threads", (1, 4, 16, 64))
+            group.add("threads", TABLE["threads"].trials)
 
     def _tiles(self, columns: int | None) -> list[str]:
         """Returns the tiles (rows x vectors) whose sums, one row of a factor and a broadcast fit the registers, largest
@@ -241,22 +243,16 @@ class ScheduleSpace:
         return {label: self._worded(each, chosen, apart) for label, each in steps.items()}
 
     def _worded(self, steps: Sequence[Step], chosen: Mapping[str, str], apart: bool) -> list[Step]:
-        """Applies the group's other parameters to the steps."""
+        """Applies the group's other parameters, which are words, to the loops."""
         found: list[Step] = []
         for step in steps:
             if isinstance(step, Loop):
-                if apart:
-                    step = replace(step, fuse="")
-                if step.vector and "vector" in chosen:
-                    step = replace(
-                        step, vector=max(2, step.vector // 2) if chosen["vector"] == "half" else 2 * step.vector
-                    )
-                if step.accumulators and "accumulators" in chosen:
-                    step = replace(step, accumulators=int(chosen["accumulators"]))
-                if step.vector and step.unroll is None and "unroll" in chosen:
-                    step = replace(step, unroll=int(chosen["unroll"]))
-                if step.threads is not None and "threads" in chosen:
-                    step = replace(step, threads=int(chosen["threads"]))
+                step = replace(step, fuse="") if apart else step
+                for name in ("vector", "accumulators", "unroll", "threads"):
+                    # Unrolling is tried where it has not been chosen yet, for vectors; other words where they are.
+                    has = step.vector and step.unroll is None if name == "unroll" else _has(step, name)
+                    if name in chosen and has:
+                        step = replace(step, **{name: _trial(step, name, chosen[name])})
             found.append(step)
         return found
 
@@ -267,78 +263,70 @@ class ScheduleSpace:
         anchor = group.first
         product = _product(steps[anchor.label])
         assert product is not None
-        height, width = map(int, chosen["tile"].split("x")) if "tile" in chosen else product.tile
-        lanes, size = self._panel(anchor), width * self._panel(anchor)
-        shared = [s for s in steps[anchor.label][: group.shared] if isinstance(s, Loop)]
-        tiled = (product.columns, product.rows)
-        depth = chosen.get("depth", str(_depth_block(steps[anchor.label], product)))
-        if depth.isdigit() and int(depth):
-            return self._depth_steps(group, steps, chosen, product, (height, width), int(depth))
-        own = [s for s in shared if s.axis == product.columns]
-        outer = own[0].by // own[-1].by if len(own) > 1 and own[-1].by else 1
-        together = int(chosen.get("columns", str(outer)))
-        high = int(chosen.get("rows", "1"))
-        first = next((s.axis for s in reversed(shared) if s.axis in tiled), product.columns)
-        order = chosen.get("order", "columns" if first != product.columns else "rows")
-        blocks = [(product.columns, size * together)] if together > 1 else []
-        blocks += [(product.rows, height * high)] if high > 1 and product.rows else []
-        inner = [(product.columns, size), *([(product.rows, height)] if product.rows else [])]
-        blocks += inner if order == "columns" else inner[::-1]
+        template = self._chosen_template(group, steps[anchor.label], product, chosen)
+        shared = loops_of(steps[anchor.label][: group.shared])
         found: dict[str, list[Step]] = {}
         for nest in group.members:
             had = steps[nest.label]
-            names = {a.axis: b.axis for a, b in zip(shared, had[: group.shared], strict=True) if isinstance(b, Loop)}
-            loops = [
-                s for s in had[: group.shared] if isinstance(s, Loop) and s.axis not in [names[t] for t in tiled if t]
-            ]
-            fuse = next((s.fuse for s in had if isinstance(s, Loop) and s.fuse), "")
-            new: list[Step] = [replace(s, threads=None) for s in loops]
-            new += [Loop(names[axis], by=by, fuse=fuse) for axis, by in blocks]
-            new += self._moves(nest, _behind_tiles(had[group.shared :], product), names[product.columns], size, lanes)
-            if nest is anchor:
-                new = [replace(s, tile=(height, width)) if isinstance(s, Product) else s for s in new]
-            found[nest.label] = _with_threads(nest, new)
+            names = {a.axis: b.axis for a, b in zip(shared, loops_of(had[: group.shared]), strict=True)}
+            known = replace(template, shared=tuple(b for b in template.shared if b[0] in names))
+            around = template.around_tile() if nest is anchor else []
+            rest = _behind_tiles(had[group.shared :], product)
+            moves = self._moves(nest, rest, names.get(product.columns, product.columns), template.width)
+            tile = [replace(s, tile=template.tile) if isinstance(s, Product) else s for s in moves]
+            found[nest.label] = [*known.outer(names), *around, *tile]
         return found
 
-    def _depth_steps(
+    def _chosen_template(
+        self, group: _Group, steps: Sequence[Step], product: Product, chosen: Mapping[str, str]
+    ) -> ProductTemplate:
+        """Returns the template of a contraction with the chosen fields, and those of its current schedule."""
+        lanes, shared = self._panel(group.first), loops_of(steps[: group.shared])
+        tile = product.tile
+        if "tile" in chosen:
+            height, width = map(int, chosen["tile"].split("x"))
+            tile = height, width
+        tiles = [(product.columns, tile[1] * lanes), *([(product.rows, tile[0])] if product.rows else [])]
+        axes = [axis for axis, _ in tiles]
+        template = ProductTemplate(
+            product.rows,
+            product.columns,
+            product.depth,
+            tile,
+            lanes,
+            tuple((s.axis, s.by) for s in shared if s.axis not in axes),
+            fuse=next((s.fuse for s in loops_of(steps) if s.fuse), ""),
+        )
+        depth = chosen.get("depth", str(_depth_block(steps, product)))
+        if depth.isdigit() and int(depth):
+            return self._in_depth_blocks(template, shared, tiles, chosen, int(depth))
+        own = [s for s in shared if s.axis == product.columns]
+        current = own[0].by // own[-1].by if len(own) > 1 and own[-1].by else 1
+        at_once = int(chosen.get("columns", str(current))), int(chosen.get("rows", "1"))
+        groups = [(axis, size * count) for (axis, size), count in zip(tiles, at_once, strict=False) if count > 1]
+        last = next((s.axis for s in reversed(shared) if s.axis in axes), product.columns)
+        order = chosen.get("order", "columns" if last != product.columns else "rows")
+        tiles = tiles if order == "columns" else tiles[::-1]
+        return replace(template, shared=(*template.shared, *groups, *tiles))
+
+    def _in_depth_blocks(
         self,
-        group: _Group,
-        steps: Mapping[str, list[Step]],
+        template: ProductTemplate,
+        shared: Sequence[Loop],
+        tiles: Sequence[Block],
         chosen: Mapping[str, str],
-        product: Product,
-        tile: tuple[int, int],
         depth: int,
-    ) -> dict[str, list[Step]]:
-        """Returns the loops of a contraction with a blocked depth. They are inside the loops over groups of columns and
-        of rows; the epilogue shares only these."""
-        anchor, (height, width), lanes = group.first, tile, self._panel(group.first)
-        shared = [s for s in steps[anchor.label][: group.shared] if isinstance(s, Loop)]
-        sizes = [
-            (product.columns, width * lanes, "columns"),
-            *([(product.rows, height, "rows")] if product.rows else []),
-        ]
+    ) -> ProductTemplate:
+        """Returns the template with a blocked depth. Its loops are inside those over groups of columns and of rows; the
+        epilogue shares only these."""
+        axes = {loop.axis for loop in shared}
+        words = {template.columns: "columns", template.rows: "rows"}
+        at_once = {axis: int(chosen.get(words[axis], self._together(shared, axis, size))) for axis, size in tiles}
+        groups = [(axis, size * at_once[axis]) for axis, size in tiles if axis in axes]
         if chosen.get("order") == "rows":
-            sizes.reverse()
-        at_once = {axis: int(chosen.get(name, str(self._together(shared, axis, size)))) for axis, size, name in sizes}
-        found: dict[str, list[Step]] = {}
-        for nest in group.members:
-            had = steps[nest.label]
-            names = {a.axis: b.axis for a, b in zip(shared, had[: group.shared], strict=True) if isinstance(b, Loop)}
-            tiled = [names[axis] for axis, _, _ in sizes if axis in names]
-            fuse = next((s.fuse for s in had if isinstance(s, Loop) and s.fuse), "")
-            loops = [s for s in had[: group.shared] if isinstance(s, Loop) and s.axis not in tiled]
-            new: list[Step] = [replace(s, threads=None) for s in loops]
-            new += [Loop(names[a], by=size * at_once[a], fuse=fuse) for a, size, _ in sizes if a in names]
-            if nest is anchor:
-                new.append(Loop(product.depth, by=depth, into_result=True))
-                inner = [Loop(axis, by=size) for axis, size, _ in sizes if at_once[axis] > 1 or axis not in names]
-                new += sorted(inner, key=lambda loop: loop.axis != product.columns)
-            rest = _behind_tiles(had[group.shared :], product)
-            new += self._moves(nest, rest, names.get(product.columns, product.columns), width * lanes, lanes)
-            if nest is anchor:
-                new = [replace(s, tile=tile) if isinstance(s, Product) else s for s in new]
-            found[nest.label] = _with_threads(nest, new)
-        return found
+            groups.reverse()
+        inner = tuple((axis, size) for axis, size in tiles if at_once[axis] > 1 or axis not in axes)
+        return replace(template, shared=(*template.shared, *groups), inner=inner, depth_block=depth)
 
     def _together(self, shared: Sequence[Loop], axis: str, size: int) -> int:
         """Returns the number of an axis's tiles in one cache block: that of the current schedule, or one that fits the
@@ -346,7 +334,7 @@ class ScheduleSpace:
         had = max((s.by for s in shared if s.axis == axis), default=1) // size
         return had if had > 1 else TOGETHER
 
-    def _moves(self, nest: NestOp, steps: Sequence[Step], columns: str, size: int, lanes: int) -> list[Step]:
+    def _moves(self, nest: NestOp, steps: Sequence[Step], columns: str, size: int) -> list[Step]:
         """Returns the steps behind the loops over tiles. The copy of a tile's columns is fully unrolled where every
         tile is full."""
         extent = nest.axis(columns).extent.constant
@@ -379,7 +367,7 @@ class ScheduleSpace:
                     replace(s, by=size) if isinstance(s, Loop) and s.axis == product.columns and s.by > 1 else s
                     for s in had
                 ]
-                had = self._moves(nest, had, product.columns, size, self._panel(nest))
+                had = self._moves(nest, had, product.columns, size)
             found[nest.label] = had
         return found
 
@@ -428,7 +416,7 @@ class ScheduleSpace:
                     # A nest that is not fused has no tile to get its vectors from.
                     steps.sort(key=lambda s: isinstance(s, Loop) and s.axis == names[lanes])
                     steps[-1] = Loop(names[lanes], vector=width)
-            found[member.label] = _with_threads(member, steps)
+            found[member.label] = on_threads(steps, _parallel(member))
         return found
 
 
@@ -522,10 +510,17 @@ def _behind_tiles(steps: Sequence[Step], product: Product) -> list[Step]:
     return [s for k, s in enumerate(steps) if k >= place or not isinstance(s, Loop) or s.axis not in product.axes]
 
 
-def _with_threads(nest: NestOp, steps: Sequence[Step]) -> list[Step]:
-    """Returns the steps with the outermost loop of a parallel axis divided into tasks."""
-    kinds = {a.name: a.kind for a in nest.axes}
-    place = next((k for k, s in enumerate(steps) if isinstance(s, Loop) and kinds[s.axis] == "parallel"), None)
-    return [
-        replace(s, threads=0) if k == place and isinstance(s, Loop) and not s.vector else s for k, s in enumerate(steps)
-    ]
+def _has(loop: Loop, name: str) -> bool:
+    return any(row.name == name for row in words_in(loop))
+
+
+def _trial(loop: Loop, name: str, value: str) -> int:
+    """Returns a word's value: the given count, or half or double of the current one."""
+    if value in ("half", "double"):
+        current = getattr(loop, name)
+        return max(2, current // 2) if value == "half" else 2 * current
+    return int(value)
+
+
+def _parallel(nest: NestOp) -> set[str]:
+    return {a.name for a in nest.axes if a.kind == "parallel"}

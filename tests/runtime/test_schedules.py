@@ -72,6 +72,8 @@ def test_a_tile_with_its_epilogue(linear: Schedule) -> None:
     assert s.split("matmul", "j", 48) == ("j by 48", "j")
     assert s.split("matmul", "i", 4) == ("i by 4", "i")
     assert s.reorder("matmul", "j by 48", "i by 4", "k", "i", "j") == ["j by 48", "i by 4", "k", "i", "j"]
+    assert s.word("matmul", "j", vector=8, prefetch=True) == "j vector 8 prefetch"
+    assert s.word("matmul", "j", prefetch=False) == "j vector 8"
     assert s.vectorize("matmul", "j", 16) == "j vector 16"
     s.threads("matmul", "j by 48")
     assert s.compute_at("relu", "matmul", "i by 4") == "at1"
@@ -176,8 +178,9 @@ def test_what_is_refused_changes_nothing(linear: Schedule) -> None:
         (lambda: s.split("gemm", "i", 8), "there is no nest 'gemm'; there are: matmul, bias, relu"),
         (lambda: s.threads("matmul", "k"), "loop 'k' is a reduction; it cannot have 'threads'"),
         (lambda: s.into_result("matmul", "k"), "loop 'k' iterates over single elements"),
-        (lambda: s.vectorize("matmul", "j", -1), "'vector' is a positive count"),
-        (lambda: s.reorder("matmul", "i", "i"), "a loop is named twice: i, i"),
+        (lambda: s.vectorize("matmul", "j", -1), "'vector' takes a positive count, not -1"),
+        (lambda: s.reorder("matmul", "i", "i"), "nest 'matmul' has loops named twice: i, i"),
+        (lambda: s.word("matmul", "j", vectr=8), "cannot have 'vectr' on loop 'j'; did you mean 'vector'?"),
         (lambda: s.inline("matmul"), "nest 'matmul' cannot be inlined: its values combine with 'add'"),
         (lambda: s.compute_at("bias", "matmul", "k"), "where 'k' goes over 64: it has no more loops"),
         (lambda: s.tensorize("matmul", "j", "i", "k", (8, 3)), "its rows, columns and depth are"),

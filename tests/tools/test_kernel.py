@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     other.write_text((EXAMPLES / "gemm.mlir").read_text())
     for file, said in {
         wrong: "wrong.mlir computes something else: result 0",
-        misspelt: "the schedule of nest 'max': loop 'i': 'thraeds' is no word that it has",
+        misspelt: "the schedule of nest 'max': loop 'i': unknown word 'thraeds'",
         other: "other.mlir takes 3 inputs, and @softmax 1",
     }.items():
         done = invoke(SOFTMAX, "--rounds", 1, "--schedule", file)

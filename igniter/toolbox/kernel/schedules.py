@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from os import PathLike
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, OpResult, Region
@@ -37,6 +37,7 @@ from igniter.dialects.loop.words import Memory, Tail
 from igniter.dialects.sym import ParserTokens, dims_of
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
+from igniter.schedules.primitives import find, loops_of, name_of, plain, reorder, split, store_at, tensorize, with_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,7 +76,7 @@ class Schedule:
         self._module = ModuleOp([self.kernel])
         for nest in self.kernel.nests:
             if nest.schedule is None:
-                nest.schedule = _plain(nest)
+                nest.schedule = plain(nest)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -93,7 +94,7 @@ class Schedule:
 
     def loops(self, label: str) -> list[str]:
         """Returns the names of a nest's loops, outermost first."""
-        return [_called(loop) for loop in self._schedule(label).loops]
+        return [name_of(loop) for loop in self._schedule(label).loops]
 
     def text(self) -> str:
         """Returns the kernel with its schedules, as IR."""
@@ -107,49 +108,46 @@ class Schedule:
     def split(self, label: str, loop: str, by: int, tail: Tail = "") -> tuple[str, str]:
         """Splits a loop into one over blocks of `by` iterations and, right inside, one over the iterations of a block;
         returns their names. `tail` selects the code of a partial last block."""
-        steps, at = self._find(label, loop)
-        old = steps[at]
-        assert isinstance(old, Loop)
-        outer = Loop(old.axis, by=by, tail=tail, threads=old.threads, fuse=old.fuse, into_result=old.into_result)
-        inner = replace(old, threads=None, fuse="", into_result=False)
-        if old.by > 1:  # It was over blocks already; these are now the blocks inside the larger ones.
-            inner = replace(inner, by=old.by)
-        self._set(label, [*steps[:at], outer, inner, *steps[at + 1 :]])
-        return _called(outer), _called(inner)
+        steps = self._changed(label, split, loop, by, tail)
+        place = self._find(label, loop)
+        self._set(label, steps)
+        outer, inner = loops_of(steps[place : place + 2])
+        return name_of(outer), name_of(inner)
 
     def reorder(self, label: str, *loops: str) -> list[str]:
         """Puts the named loops in this order, at their places together; returns all loops of the nest."""
-        steps = list(self._schedule(label).data)
-        places = sorted(self._find(label, loop)[1] for loop in loops)
-        if len(set(places)) < len(loops):
-            raise IgniterError(f"nest '{label}': a loop is named twice: {', '.join(loops)}")
-        moved = [steps[self._find(label, loop)[1]] for loop in loops]
-        for place, step in zip(places, moved, strict=True):
-            steps[place] = step
-        self._set(label, steps)
+        self._set(label, self._changed(label, reorder, *loops))
         return self.loops(label)
+
+    def word(self, label: str, loop: str, **words: Any) -> str:
+        """Sets words of a loop by their names in the table of words (`threads=4`, `prefetch=True`); returns the loop
+        with its words. The other methods are this one for common words."""
+        steps = self._changed(label, with_words, loop, **words)
+        place = self._find(label, loop)
+        self._set(label, steps)
+        return str(steps[place])
 
     def vectorize(self, label: str, loop: str, lanes: int, accumulators: int = 0) -> str:
         """Makes the iterations of a loop the lanes of vectors; a sum is kept in `accumulators` vectors."""
-        return self._say(label, loop, lambda x: replace(x, vector=lanes, accumulators=accumulators))
+        return self.word(label, loop, vector=lanes, accumulators=accumulators)
 
     def unroll(self, label: str, loop: str, count: int = 0) -> str:
         """Copies the body of a loop, `count` times or for each iteration."""
-        return self._say(label, loop, lambda x: replace(x, unroll=count))
+        return self.word(label, loop, unroll=count)
 
     def threads(self, label: str, loop: str, grain: int = 0) -> str:
         """Distributes the iterations of a loop over the thread pool, `grain` a task, or a profitable number."""
-        return self._say(label, loop, lambda x: replace(x, threads=grain))
+        return self.word(label, loop, threads=grain)
 
     def into_result(self, label: str, loop: str) -> str:
         """Adds the sum of each block of a reduction to the result in memory."""
-        return self._say(label, loop, lambda x: replace(x, into_result=True))
+        return self.word(label, loop, into_result=True)
 
     def compute_at(self, label: str, other: str, loop: str) -> str:
         """Computes a nest at a loop of another nest, its reader or producer: their loops down to this one are fused.
         This nest's loops are split into the other's blocks if necessary. Returns the group's label."""
         wanted = self._schedule(other).loops
-        at = [_called(x) for x in wanted].index(loop) if loop in self.loops(other) else self._find(other, loop)[1]
+        at = [name_of(x) for x in wanted].index(loop) if loop in self.loops(other) else self._find(other, loop)
 
         def change() -> str:
             taken = {x.fuse for nest in self.nests for x in self._schedule(nest).loops}
@@ -172,12 +170,10 @@ class Schedule:
     def store_at(self, label: str, loop: str = "", memory: Memory = "") -> str:
         """Stores the result of a nest for one iteration of a loop shared with its readers (`compute_at`), with the size
         of the part written there; without a loop, for the whole kernel. `memory`: registers, stack or arena."""
-        place = self._find(label, loop)[1] + 1 if loop else 0
+        steps = self._changed(label, store_at, loop, memory)
 
         def change() -> str:
-            steps = list(self._schedule(label).data)
-            steps.insert(place, Store(memory))
-            self._set(label, [s for k, s in enumerate(steps) if k == place or not isinstance(s, Store)])
+            self._set(label, steps)
             self._lower("fuse-loops{strict=true},promote-buffers,plan-buffers")
             return str(Store(memory))
 
@@ -197,14 +193,7 @@ class Schedule:
             raise IgniterError(missing)
 
         def change() -> str:
-            steps = [
-                s for s in self._schedule(label).data if not (isinstance(s, Loop) and s.axis == depth and s.by == 1)
-            ]
-            place = next(
-                (k for k, s in enumerate(steps) if isinstance(s, Loop) and s.axis in (rows, columns) and s.by == 1),
-                len(steps),
-            )
-            self._set(label, [*steps[:place], product, *steps[place:]])
+            self._set(label, tensorize(self._schedule(label).data, product))
             self._lower("")
             return str(product)
 
@@ -244,7 +233,7 @@ class Schedule:
                 raise IgniterError(f"nothing to pack in nest '{label}': {reason or 'its factors lie as they have to'}")
             nest.schedule = own
             (made,) = set(self.nests) - before
-            self.nest(made).schedule = _plain(self.nest(made))
+            self.nest(made).schedule = plain(self.nest(made))
             return made
 
         return self._or_undo(change)
@@ -265,7 +254,7 @@ class Schedule:
             read = ReadOp(source, [a.name for a in axes])
             body = Block([read, YieldOp([Clause("none", read.result, [a.name for a in axes])])])
             made = NestOp(fresh_label(nest, f"{label}.cache"), axes, [source.type], Region(body))
-            made.schedule = _plain(made)
+            made.schedule = plain(made)
             block = nest.parent
             assert block is not None
             block.insert_op_before(made, nest)
@@ -285,7 +274,7 @@ class Schedule:
             nest.schedule = None
             made = split_reduction(nest, axis, parts)
             for each in (made, self.nest(label)):
-                each.schedule = _plain(each)
+                each.schedule = plain(each)
             return made.label
 
         return self._or_undo(change)
@@ -358,12 +347,19 @@ class Schedule:
         assert schedule is not None
         return schedule
 
-    def _find(self, label: str, loop: str) -> tuple[list[Step], int]:
-        steps = list(self._schedule(label).data)
-        for k, step in enumerate(steps):
-            if isinstance(step, Loop) and _called(step) == loop:
-                return steps, k
-        raise IgniterError(f"nest '{label}' has no loop '{loop}'; it has: {', '.join(self.loops(label))}")
+    def _changed(self, label: str, primitive: Callable[..., list[Step]], *args: Any, **words: Any) -> list[Step]:
+        """Returns the steps of a nest after a primitive; an error names the nest."""
+        try:
+            return primitive(self._schedule(label).data, *args, **words)
+        except IgniterError as error:
+            raise IgniterError(f"nest '{label}' {error}") from error
+
+    def _find(self, label: str, loop: str) -> int:
+        """Returns the place of a loop among the steps of a nest."""
+        try:
+            return find(self._schedule(label).data, loop)[0]
+        except IgniterError as error:
+            raise IgniterError(f"nest '{label}' {error}") from error
 
     def _match_loop(self, label: str, place: int, theirs: Loop, other: str, where: str) -> None:
         """Moves the loop of a nest to the place of its counterpart in another nest, in blocks of the same size.
@@ -383,28 +379,20 @@ class Schedule:
             None,
         )
         if found is None:
-            left = [f"'{_called(x)}' over {nest.axis(x.axis).extent}" for x in loops[place:]]
+            left = [f"'{name_of(x)}' over {nest.axis(x.axis).extent}" for x in loops[place:]]
             has = ", ".join(left) or "no more loops"
             raise IgniterError(
-                f"nest '{label}' cannot be computed at {where}, where '{_called(theirs)}' goes over {extent}: "
+                f"nest '{label}' cannot be computed at {where}, where '{name_of(theirs)}' goes over {extent}: "
                 f"it has {has}"
             )
-        name = _called(found)
+        name = name_of(found)
         if found.by != theirs.by:
             name, _ = self.split(label, name, theirs.by)
-        steps, at = self._find(label, name)
-        moved = steps.pop(at)
+        steps = list(self._schedule(label).data)
+        moved = steps.pop(self._find(label, name))
         before = [p for p, step in enumerate(steps) if isinstance(step, Loop)][place:]
         steps.insert(before[0] if before else len(steps), moved)
         self._set(label, steps)
-
-    def _say(self, label: str, loop: str, change: Callable[[Loop], Loop]) -> str:
-        steps, at = self._find(label, loop)
-        old = steps[at]
-        assert isinstance(old, Loop)
-        new = change(old)
-        self._set(label, [*steps[:at], new, *steps[at + 1 :]])
-        return str(new)
 
     def _set(self, label: str, steps: Sequence[Step]) -> None:
         nest = self.nest(label)
@@ -442,10 +430,6 @@ class Schedule:
         run_passes(IgniterContext().on(machine), module, parse_passes(pipeline, pass_figures([machine])))
 
 
-def _called(loop: Loop) -> str:
-    return loop.axis if loop.by == 1 else f"{loop.axis} by {loop.by}"
-
-
 def _same_axis(nest: NestOp, other: NestOp, axis: str) -> str | None:
     """Returns the axis of `nest` for `other`'s `axis`, if one reads the other's result; otherwise None."""
     for reader, writer in ((nest, other), (other, nest)):
@@ -458,8 +442,3 @@ def _same_axis(nest: NestOp, other: NestOp, axis: str) -> str | None:
                 if pair[1] == axis and pair[0] is not None:
                     return pair[0]
     return None
-
-
-def _plain(nest: NestOp) -> ScheduleAttr:
-    """Returns the plain schedule: one loop an axis, parallel ones first."""
-    return ScheduleAttr([Loop(a.name) for a in sorted(nest.axes, key=lambda a: a.kind == "reduction")])
