@@ -13,10 +13,12 @@ from igniter._version import __version__
 from igniter.moved import install
 
 if TYPE_CHECKING:
-    from igniter.api import Module, VerificationFailed, compile, load, parse, shape_engine
+    from igniter.api import compile, shape_engine
     from igniter.compiler.artifact import Artifact
+    from igniter.compiler.checking import VerificationFailed
     from igniter.compiler.compilation import CompileOptions
     from igniter.errors import IgniterError
+    from igniter.module import Module, load, parse
     from igniter.toolbox.kernel.schedules import Schedule
 
 __all__ = [
@@ -37,12 +39,12 @@ _WHERE = {
     "Artifact": "igniter.compiler.artifact",
     "CompileOptions": "igniter.compiler.compilation",
     "IgniterError": "igniter.errors",
-    "Module": "igniter.api",
+    "Module": "igniter.module",
     "Schedule": "igniter.toolbox.kernel.schedules",
-    "VerificationFailed": "igniter.api",
+    "VerificationFailed": "igniter.compiler.checking",
     "compile": "igniter.api",
-    "load": "igniter.api",
-    "parse": "igniter.api",
+    "load": "igniter.module",
+    "parse": "igniter.module",
     "shape_engine": "igniter.api",
 }
 

@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import onnx
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupledict
 
+import igniter
+from igniter.compiler.compilation import CompileOptions
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
@@ -79,9 +82,6 @@ class IgniterBackend(Backend):
 
         `fusion_passes` is the pipeline for fusion; further options are those of `Module.compile`.
         """
-        import igniter
-        from igniter.compiler.compilation import CompileOptions
-
         if not cls.supports_device(device):
             raise IgniterError(f"there are no kernels for the device '{device}'; there are for CPU")
         options = CompileOptions(fusion_passes=fusion_passes)
@@ -106,8 +106,6 @@ class IgniterBackend(Backend):
 
         `outputs_info` gives the type and shape of each output; without it ONNX's shape inference finds them.
         """
-        import numpy as np
-
         version: int | None = kwargs.pop("opset_version", None)
         if version is None:
             version = onnx.defs.get_schema(node.op_type, domain=node.domain).since_version

@@ -112,7 +112,7 @@ class ModelTools(ModelEdits):
         has the values between the kernels of each program. The model is compiled, but not linked."""
         from typing import cast
 
-        from igniter.api import Module
+        from igniter.module import Module
         from igniter.toolbox.plan.compiled import plan_compiled
 
         return plan_compiled(cast("Module", self), sizes, target)
@@ -139,7 +139,7 @@ class ModelTools(ModelEdits):
         output differs."""
         from typing import cast
 
-        from igniter.api import Module
+        from igniter.module import Module
         from igniter.toolbox.report.make import report_module
 
         report_module(cast("Module", self), Path(output), sizes, threads, target, verify)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from igniter.compiler.compilation import CompileOptions
 from igniter.errors import IgniterError
 from igniter.runtime.digests import file_digest
 from igniter.runtime.folders import (
@@ -37,7 +38,6 @@ from igniter.runtime.session import CPU_PROVIDER, SessionError, make_session
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-    from igniter.verification.graph_facts import GraphFacts
     from igniter.verification.judge import Ready
     from igniter.verification.original import Original
     from igniter.verification.regions import ValuesResult
@@ -189,7 +189,7 @@ class Artifact:
         ort_options: Mapping[str, Any],
     ) -> Verification:
         """Compares with one original, in each available execution provider."""
-        from igniter.verification.graph_facts import GraphFacts
+        from igniter.verification.graph_facts import GraphFacts, model_facts
         from igniter.verification.verify import Candidate, verify_models
 
         feeds = _read(original, inputs) if isinstance(inputs, (str, Path)) else inputs
@@ -251,7 +251,6 @@ class Artifact:
             return None
 
         def case(sizes: dict[str, int], ready: Ready) -> CaseResult:
-            from igniter.compiler.compilation import CompileOptions
             from igniter.frontend.ort_values import run
             from igniter.verification.by_region import ByRegion
             from igniter.verification.judgement import Allowance
@@ -283,7 +282,7 @@ class Artifact:
     ) -> ValuesResult:
         """Compares every value that crosses a region, each region on the inputs of the original nodes: see
         `igniter.verification.regions`. A failure leaves a folder in `FOLDER.every-value` that reproduces it."""
-        from igniter.compiler.compilation import CompileOptions
+        from igniter.verification.graph_facts import model_facts
         from igniter.verification.judgement import Allowance
         from igniter.verification.regions import verify_regions
         from igniter.verification.verify import BUDGET_SECONDS, PRECISIONS, typical_inputs
@@ -496,18 +495,6 @@ def _known_source(report: Mapping[str, Any]) -> str | None:
     if path is None or not os.path.isfile(path) or file_digest(path) != source.get("sha256"):
         return None
     return path
-
-
-def model_facts(model: str | Path | bytes) -> GraphFacts:
-    """Returns the facts about a model's inputs in its graph; empty if Igniter cannot read the model."""
-    from igniter.frontend import import_model
-    from igniter.verification.graph_facts import GraphFacts, facts_of
-
-    try:
-        return facts_of(import_model(model))
-    except IgniterError:
-        # ORT reads more models than Igniter; for them the names of the inputs suffice.
-        return GraphFacts()
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from igniter._version import build_id
 from igniter.activity import doing
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from igniter.context import IgniterContext
     from igniter.runtime.cache import Cache
     from igniter.targets import Backend, Part, Pipelines, Target
+
+    Machine: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | None"
+    Inputs: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | Path | None"
 
 
 WINOGRAD = ("off", "auto", "on")
@@ -295,3 +300,40 @@ class Compilation:
     def report_seconds(self) -> dict[str, float]:
         """Returns the seconds of every stage so far, for reports."""
         return {name: round(seconds, 4) for name, seconds in self.seconds.items()}
+
+
+def chosen_options(
+    options: CompileOptions | None = None,
+    target: str = "native",
+    machine: Machine = None,
+    sizes: Mapping[str, int] | None = None,
+    precision: str = "f32",
+    winograd: int | str = "auto",
+    fusion_author: str = "",
+    sanitize: bool = False,
+) -> CompileOptions:
+    """Merges the options given by name into `options`, in place of defaults. Raises `IgniterError` if both set an
+    option, to different values."""
+    figures: tuple[Given, ...] = ()
+    if machine is not None:
+        from igniter.targets import given_machine
+
+        figures = given_machine(machine)
+    by_name: dict[str, Any] = {
+        "target": target,
+        "machine": figures,
+        "sizes": tuple(sorted(dict(sizes or {}).items())),
+        "precision": precision,
+        "winograd": 0 if winograd == "off" else winograd,
+        "fusion_author": fusion_author,
+    }
+    chosen, plain = options or CompileOptions(), CompileOptions()
+    added: dict[str, Any] = {"sanitize": True} if sanitize else {}
+    for name, value in by_name.items():
+        default, said = getattr(plain, name), getattr(chosen, name)
+        if value in (default, said):
+            continue
+        if said != default:
+            raise IgniterError(f"{name} is given twice, as {value!r} and in the options as {said!r}: choose one")
+        added[name] = value
+    return dataclasses.replace(chosen, **added) if added else chosen

@@ -14,20 +14,22 @@ import sys
 from pathlib import Path
 from typing import IO
 
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.context import IgniterContext
+from igniter.dialects.loop import KernelOp
+from igniter.remarks import Remarks
+from igniter.runtime.cache import Cache
+
 
 def main() -> None:
     requests: IO[bytes] = sys.stdin.buffer
     answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    from xdsl.dialects.builtin import ModuleOp
-    from xdsl.parser import Parser
 
-    from igniter.compiler.compilation import Compilation, CompileOptions
     from igniter.compiler.driver import assemble, compile_kernel
-    from igniter.context import IgniterContext
-    from igniter.dialects.loop import KernelOp
-    from igniter.remarks import Remarks
-    from igniter.runtime.cache import Cache
 
     options: CompileOptions
     place: tuple[Path, int]

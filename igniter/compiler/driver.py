@@ -18,13 +18,44 @@ import dataclasses
 import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import StringAttr
+from xdsl.parser import Parser
+
 from igniter._version import build_id
+from igniter.analysis.fusion.left_nodes import left_nodes
+from igniter.analysis.fusion.program_steps import program_steps
+from igniter.analysis.machine import pass_figures
+from igniter.analysis.onnx.input_places import by_symbol, shown_dims
+from igniter.analysis.typical_sizes import module_symbols, require_known
 from igniter.compiler.compilation import Compilation, CompiledKernel
+from igniter.compiler.compile_helpers import CompileHelpers
+from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp, program_around
+from igniter.dialects.loop import CallOp, FuncOp, KernelOp
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.ort import LibraryOp
 from igniter.errors import IgniterError
 from igniter.isolation import attempt
+from igniter.passes import parse_passes, run_passes
+from igniter.remarks import Remark, remark
+from igniter.runtime.cache import cache_key
+from igniter.runtime.library import LibraryPart, build_library
+from igniter.transforms.conversion.schedule_kernels import schedule_kernel
+from igniter.transforms.fusion.form_fusion_regions import FormFusionRegions
+from igniter.transforms.fusion.inline_failed_regions import mark_failed
+from igniter.transforms.scheduled.form_ort_library import (
+    describe,
+    name_carriers,
+    name_nodes,
+    name_ports,
+    replace_carriers,
+    replace_regions,
+    with_scratch,
+)
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -32,8 +63,6 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
     from igniter.analysis.fusion.left_nodes import LeftNode
-    from igniter.dialects.fusion import ProgramOp, RegionOp
-    from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.dialects.ort import OpOp
     from igniter.runtime.library import Library
     from igniter.targets import Part
@@ -57,8 +86,6 @@ def make_onnx(c: Compilation) -> ModuleOp:
         make_author(c.options.fusion_author)
     precision = c.options.precision
     if c.options.sizes:
-        from igniter.analysis.onnx.input_places import by_symbol
-
         given = by_symbol(c.module, dict(c.options.sizes))
         c.options = dataclasses.replace(c.options, sizes=tuple(sorted(given.items())))
     with c.stage("onnx"):
@@ -69,9 +96,6 @@ def make_onnx(c: Compilation) -> ModuleOp:
             _tiles(c),
         )
     if c.options.sizes:
-        from igniter.analysis.onnx.input_places import shown_dims
-        from igniter.analysis.typical_sizes import module_symbols, require_known
-
         # After shape inference: the symbols created there can have sizes too.
         require_known(dict(c.options.sizes), module_symbols(c.module), partial(shown_dims, c.module))
     return c.module
@@ -126,9 +150,6 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
 def make_programs(c: Compilation) -> list[tuple[ProgramOp, FuncOp]]:
     """Returns the programs, including those of a single region, each with its calls and its arena for the first
     backend; for inspection, with kernels from the cache. Raises `IgniterError` for several targets."""
-    from igniter.dialects.fusion import ProgramOp
-    from igniter.dialects.loop import FuncOp
-
     c.one_target()
     with c.stage("llvm"):
         emit_kernels(c)
@@ -152,9 +173,6 @@ def _program_passes(c: Compilation) -> tuple[str, str]:
 
 def emit_kernels(c: Compilation) -> None:
     """Emits the text of every kernel and removes it from the module; the regions of a failed kernel are marked."""
-    from igniter.compiler.compile_helpers import CompileHelpers
-    from igniter.transforms.fusion.inline_failed_regions import mark_failed
-
     kernels = [(kernel, str(kernel)) for kernel in _kernels(c.module)]
     cache = c.cache
     missing = {} if cache is None else {text: None for _, text in kernels if not cache.has(kernel_key(c, text))}
@@ -180,16 +198,12 @@ def assemble(c: Compilation, kernel: CompiledKernel) -> None:
 
 def kernel_key(c: Compilation, text: str) -> str:
     """Returns the cache key of a kernel with this text."""
-    from igniter.runtime.cache import cache_key
-
     return cache_key("kernel", c.kernel_settings, str(c.ctx.remarks.enabled), text)
 
 
 def compile_kernel(c: Compilation, kernel: KernelOp, text: str) -> CompiledKernel:
     """Returns one kernel as LLVM IR, from the cache if it was compiled before; the remarks of its passes come with it.
     `text` is the kernel's own."""
-    from igniter.remarks import Remark
-
     remarks = c.ctx.remarks
     key = kernel_key(c, text)
     found = c.cache.get(key) if c.cache is not None else None
@@ -208,14 +222,6 @@ def compile_kernel(c: Compilation, kernel: KernelOp, text: str) -> CompiledKerne
 
 
 def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
-    from dataclasses import asdict
-
-    from xdsl.dialects.builtin import StringAttr
-
-    from igniter.remarks import remark
-    from igniter.transforms.conversion.schedule_kernels import schedule_kernel
-    from igniter.transforms.scheduled.form_ort_library import describe, with_scratch
-
     name, options = kernel.sym_name.data, c.options
     machines = iter(c.machines)
     texts: list[str] = []
@@ -240,11 +246,6 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
 
 def emit_programs(c: Compilation) -> None:
     """Emits the text of every program, for all targets; if one of them fails, the program is inlined."""
-    from igniter.analysis.fusion.program_steps import program_steps
-    from igniter.dialects.fusion import ProgramOp
-    from igniter.dialects.loop import FuncOp
-    from igniter.transforms.fusion.inline_failed_regions import mark_failed
-
     programs = [p for p in c.module.walk() if isinstance(p, ProgramOp)]
     made: dict[ProgramOp, list[tuple[tuple[str, ...], str]]] = {program: [] for program in programs}
     for number, part in enumerate(c.parts):
@@ -269,9 +270,6 @@ def emit_programs(c: Compilation) -> None:
 
 def _compile_program(c: Compilation, func: FuncOp, part: Part) -> tuple[tuple[str, ...], str]:
     """Compiles one program for the targets of a backend, or takes it from the cache; returns its texts and its op."""
-    from igniter.runtime.cache import cache_key
-    from igniter.transforms.scheduled.form_ort_library import describe
-
     func.verify()
     op = str(describe(func))
     names = repr(part.targets), " ".join(part.suffixes)
@@ -285,10 +283,6 @@ def _compile_program(c: Compilation, func: FuncOp, part: Part) -> tuple[tuple[st
 
 def _emit_program(c: Compilation, func: FuncOp, part: Part) -> tuple[str, ...]:
     """Emits the program for every target of a backend; each version calls the kernels of its target."""
-    from xdsl.dialects.builtin import StringAttr
-
-    from igniter.dialects.loop import CallOp
-
     texts: list[str] = []
     for target, suffix in zip(part.targets, part.suffixes, strict=True):
         variant = func.clone()
@@ -303,8 +297,6 @@ def _emit_program(c: Compilation, func: FuncOp, part: Part) -> tuple[str, ...]:
 @contextmanager
 def _described(c: Compilation, part: int) -> Generator[None]:
     """Adds the ops of the emitted kernels to the module, for one backend: programs call them by these ops."""
-    from igniter.dialects.ort import LibraryOp
-
     library = LibraryOp("igniter", [_parse_op(c, k.ops[part]) for k in c.kernels])
     c.module.body.block.add_op(library)
     try:
@@ -340,10 +332,6 @@ def make_object(c: Compilation) -> bytes:
 def make_library(c: Compilation) -> Library | None:
     """Builds the shared library, and replaces each program, and each region outside programs, in `module` by a custom
     op; returns `None` if no region compiled."""
-    from igniter.dialects.ort import LibraryOp
-    from igniter.runtime.library import LibraryPart, build_library
-    from igniter.transforms.scheduled.form_ort_library import name_carriers, replace_carriers, replace_regions
-
     with c.stage("library"):
         _run(c, c.pipelines.weights)
         if not c.kernels:
@@ -373,9 +361,6 @@ def make_library(c: Compilation) -> Library | None:
 
 def _named_ops(c: Compilation, part: int) -> tuple[list[OpOp], dict[str, OpOp]]:
     """Returns the custom ops of a library for one backend, and by its label the op of each region outside programs."""
-    from igniter.dialects.fusion import ProgramOp
-    from igniter.transforms.scheduled.form_ort_library import name_nodes, name_ports
-
     alone = {region.kernel_name for region in _regions_alone(c.module)}
     groups = {op.label: op for op in c.module.walk() if isinstance(op, ProgramOp)}
     ops = [name_ports(_parse_op(c, p.ops[part]), groups[p.name]) for p in c.programs]
@@ -389,10 +374,6 @@ def _named_ops(c: Compilation, part: int) -> tuple[list[OpOp], dict[str, OpOp]]:
 
 
 def _parse_op(c: Compilation, text: str) -> OpOp:
-    from xdsl.parser import Parser
-
-    from igniter.dialects.ort import LibraryOp
-
     library = Parser(c.ctx, f"ort.library @parsed {{\n{text}\n}}").parse_op()
     assert isinstance(library, LibraryOp)
     (op,) = library.ops
@@ -414,9 +395,6 @@ def _run(
 ) -> None:
     """Runs pipelines in sequence over the module, for the machines of one backend or for all. The other arguments are
     options of single passes: `form-fusion-regions`, `schedule-kernels` and `lower-programs`."""
-    from igniter.analysis.machine import pass_figures
-    from igniter.passes import parse_passes, run_passes
-
     pipeline = ",".join(filter(None, pipelines))
     machine = c.machines[0] if part is None else c.machine_of(part)
     passes = parse_passes(pipeline, pass_figures(c.machines if part is None else [machine]))
@@ -437,8 +415,6 @@ def _with_options(passes: Sequence[ModulePass], name: str, /, **options: object)
 def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tuple[ModulePass, ...]:
     """Sets the fusion author of `form-fusion-regions`; raises `IgniterError` if the pass has another author or is not
     in the pipeline."""
-    from igniter.transforms.fusion.form_fusion_regions import FormFusionRegions
-
     forming = [this for this in passes if isinstance(this, FormFusionRegions)]
     if not forming:
         raise IgniterError(f"no pass asks the fusion author '{author}': '{pipeline}' has no form-fusion-regions")
@@ -453,8 +429,6 @@ def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tu
 
 def nodes_left(c: Compilation) -> list[LeftNode]:
     """Returns the nodes left to ONNX Runtime, each with the reason."""
-    from igniter.analysis.fusion.left_nodes import left_nodes
-
     return left_nodes(c.module, c.ctx.remarks, c.isolation.nodes)
 
 
@@ -481,16 +455,17 @@ def require_all_compiled(c: Compilation) -> None:
         raise IgniterError(f"{len(left)} nodes would be left to ONNX Runtime, and --strict forbids it: {shown}")
 
 
+def is_fused(module: ModuleOp) -> bool:
+    """True if a module is past the ONNX level: it contains regions or kernels."""
+    return any(isinstance(op, KernelOp) for op in module.ops) or any(isinstance(op, RegionOp) for op in module.walk())
+
+
 def _regions_alone(module: ModuleOp) -> list[RegionOp]:
     """Returns the regions outside programs."""
-    from igniter.dialects.fusion import RegionOp, program_around
-
     return [op for op in module.walk() if isinstance(op, RegionOp) and program_around(op) is None]
 
 
 def _kernels(module: ModuleOp) -> list[KernelOp]:
-    from igniter.dialects.loop import KernelOp
-
     return [op for op in module.ops if isinstance(op, KernelOp)]
 
 
@@ -504,15 +479,10 @@ def count_nodes(module: ModuleOp) -> int:
 
     A region or a program counts as one, a constant as zero.
     """
-    from igniter.dialects.onnx.structure import GraphOp
-
     return sum(_count_nodes(graph.body) for graph in module.ops if isinstance(graph, GraphOp))
 
 
 def _count_nodes(block: Block) -> int:
-    from igniter.dialects.fusion import GroupOp
-    from igniter.dialects.onnx.base import OnnxOp
-
     total = 0
     for op in block.ops:
         if isinstance(op, GroupOp):

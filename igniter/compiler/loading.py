@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from igniter.compiler.driver import nodes_left
+from xdsl.dialects.builtin import ModuleOp
+
+from igniter.analysis.fusion.left_nodes import LeftNode
+from igniter.compiler.artifact import Artifact
+from igniter.compiler.compilation import Compilation
+from igniter.compiler.driver import is_fused, nodes_left
+from igniter.dialects.onnx import building
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.runtime.session import LibraryElsewhere, SessionError, said_by_onnxruntime
-
-if TYPE_CHECKING:
-    from igniter.analysis.fusion.left_nodes import LeftNode
-    from igniter.api import Module
-    from igniter.compiler.artifact import Artifact
-    from igniter.compiler.compilation import Compilation
 
 MOST_TRIES = 8
 """The limit of compilations of one model, each with kernels for one more op."""
@@ -68,22 +67,20 @@ def not_loaded(error: SessionError, c: Compilation) -> NotLoaded:
     )
 
 
-def again(c: Compilation, original: Module, error: NotLoaded) -> Compilation:
+def again(c: Compilation, original: ModuleOp, error: NotLoaded) -> Compilation:
     """Returns the compilation to try next: with kernels for ONNX Runtime's missing op, or, if its error names none, for
     all ops left to it by choice. Raises `error` if no further op can be compiled."""
-    from igniter.api import is_fused
-
     choices = {node.op for node in nodes_left(c) if node.is_choice}
     wanted = sorted(op for op in choices if not error.op or op.rpartition(".")[2] == error.op)
-    if not set(wanted) - set(c.required) or len(c.required) >= MOST_TRIES or is_fused(original.ir):
+    if not set(wanted) - set(c.required) or len(c.required) >= MOST_TRIES or is_fused(original):
         raise error
-    copy = original.clone()
-    del copy.ctx.remarks.items[:]
-    remark(copy.ctx, "load", "", "note", f"ONNX Runtime does not load {', '.join(wanted)}: kernels are made for them")
+    ctx = c.ctx.clone()
+    del ctx.remarks.items[:]
+    remark(ctx, "load", "", "note", f"ONNX Runtime does not load {', '.join(wanted)}: kernels are made for them")
     return replace(
         c,
-        module=copy.ir,
-        ctx=copy.ctx,
+        module=building.clone(original),
+        ctx=ctx,
         required=(*c.required, *wanted),
         kernels=[],
         programs=[],

@@ -23,13 +23,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from igniter.compiler.artifact import Artifact, write_artifact
+from igniter.compiler.checking import check
 from igniter.errors import IgniterError
 from igniter.memory import peak_memory
 from igniter.runtime.cache import Cache, cache_key
 from igniter.runtime.digests import changed_since, file_digest
+from igniter.runtime.library import Library, library_info
+from igniter.targets import parts_for
 
 if TYPE_CHECKING:
-    from igniter.compiler.artifact import Artifact
     from igniter.compiler.compilation import CompileOptions
 
 SHARE = 2
@@ -72,7 +75,6 @@ class Results:
         """Returns `None` if results are not cached: without a cache, or with code from outside that no key covers."""
         if cache.limit == 0 or not model.is_file() or _is_extended():
             return None
-        from igniter.targets import parts_for
 
         parts = parts_for(options.target)
         targets = [target for part in parts for target in part.targets]
@@ -100,12 +102,10 @@ class Results:
 
     # -- taking -------------------------------------------------------------------------------------------------------
 
-    def take(
-        self, output: Path | None, verify: Verify | None, check: Callable[[Artifact, Verify], None], load: bool = True
-    ) -> Artifact | None:
+    def take(self, output: Path | None, verify: Verify | None, load: bool = True) -> Artifact | None:
         """Returns the compiled model, put into `output` (or a temporary folder); `None` if the cache has none.
 
-        If it was not verified with these options, `check` verifies it before the folder is put in place. With `load`, a
+        If it was not verified with these options, it is verified before the folder is put in place. With `load`, a
         result that was never loaded is not used.
         """
         start = time.perf_counter()
@@ -135,9 +135,6 @@ class Results:
     def _restore(
         self, key: str, entry: Mapping[str, Any], output: Path | None, finish: Callable[[Artifact], None]
     ) -> Artifact:
-        from igniter.compiler.artifact import write_artifact
-        from igniter.runtime.library import Library, library_info
-
         libraries: list[Library] = []
         for name in entry["libraries"]:
             data = self.cache.get(_part(key, name))

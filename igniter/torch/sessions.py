@@ -65,7 +65,7 @@ def make_session(prepared: Prepared, frozen: Mapping[str, Tensor], options: Torc
 def compiled(path: Path, options: TorchOptions) -> Artifact:
     """Returns the compiled model, from the cache if possible."""
     import igniter
-    from igniter.api import _chosen, check
+    from igniter.compiler.compilation import chosen_options
     from igniter.compiler.results import Results
     from igniter.runtime.cache import default_cache
 
@@ -73,10 +73,10 @@ def compiled(path: Path, options: TorchOptions) -> Artifact:
     if not set(options.compile_options) <= KEYED or not options.cache:
         return igniter.compile(path, **given)
     settings = {name: value for name, value in options.compile_options.items() if name != "strict"}
-    results = Results.of(default_cache(), path, _chosen(**settings), bool(given.get("strict")))
+    results = Results.of(default_cache(), path, chosen_options(**settings), bool(given.get("strict")))
     if results is None:
         return igniter.compile(path, **given)
-    found = results.take(None, None, check)
+    found = results.take(None, None)
     if found is None:
         module = igniter.load(path)
         found = module.compile(**given)

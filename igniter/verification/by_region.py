@@ -19,14 +19,24 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from xdsl.ir import OpResult
+
 from igniter.activity import doing
+from igniter.compiler.compile_model import kernel_digest
+from igniter.dialects.fusion import RegionOp
+from igniter.dialects.onnx.attributes import texts_of
+from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
+from igniter.frontend import export_model, surgery
 from igniter.frontend.evaluate import ort_errors
 from igniter.frontend.ort_values import run
+from igniter.transforms.fusion.inline_regions import onnx_level
+from igniter.verification import regions as side
 from igniter.verification.judge import Judge, Ready, first_line
 from igniter.verification.judgement import Allowance, compare_output, failure
 from igniter.verification.more_inputs import changed_feed
 from igniter.verification.original import Original, unoptimised
+from igniter.verification.regions import compile_regions, compiled_session
 from igniter.verification.report import BY_REGION, CaseResult, OutputResult
 from igniter.verification.sensitivity import Watch
 
@@ -34,7 +44,6 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from igniter.compiler.compilation import Compilation, CompileOptions
-    from igniter.dialects.fusion import RegionOp
 
 MOST_UNKNOWN = 0.1
 """If more than this share of the pieces is inconclusive, so is the model."""
@@ -69,11 +78,6 @@ class ByRegion:
         return replace(result, outputs=tuple(kept))
 
     def _outputs(self, ready: Ready) -> list[OutputResult]:
-        from igniter.api import kernel_digest
-        from igniter.dialects.fusion import RegionOp
-        from igniter.dialects.onnx.structure import main_graph
-        from igniter.verification.regions import compile_regions
-
         if ready.drawn:
             raise IgniterError("what random nodes draw is not given to pieces of a model")
         c = compile_regions(self.original, self.options)
@@ -93,9 +97,6 @@ class ByRegion:
 
     def _passes(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
         """Compares the common values of both graphs at the borders of regions, from the original's values."""
-        from igniter.frontend import export_model, surgery
-        from igniter.transforms.fusion.inline_regions import onnx_level
-
         before, after = self.original.proto, export_model(onnx_level(c.module))
         assert before is not None
         crossing = {name for region in regions for v in (*region.inputs, *region.yielded) for name in _names(v)}
@@ -116,8 +117,6 @@ class ByRegion:
         return [replace(o, name=o.name.removesuffix(surgery.COMPUTED) + " (passes)") for o in results]
 
     def _cut(self, proto: Any, values: Mapping[str, Any]) -> Original:
-        from igniter.frontend import surgery
-
         data = surgery.with_cuts(proto, values).SerializeToString()
         folder = self.original.folder
         config = {"config": {"session.model_external_initializers_file_folder_path": folder}} if folder else {}
@@ -126,10 +125,6 @@ class ByRegion:
     # -- the kernels --------------------------------------------------------------------------------------------------
 
     def _kernels(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
-        from igniter.frontend import export_model
-        from igniter.transforms.fusion.inline_regions import onnx_level
-        from igniter.verification import regions as side
-
         values = side.values_of(c.module, side.crossing_of(regions), self.original, ready.feed).crossing
         module, crossing = side.side_by_side(c.module, regions)
         feed = {f"v{i}": values[v] for i, v in enumerate(crossing)}
@@ -159,8 +154,6 @@ class ByRegion:
         self, c: Compilation, regions: Sequence[RegionOp], nodes: Original, crossing: Sequence[SSAValue], ready: Ready
     ) -> list[Any]:
         """Returns the values of the regions' nodes for other inputs; none if the model does not run on them."""
-        from igniter.verification import regions as side
-
         changed = changed_feed(ready.feed, ready.seed)
         if changed is None:
             return []
@@ -174,8 +167,6 @@ class ByRegion:
 
     def _whole(self, c: Compilation, ready: Ready) -> list[OutputResult]:
         """Compares the outputs of the compiled model with those of its regions; they must be equal."""
-        from igniter.verification.regions import compiled_session
-
         session = compiled_session(c, c.module, **_plain())
         found: list[OutputResult] = []
         expected = run(session, ready.feed, self.original.output_names)
@@ -198,10 +189,6 @@ def _plain() -> dict[str, Any]:
 
 
 def _names(value: SSAValue) -> list[str]:
-    from xdsl.ir import OpResult
-
-    from igniter.dialects.onnx.attributes import texts_of
-
     if not isinstance(value, OpResult):
         return []
     given = texts_of(value.owner.properties.get("output_names"))

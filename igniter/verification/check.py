@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -19,14 +20,20 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import GroupOp, UnpackOp
 from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.dialects.onnx.attributes import texts_attr
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp
-from igniter.dialects.sym import dims_of
+from igniter.dialects.onnx.types import BY_ATTR
+from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.requirements import Requirement
 from igniter.errors import IgniterError
+from igniter.frontend import export_model
+from igniter.frontend.exact_integers import exact_bytes
 from igniter.frontend.ort_values import run
 from igniter.runtime.session import make_session
+from igniter.targets import backend_for
+from igniter.transforms.fusion.inline_regions import inline_all, onnx_level
 from igniter.verification.check_bound import has_bound_nodes, inputs_in_graph
 from igniter.verification.check_inputs import (
     TypedInput,
@@ -37,12 +44,14 @@ from igniter.verification.check_inputs import (
     sizes_of,
     sizes_without_empties,
 )
+from igniter.verification.graph_facts import model_facts
+from igniter.verification.interp.scheduled import run_func
+from igniter.verification.interp.structured import run_kernel
 from igniter.verification.judgement import NO_NOISE, Noise, compare_output
-from igniter.verification.original import NUDGES, nudged_feed, unoptimised
+from igniter.verification.original import NUDGES, Original, nudged_feed, unoptimised
+from igniter.verification.verify import typical_inputs
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array: TypeAlias = np.ndarray[Any, Any]
 
 
@@ -183,10 +192,6 @@ class ModuleRunner:
 
     def _graph(self, module: ModuleOp, graph: GraphOp) -> list[Array | None]:
         """Runs the main graph, with its regions inlined."""
-        from igniter.frontend import export_model
-        from igniter.frontend.exact_integers import exact_bytes
-        from igniter.transforms.fusion.inline_regions import onnx_level
-
         data = exact_bytes(export_model(onnx_level(module)))
         if self._feed is None:
             self._feed = self._find_inputs(data, graph)
@@ -197,10 +202,6 @@ class ModuleRunner:
 
     def _find_inputs(self, data: bytes, graph: GraphOp) -> dict[str, Any]:
         """Finds sizes at which the graph runs, and inputs; derives the sizes of its symbols."""
-        from igniter.compiler.artifact import model_facts
-        from igniter.verification.original import Original
-        from igniter.verification.verify import typical_inputs
-
         original = Original(data, options={"graph_optimization_level": unoptimised()})
         names = {s for spec in original.specs for s in spec.symbols()}
         fixed = {name: size for name, size in self.sizes.items() if name in names}
@@ -258,12 +259,9 @@ def _inputs_of(kernel: KernelOp | FuncOp) -> Sequence[SSAValue]:
 def run_kernel_op(kernel: KernelOp | FuncOp, given: Sequence[Array], sizes: Mapping[str, int]) -> list[Array] | None:
     """Runs a kernel on its inputs, in the interpreter of its level; returns `None` for one too big for it and not yet
     ready for compilation."""
-    import numpy as np
-
     inputs = [np.asarray(a, order="C") for a in given]
     if isinstance(kernel, FuncOp):
         return run_scheduled(kernel, inputs, sizes)
-    from igniter.verification.interp.structured import run_kernel
 
     return run_kernel(kernel, inputs, sizes)
 
@@ -273,11 +271,6 @@ def run_region(
 ) -> list[list[Array]]:
     """Runs one region or program as a model of its own, in ONNX Runtime, unoptimised: on its inputs, and `nudges` times
     with every float input nudged."""
-    from igniter.dialects.onnx.attributes import texts_attr
-    from igniter.frontend import export_model
-    from igniter.frontend.exact_integers import exact_bytes
-    from igniter.transforms.fusion.inline_regions import inline_all
-
     block = Block(arg_types=[a.type for a in region.block.args])
     copy = region.clone()
     copy.operands = list(block.args)
@@ -304,23 +297,14 @@ races."""
 def run_scheduled(func: FuncOp, inputs: Sequence[Array], sizes: Mapping[str, int]) -> list[Array] | None:
     """Runs a scheduled kernel: a small one in the interpreter, a big one compiled for this machine. Compilation
     requires planned buffers; returns `None` before."""
-    import numpy as np
-
-    from igniter.dialects.onnx.types import BY_ATTR
-    from igniter.dialects.sym import element_of
-
     outputs: list[Array] = []
     for arg in func.block.args[len(inputs) :]:
         shape = [d.evaluate(dict(sizes)) for d in dims_of(arg.type)]
         outputs.append(np.zeros(shape, BY_ATTR[element_of(arg.type)].dtype))
     if sum(a.size for a in (*inputs, *outputs)) <= INTERPRETED_ELEMENTS:
-        from igniter.verification.interp.scheduled import run_func
-
         run_func(func, [*inputs, *outputs], sizes)
     elif func.scratch_bytes is None:
         return None
     else:
-        from igniter.targets import backend_for
-
         backend_for("native").compile_func(func)(*inputs, *outputs, **sizes)
     return outputs[: len(outputs) - len(func.checks)]

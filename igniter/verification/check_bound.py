@@ -14,7 +14,10 @@ from igniter.dialects.fusion import GroupOp
 from igniter.dialects.onnx.attributes import texts_attr
 from igniter.dialects.onnx.bound import is_bound
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
+from igniter.frontend import export_model
+from igniter.frontend.exact_integers import exact_bytes
 from igniter.runtime.session import make_session
+from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.original import unoptimised
 
 if TYPE_CHECKING:
@@ -28,10 +31,6 @@ def has_bound_nodes(region: GroupOp) -> bool:
 
 def inputs_in_graph(module: ModuleOp, label: str, feed: Mapping[str, Any]) -> list[np.ndarray[Any, Any]] | None:
     """Returns the operands of a region in a run of the main graph on `feed`; `None` for a region in a subgraph."""
-    from igniter.frontend import export_model
-    from igniter.frontend.exact_integers import exact_bytes
-    from igniter.transforms.fusion.inline_regions import onnx_level
-
     clone = module.clone()
     graph = main_graph(clone)
     region = next(op for op in clone.walk() if isinstance(op, GroupOp) and op.label == label)

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from igniter.dialects.fusion import GroupOp
+from igniter.dialects.onnx.base import OnnxOp, constant_weight
+from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.requirements import Requirement
 from igniter.errors import IgniterError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from igniter.dialects.onnx.base import OnnxOp
 
 SIZES = (2, 3, 5, 7, 4, 6)
 
@@ -105,17 +104,11 @@ def _holds(requirement: Requirement, sizes: Mapping[str, int]) -> bool:
 
 def random_arrays(inputs: Sequence[TypedInput], sizes: Mapping[str, int], seed: int) -> list[np.ndarray[Any, Any]]:
     """Returns one array for each input, with `sizes` for the symbols; `IgniterError` names an unsupported input."""
-    import numpy as np
-
     rng = np.random.default_rng(seed)
     return [_random(each, sizes, rng) for each in inputs]
 
 
 def _random(each: TypedInput, sizes: Mapping[str, int], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    import numpy as np
-
-    from igniter.dialects.onnx.types import BY_ATTR
-
     try:
         shape = tuple(dim.evaluate(dict(sizes)) for dim in dims_of(each.type))
         dtype = BY_ATTR[element_of(each.type)].dtype
@@ -144,9 +137,6 @@ _PASSING = {"Cast", "Unsqueeze", "Squeeze", "Reshape", "Identity", "Flatten", "S
 
 def index_bound(value: SSAValue, depth: int = 4) -> int:
     """Returns the smallest size of a constant's axis indexed by `value`; 2 if it indexes none."""
-    from igniter.dialects.fusion import GroupOp
-    from igniter.dialects.onnx.base import OnnxOp, constant_weight
-
     bounds: list[int] = []
     for use in value.uses:
         op = use.operation

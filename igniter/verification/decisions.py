@@ -14,8 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from igniter.activity import doing
 from igniter.errors import IgniterError
+from igniter.frontend import surgery
 from igniter.frontend.evaluate import ort_errors
 from igniter.frontend.ort_values import run
 from igniter.runtime.session import make_session
@@ -23,7 +26,6 @@ from igniter.verification.judgement import NOISE_FACTOR, Allowance, Noise, compa
 from igniter.verification.original import WITHOUT, Original, nudged_feed
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
 
     Array = np.ndarray[Any, Any]
@@ -79,8 +81,6 @@ class Explainer:
     # -- choices of the original --------------------------------------------------------------------------------------
 
     def _choices(self, name: str) -> list[Choice]:
-        from igniter.frontend import surgery
-
         proto = self.original.proto
         assert proto is not None
         made = surgery.producers(proto)
@@ -99,8 +99,6 @@ class Explainer:
 
     def _spreads(self, session: Any, names: Sequence[str], values: Mapping[str, Any]) -> dict[str, float]:
         """Returns the noise of every value: its largest change when the inputs are perturbed."""
-        import numpy as np
-
         found: dict[str, float] = {}
         for seed in range(2):
             nudged = nudged_feed(self.feed, 100 + seed)
@@ -117,10 +115,6 @@ class Explainer:
     def _choice(
         self, proto: onnx.ModelProto, node: Any, values: Mapping[str, Any], spreads: Mapping[str, float]
     ) -> Choice | None:
-        import numpy as np
-
-        from igniter.frontend import surgery
-
         inputs = {name: np.asarray(values[name]) for name in node.input if name}
         if not any(_is_float(a) for a in inputs.values()):
             return None
@@ -146,8 +140,6 @@ class Explainer:
         return Choice(node, output, value, list(found.values()), [(inputs[n].astype(np.float64), off[n]) for n in off])
 
     def _may_be_off(self, array: Array, spread: float) -> Array:
-        import numpy as np
-
         finite = np.abs(np.where(np.isfinite(array), array, 0).astype(np.float64))
         magnitude = float(np.max(finite, initial=0.0))
         return np.full(array.shape, max(self.allowed.of(array.dtype.name) * magnitude, NOISE_FACTOR * spread))
@@ -207,8 +199,6 @@ _SIZED_BY: dict[str, slice] = {
 def sized_by_rounding(original: Original, name: str) -> str:
     """Returns the label of a rounding node that decides a size on the path to an output; "" if no node does, for
     example if sizes depend only on the sizes of the inputs."""
-    from igniter.frontend import surgery
-
     if original.proto is None:
         return ""
     made = surgery.producers(original.proto)
@@ -261,8 +251,6 @@ def _jumps(node: Any, inputs: Mapping[str, Array], value: Array, other: Array) -
     """Returns `value` with its elements replaced by those of `other` that are different choices; `None` if the node
     makes no choice. A result that follows its input, such as a Cast to a wider type, is no choice: it would excuse any
     error."""
-    import numpy as np
-
     if node.op_type == "Cast" and np.can_cast(inputs[node.input[0]].dtype, value.dtype, "safe"):
         return None
     if other.shape != value.shape or not _is_float(value):
@@ -279,8 +267,6 @@ def _jumps(node: Any, inputs: Mapping[str, Array], value: Array, other: Array) -
 
 def _samples(off: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
     """Yields changes of the inputs: all up, all down, in opposite directions, and at random."""
-    import numpy as np
-
     rng = np.random.default_rng(0)
     for first in (1.0, -1.0):
         yield {name: first * o for name, o in off.items()}
@@ -294,8 +280,6 @@ def _samples(off: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
 
 
 def _is_as_good(choice: Choice, actual: Array) -> bool:
-    import numpy as np
-
     if choice.node.op_type in ("ArgMax", "ArgMin"):
         return _is_extreme(choice, actual)
     if choice.node.op_type == "TopK":
@@ -318,8 +302,6 @@ def _rows_are_as_good(choice: Choice, actual: Array) -> bool:
 
 
 def _rows(array: Array, op_type: str) -> Array:
-    import numpy as np
-
     # NonZero returns the indices in columns.
     turned = array.T if op_type == "NonZero" else array
     return np.ascontiguousarray(turned.reshape(turned.shape[0], -1) if turned.ndim else turned.reshape(1, 1))
@@ -327,8 +309,6 @@ def _rows(array: Array, op_type: str) -> Array:
 
 def _is_extreme(choice: Choice, actual: Array) -> bool:
     """True if the indices select the largest (smallest) values, within their allowed error."""
-    import numpy as np
-
     value, off = choice.moved[0]
     axis = next((a.i for a in choice.node.attribute if a.name == "axis"), 0)
     keep = next((a.i for a in choice.node.attribute if a.name == "keepdims"), 1)
@@ -345,8 +325,6 @@ def _is_extreme(choice: Choice, actual: Array) -> bool:
 
 def _is_top(choice: Choice, actual: Array) -> bool:
     """True if the indices are distinct and select the top values in order, within their allowed error."""
-    import numpy as np
-
     value, off = choice.moved[0]
     axis = next((a.i for a in choice.node.attribute if a.name == "axis"), -1)
     if actual.shape != choice.value.shape:
@@ -366,8 +344,6 @@ def _is_top(choice: Choice, actual: Array) -> bool:
 def _changes(choices: Sequence[Choice]) -> Iterator[tuple[Choice, int | None, Array]]:
     """Yields the elements that differ in alternatives, the most frequently different first; `None` for a whole array of
     another shape."""
-    import numpy as np
-
     for choice in choices:
         counts = np.zeros(choice.value.size, np.int64)
         other = choice.value.reshape(-1).copy()
@@ -394,8 +370,6 @@ def _replaced(value: Array, index: int | None, alternative: Array) -> Array:
 
 def _distance(one: Any, two: Any) -> float:
     """Returns the distance of two arrays; it is larger for different shapes than for any arrays of the same shape."""
-    import numpy as np
-
     if np.shape(one) != np.shape(two):
         return 1e30 + abs(np.size(one) - np.size(two))
     if np.asarray(one).dtype.kind not in "fiub":

@@ -14,7 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from igniter.errors import IgniterError
+from igniter.frontend.ort_values import gathered
+from igniter.frontend.test_data import read_value
 
 
 def read_inputs(path: str | Path, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -31,10 +35,6 @@ def read_inputs(path: str | Path, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _from_npz(path: Path, names: Sequence[str]) -> dict[str, Any]:
-    import numpy as np
-
-    from igniter.frontend.ort_values import gathered
-
     try:
         with np.load(path) as file:
             feed = gathered({name: file[name] for name in file.files}, names)
@@ -44,8 +44,6 @@ def _from_npz(path: Path, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _from_folder(folder: Path, names: Sequence[str]) -> dict[str, Any]:
-    from igniter.frontend.test_data import read_value
-
     feed: dict[str, Any] = {}
     for path in sorted(folder.glob("input_*.pb")):
         match = re.fullmatch(r"input_(\d+)\.pb", path.name)

@@ -6,16 +6,26 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from igniter.dialects.onnx.attributes import pairs_of
-from igniter.dialects.onnx.base import constant_weight
+import numpy as np
+from xdsl.dialects.builtin import IntegerType, TensorType
+
+from igniter.analysis.onnx.shape_inference import infer_shapes
+from igniter.dialects.onnx.attributes import entries_of, pairs_of
+from igniter.dialects.onnx.base import OnnxOp, constant_weight
+from igniter.dialects.onnx.structure import ReturnOp, main_graph
+from igniter.dialects.onnx.types import BY_ATTR
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import product
+from igniter.errors import IgniterError
+from igniter.frontend import import_model
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, SSAValue
 
-    from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.structure import GraphOp
     from igniter.dialects.sym.expr import Expr
 
@@ -53,11 +63,17 @@ class GraphFacts:
         return None
 
 
+def model_facts(model: str | Path | bytes) -> GraphFacts:
+    """Returns the facts about a model's inputs in its graph; empty if Igniter cannot read the model."""
+    try:
+        return facts_of(import_model(model))
+    except IgniterError:
+        # ORT reads more models than Igniter; for them the names of the inputs suffice.
+        return GraphFacts()
+
+
 def facts_of(module: ModuleOp) -> GraphFacts:
     """Returns the facts of an imported module."""
-    from igniter.analysis.onnx.shape_inference import infer_shapes
-    from igniter.dialects.onnx.structure import main_graph
-
     graph = main_graph(module)
     types: Types = infer_shapes(module).types
     named = list(zip(graph.input_names, graph.body.args, strict=True))
@@ -76,13 +92,6 @@ def facts_of(module: ModuleOp) -> GraphFacts:
 
 def _sizes(graph: GraphOp, types: Types) -> Iterator[tuple[str, Expr]]:
     """Yields the values of the main graph's nodes with their bytes, each shape once."""
-    from xdsl.dialects.builtin import TensorType
-
-    from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.types import BY_ATTR
-    from igniter.dialects.sym import dims_of, element_of
-    from igniter.dialects.sym.expr import product
-
     seen: set[tuple[Expr, ...]] = set()
     for op in graph.body.ops:
         if not isinstance(op, OnnxOp):
@@ -105,8 +114,6 @@ def _amount(size: int) -> str:
 
 
 def _nodes(graph: GraphOp) -> Iterator[OnnxOp]:
-    from igniter.dialects.onnx.base import OnnxOp
-
     return (op for op in graph.walk() if isinstance(op, OnnxOp))
 
 
@@ -120,8 +127,6 @@ _INDEXED = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1}
 
 def index_limits(module: ModuleOp) -> dict[str, int]:
     """Returns the smallest length of an indexed axis for each input of the main graph used as indices."""
-    from igniter.dialects.onnx.structure import main_graph
-
     graph = main_graph(module)
     limits: dict[str, int] = {}
     for name, value in zip(graph.input_names, graph.body.args, strict=True):
@@ -133,8 +138,6 @@ def index_limits(module: ModuleOp) -> dict[str, int]:
 
 def _limits(value: SSAValue) -> Iterator[int]:
     """Yields the lengths of the axes indexed by `value`, directly or after data movement."""
-    from igniter.dialects.onnx.base import OnnxOp
-
     seen: set[SSAValue] = set()
     todo = [value]
     while todo:
@@ -165,16 +168,12 @@ _ONE_HOT = 8
 
 def _largest(value: SSAValue) -> Iterator[int]:
     """Yields the largest element of a constant."""
-    import numpy as np
-
     weight = constant_weight(value)
     if weight is not None and weight.size and weight.strings is None:
         yield int(np.max(weight.array()))
 
 
 def _length(data: SSAValue, axis: int) -> int | None:
-    from xdsl.dialects.builtin import TensorType
-
     if not isinstance(data.type, TensorType):
         return None
     shape = data.type.get_shape()
@@ -203,12 +202,6 @@ _MOVES = frozenset((
 
 def _only_computed_with(value: SSAValue, types: Types) -> bool:
     """True if every transitive use of an integer value is arithmetic on integers, correct for any magnitude."""
-    from xdsl.dialects.builtin import IntegerType
-
-    from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.structure import ReturnOp
-    from igniter.dialects.sym import element_of
-
     seen: set[SSAValue] = set()
     todo: list[SSAValue] = [value]
     while todo:
@@ -254,8 +247,6 @@ def _bounds(op: OnnxOp, index: int) -> bool:
 
 
 def _must_be_positive(value: SSAValue) -> bool:
-    from igniter.dialects.onnx.base import OnnxOp
-
     for use in value.uses:
         op = use.operation
         if isinstance(op, OnnxOp) and (
@@ -272,8 +263,6 @@ def _must_be_positive(value: SSAValue) -> bool:
 
 
 def _is_over_time(op: OnnxOp) -> bool:
-    from xdsl.dialects.builtin import TensorType
-
     if op.op_type in ("STFT", "DFT"):
         return True
     if op.op_type != "Conv" or len(op.operands) < 2:
@@ -287,8 +276,6 @@ _STRIDED = ("Conv", "MaxPool", "AveragePool", "LpPool", "QLinearConv", "ConvInte
 
 def _largest_stride(graph: GraphOp) -> int:
     """Returns the largest factor by which a height or width shrinks: the largest product of strides along a path."""
-    from igniter.dialects.onnx.base import OnnxOp
-
     strides: dict[Any, int] = {}
     largest = 1
     for op in graph.body.ops:
@@ -307,8 +294,6 @@ def _largest_stride(graph: GraphOp) -> int:
 
 def _stated_size(module: ModuleOp) -> tuple[int, int] | None:
     """Returns height and width from `imgsz` in the metadata, one number or two as written by Ultralytics."""
-    from igniter.dialects.onnx.attributes import entries_of
-
     metadata = dict(pairs_of(entries_of(module.attributes.get("onnx.model")).get("metadata")))
     try:
         found: Any = ast.literal_eval(metadata.get("imgsz", "None"))
@@ -322,8 +307,6 @@ def _stated_size(module: ModuleOp) -> tuple[int, int] | None:
 
 def _inferred_dims(graph: GraphOp, types: Types) -> dict[str, list[str]]:
     """Returns the dims of the inputs as text, without inputs of unknown rank."""
-    from igniter.dialects.sym import dims_of
-
     found: dict[str, list[str]] = {}
     for name, value in zip(graph.input_names, graph.body.args, strict=True):
         try:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from igniter.dialects.onnx.types import BY_NAME
 from igniter.errors import IgniterError
 from igniter.verification.graph_facts import GraphFacts
@@ -20,8 +22,6 @@ from igniter.verification.roles import is_image, is_sound
 from igniter.verification.specs import InputSpec, Shapes
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 Style = Literal["usual", "ones", "zeros", "large"]
@@ -61,8 +61,6 @@ def random_inputs(
 ) -> dict[str, Any]:
     """Returns a value for every input, deterministic in `seed`: an array, or a list of arrays for a sequence. `facts`
     can also be just the bounds of integer inputs."""
-    import numpy as np
-
     known = facts if isinstance(facts, GraphFacts) else GraphFacts(dict(facts or {}))
     rng = np.random.default_rng(seed)
     made = [spec.shape(shapes) for spec in specs]
@@ -124,8 +122,6 @@ def is_setting(spec: InputSpec, shape: Sequence[int]) -> bool:
 
 
 def _floats(r: _Request) -> Array:
-    import numpy as np
-
     make = _setting(r.spec, r.shape)
     if make is not None:
         return np.asarray(make(r), np.float64)
@@ -144,15 +140,11 @@ def _floats(r: _Request) -> Array:
 
 
 def _filled(shape: tuple[int, ...], value: float) -> Array:
-    import numpy as np
-
     return np.full(shape, value, np.float64)
 
 
 def _image(r: _Request) -> Array:
     """Returns smooth patches in 0 .. 1 with a little noise, different in each channel and picture."""
-    import numpy as np
-
     coarse = r.rng.uniform(0.0, 1.0, tuple(-(-n // 8) if n > 8 else n for n in r.shape))
     for axis, size in enumerate(r.shape):
         if coarse.shape[axis] != size:
@@ -162,8 +154,6 @@ def _image(r: _Request) -> Array:
 
 def _sound(r: _Request) -> Array:
     """Returns three sine waves with noise, mostly in -1 .. 1, different in each row."""
-    import numpy as np
-
     time = np.arange(r.shape[-1]) / 16000.0
     rows = (*r.shape[:-1], 1)
     wave = sum(0.25 * np.sin(2 * np.pi * r.rng.uniform(80, 4000, rows) * time) for _ in range(3))
@@ -186,8 +176,6 @@ def is_position(name: str) -> bool:
 
 
 def _integers(r: _Request) -> Array:
-    import numpy as np
-
     dtype, info = _integer_type(r.spec)
     if r.style == "large" and takes_large(r.spec, r.facts):
         return _large(r, dtype, info)
@@ -225,8 +213,6 @@ def _small(r: _Request, dtype: Any, info: Any) -> Array:
 
 def _large(r: _Request, dtype: Any, info: Any) -> Array:
     """Returns values at and near the type's limits, near powers of two, and small values among them."""
-    import numpy as np
-
     low, high = int(info.min), int(info.max)
     middle = 1 << (info.bits // 2)
     picks = [low, low + 1, high, high - 1, middle, middle + 1, -middle, (1 << 24) + 1, (1 << 31) + 1, 0, 1, -1, 7]
@@ -235,8 +221,6 @@ def _large(r: _Request, dtype: Any, info: Any) -> Array:
 
 
 def _integer_type(spec: InputSpec) -> tuple[Any, Any]:
-    import numpy as np
-
     try:
         dtype = _dtype(spec.dtype)
         if dtype.kind == "V":
@@ -250,8 +234,6 @@ def _integer_type(spec: InputSpec) -> tuple[Any, Any]:
 
 def _mask(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """Returns ones and then zeros along the last axis, as for padding; every row has a one."""
-    import numpy as np
-
     if not shape or shape[-1] == 0:
         return np.ones(shape)
     lengths = rng.integers(1, shape[-1] + 1, (*shape[:-1], 1))
@@ -259,7 +241,5 @@ def _mask(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, A
 
 
 def _dtype(name: str) -> Any:
-    import numpy as np
-
     known = BY_NAME.get(name)
     return known.dtype if known is not None else np.dtype(name)

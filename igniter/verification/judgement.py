@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from igniter.verification.report import OutputResult
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _TINY_FLOATS = {
@@ -85,8 +85,6 @@ def compare_output(
     name: str, expected: Any, actual: Any, rtol: float | None = None, atol: float = 0.0, noise: Noise = NO_NOISE
 ) -> OutputResult:
     """Compares `actual` with `expected`. Sequences are compared element by element, and the worst element counts."""
-    import numpy as np
-
     if isinstance(expected, list) or isinstance(actual, list):
         return _compare_sequence(name, expected, actual, Allowance(rtol, atol), noise)
     kind = type(expected).__name__
@@ -111,8 +109,6 @@ def compare_output(
 
 
 def _compare_exact(name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], noise: Noise) -> OutputResult:
-    import numpy as np
-
     differs = e != a
     for other in _alike(noise, e):
         # The perturbed original gives the same value.
@@ -133,8 +129,6 @@ def _compare_exact(name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], 
 def _compare_floats(
     name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], allowed: Allowance, noise: Noise
 ) -> OutputResult:
-    import numpy as np
-
     wide: Any = np.complex128 if e.dtype.kind == "c" else np.float64
     dtype, shape, eps = str(e.dtype), e.shape, _epsilon(e.dtype)
     others = [other.astype(wide) for other in _alike(noise, e)]
@@ -189,8 +183,6 @@ def _worst_slice(
     e: Floats, off: Floats, moved: Floats, magnitude: float, tolerance: float, atol: float, eps: float
 ) -> str:
     """Returns a message for the first slice that is wrong relative to its own magnitude; "" if all are right."""
-    import numpy as np
-
     if e.ndim < 2 or not magnitude:
         return ""
     sizes = np.abs(np.where(np.isfinite(e), e, 0.0))
@@ -213,15 +205,11 @@ def _worst_slice(
 
 def _apart(one: Floats, two: Floats) -> Floats:
     """Returns the distance of each pair of elements; 0 if one of them is not finite."""
-    import numpy as np
-
     with np.errstate(invalid="ignore", over="ignore"):  # infinities of both
         return np.where(np.isfinite(one) & np.isfinite(two), np.abs(one - two), 0.0)
 
 
 def _moved(e: Floats, others: Sequence[Floats]) -> Floats:
-    import numpy as np
-
     found = np.zeros(e.shape)
     for other in others:
         np.maximum(found, _apart(e, other), out=found)
@@ -229,8 +217,6 @@ def _moved(e: Floats, others: Sequence[Floats]) -> Floats:
 
 
 def _alike(noise: Noise, e: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
-    import numpy as np
-
     for other in noise.others:
         array = np.asarray(other)
         if array.shape == e.shape and array.dtype == e.dtype:
@@ -268,8 +254,6 @@ def _compare_sequence(name: str, expected: Any, actual: Any, allowed: Allowance,
 def _table(maps: Any) -> tuple[list[Any], np.ndarray[Any, Any]] | None:
     """Returns the keys and the values of a list of maps to floats with the same keys, as from ZipMap. The values are an
     array with one row per map. Returns `None` for anything else."""
-    import numpy as np
-
     if not isinstance(maps, list) or not maps or not all(isinstance(m, dict) for m in maps):  # pyright: ignore[reportUnknownVariableType]
         return None
     rows = cast("list[dict[Any, Any]]", maps)
@@ -281,8 +265,6 @@ def _table(maps: Any) -> tuple[list[Any], np.ndarray[Any, Any]] | None:
 
 
 def _equal(expected: Any, actual: Any) -> bool:
-    import numpy as np
-
     return bool(np.array_equal(np.asarray(expected, object), np.asarray(actual, object)))
 
 

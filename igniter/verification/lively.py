@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from igniter.verification.graph_facts import GraphFacts
 from igniter.verification.inputs import is_setting, random_inputs, takes_large
 from igniter.verification.pictures import page, ranged, scene
@@ -18,8 +20,6 @@ from igniter.verification.roles import is_image, is_sound
 from igniter.verification.specs import InputSpec, Shapes
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
     Make = Callable[[InputSpec, Array, np.random.Generator], Array]
 
@@ -35,8 +35,6 @@ FAR = frozenset(
 def variants(specs: Sequence[InputSpec], sizes: Shapes, facts: GraphFacts, seed: int) -> Iterator[tuple[str, Feed]]:
     """Yields feeds of these sizes, each with the name of its kind: pictures, sounds and texts for suitable inputs, then
     the usual values in other ranges. Feeds without a change are left out."""
-    import numpy as np
-
     rng = np.random.default_rng(seed)
     for name, fits, make in _kinds(facts):
         base = random_inputs(specs, sizes, facts, int(rng.integers(1 << 30)))
@@ -83,8 +81,6 @@ def _kinds(facts: GraphFacts) -> Iterator[tuple[str, Callable[[InputSpec, Any], 
 
 def mutations(best: Feed, other: Mapping[str, Any], specs: Sequence[InputSpec], rng: np.random.Generator) -> Feed:
     """Returns the best feed so far with each float input scaled, shifted, or mixed with that of another feed."""
-    import numpy as np
-
     changed = dict(best)
     for spec in specs:
         value = best[spec.name]
@@ -127,8 +123,6 @@ def _single(spec: InputSpec, value: Array, rng: np.random.Generator) -> Any:
 
 
 def _special(spec: InputSpec, value: Array, rng: np.random.Generator) -> Array:
-    import numpy as np
-
     picks = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0])
     there = rng.random(_shape(value)) < 0.2
     return np.where(there, picks[rng.integers(0, len(picks), _shape(value))], value)
@@ -139,8 +133,6 @@ def _special(spec: InputSpec, value: Array, rng: np.random.Generator) -> Array:
 
 def _speech(spec: InputSpec, value: Array, rng: np.random.Generator) -> Array:
     """Returns a sequence of vowels with pauses: the overtones of a voice, loudest at two formants."""
-    import numpy as np
-
     length = int(value.shape[-1])
     time = np.arange(length) / 16000.0
     rows = (*value.shape[:-1], 1)
@@ -162,8 +154,6 @@ def _speech(spec: InputSpec, value: Array, rng: np.random.Generator) -> Array:
 
 
 def _chord(spec: InputSpec, value: Array, rng: np.random.Generator) -> Array:
-    import numpy as np
-
     length = int(value.shape[-1])
     time = np.arange(length) / 16000.0
     rows = (*value.shape[:-1], 1)
@@ -179,8 +169,6 @@ _TEXT = (
 
 def _words(value: Array, limit: int | None, rng: np.random.Generator) -> Array:
     """Returns bytes of text if indices are below about 256, otherwise few distinct words with geometric frequencies."""
-    import numpy as np
-
     high = min(limit or 100, int(np.iinfo(value.dtype).max) if value.dtype.kind in "iu" else 100)
     if 128 < high <= 300:
         text: Array = np.frombuffer(_TEXT, np.uint8)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from igniter.errors import IgniterError
 from igniter.verification.graph_facts import GraphFacts
 from igniter.verification.inputs import is_position, random_inputs
 from igniter.verification.judge import Judge, Ready
@@ -19,9 +22,6 @@ from igniter.verification.original import Original
 from igniter.verification.report import LOOKED_FOR, MORE, CaseResult, OutputResult
 from igniter.verification.sensitivity import FEW_VALUES, Watch, moved, variety
 from igniter.verification.specs import InputSpec
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SHARE = 0.25
 """The time for more inputs, as a share of the verification's time so far ..."""
@@ -123,8 +123,6 @@ class MoreInputs:
                 self.watch.see(one, a, one, b)
 
     def _other(self, sizes: dict[str, int], specs: Sequence[InputSpec]) -> Ready | None:
-        from igniter.errors import IgniterError
-
         self._count += 1
         seed = self.seed + 1000 * self._count + 3
         try:
@@ -152,8 +150,6 @@ class MoreInputs:
     def _swept(self, feed: dict[str, Any]) -> dict[str, Any]:
         """Returns the feed with consecutive indices, continued from the previous feed. So each row of a moderately long
         table is read."""
-        import numpy as np
-
         for name, limit in self.facts.limits.items():
             value: Any = feed.get(name)
             if hasattr(value, "dtype") and value.dtype.kind in "iu" and value.size and not is_position(name):
@@ -202,8 +198,6 @@ class MoreInputs:
     def _between(self, low: Ready, high: Ready, moves: Callable[[dict[str, Any]], bool], deadline: float) -> None:
         """Bisects between two feeds: `low` leaves an output at rest, and `high` saturates it. The output may be neither
         between them."""
-        import numpy as np
-
         below, above = 0.0, 1.0
         for _ in range(HALVINGS):
             if time.monotonic() > deadline:
@@ -223,8 +217,6 @@ class MoreInputs:
         best: Mapping[str, tuple[Score, Ready]],
     ) -> Iterator[dict[str, Any]]:
         """Yields the variants, then mutations of the best of them."""
-        import numpy as np
-
         rng = np.random.default_rng(self.seed + 17)
         made: list[dict[str, Any]] = []
         for _, feed in variants(specs, sizes, self.facts, self.seed):
@@ -236,8 +228,6 @@ class MoreInputs:
 
     def _score(self, name: str, base: Known, ready: Ready) -> Score:
         """Returns the score of an output: true if it moves enough from the base, its number of values, its movement."""
-        import numpy as np
-
         at = list(self.original.output_names).index(name)
         one, a, b = base.outputs[at], base.ready.expected[at], ready.expected[at]
         far = moved(a, b)
@@ -263,8 +253,6 @@ class MoreInputs:
     def seeds(self, specs: Sequence[InputSpec], cases: Sequence[CaseResult], spent: float) -> CaseResult | None:
         """Compares other inputs and sizes for a share of the time `spent`, and returns the worst case. If a case has a
         suspicious error, the search is longer, and half of its inputs are mutations of the worst ones."""
-        import numpy as np
-
         suspicious = any(self._is_suspicious(o) for case in cases for o in case.outputs)
         seconds = SUSPICIOUS_SECONDS if suspicious else min(max(SHARE * spent, LEAST_SECONDS), MOST_SECONDS)
         started, count = time.monotonic(), 0
@@ -334,8 +322,6 @@ def _elements(ready: Ready) -> int:
 def changed_feed(feed: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
     """Returns a feed of the same kind: floats permuted, halved and with some noise, integers permuted; `None` if no
     input can change."""
-    import numpy as np
-
     rng = np.random.default_rng(seed)
     made = dict(feed)
     for name, value in feed.items():

@@ -12,15 +12,20 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from igniter.activity import doing
 from igniter.errors import IgniterError
+from igniter.frontend import surgery
+from igniter.frontend.exact_integers import with_exact_integers
+from igniter.frontend.reading import byte_size
+from igniter.frontend.unsigned_weights import with_unsigned_weights
 from igniter.runtime.session import SessionError, make_session
-from igniter.verification.guard import guarded_run
+from igniter.verification.guard import TooMuch, guarded_run
 from igniter.verification.judgement import SOURCE_ULPS
 from igniter.verification.specs import InputSpec, element_dims, specs_of
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
 
     from igniter.frontend.exact_integers import ExactModel
@@ -84,8 +89,6 @@ class Original:
     @cached_property
     def exact_model(self) -> ExactModel | None:
         """The model with exact integers; `None` if ONNX Runtime's are exact."""
-        from igniter.frontend.exact_integers import with_exact_integers
-
         if self.model is None or not self.exact:
             return None
         try:
@@ -102,8 +105,6 @@ class Original:
 
     def inexact(self, feed: Mapping[str, Any], expected: Sequence[Any]) -> bool:
         """True if ONNX Runtime's own run differs from `expected`, because its integers are not exact."""
-        import numpy as np
-
         if self.exact_model is None or self.stand_in is not None:
             return False
         try:
@@ -138,8 +139,6 @@ class Original:
     @cached_property
     def unsigned(self) -> Any:
         """A session of the same model with i8 weights as u8, so that sums are exact; `None` without such weights."""
-        from igniter.frontend.unsigned_weights import with_unsigned_weights
-
         made = None if self.proto is None or self.stand_in is not None else with_unsigned_weights(self.proto)
         try:
             return None if made is None else self._make(made.SerializeToString())
@@ -149,17 +148,12 @@ class Original:
     @cached_property
     def nudged(self) -> Any:
         """A session with perturbed rounded values; `None` if that is not possible."""
-        from igniter.frontend import surgery
-        from igniter.frontend.reading import byte_size
-
         if self.proto is None or self.stand_in is not None or byte_size(self.proto) > MODEL_LIMIT:
             return None
         return self._make(surgery.with_nudged_values(self.proto, 0).SerializeToString())
 
     @cached_property
     def _read(self) -> tuple[onnx.ModelProto | None, str]:
-        from igniter.frontend import surgery
-
         return (None, "") if self.model is None else surgery.read_proto(self.model)
 
     @property
@@ -174,8 +168,6 @@ class Original:
 
     def exposing(self, names: Sequence[str], cut: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Any:
         """Returns a session with the values `names` as additional outputs, and the values in `cut` as inputs."""
-        from igniter.frontend import surgery
-
         key = (*names, "|", *(cut or {}))
         if key not in self._cut:
             if self.proto is None:
@@ -192,8 +184,6 @@ class Original:
     @cached_property
     def by_threads(self) -> bool:
         """True if outputs depend on the number of threads, other than by the order of sums."""
-        from igniter.frontend import surgery
-
         return self.stand_in is None and self.proto is not None and surgery.thread_dependent(self.proto) > 0
 
     def on_threads(self, threads: int) -> Original:
@@ -215,8 +205,6 @@ class Original:
 
     def _make(self, model: str | bytes, **more: Any) -> Any:
         if self.stand_in is not None:
-            from igniter.frontend import surgery
-
             proto, folder = surgery.read_proto(model)
             with doing("the original was loaded", hint=WITHOUT):
                 return self.stand_in(proto, folder or self.folder)
@@ -237,8 +225,6 @@ class Original:
     @cached_property
     def random_values(self) -> list[str] | None:
         """The values computed by random nodes; `None` if they cannot be cut."""
-        from igniter.frontend import surgery
-
         return [] if self.proto is None else surgery.random_values(self.proto)
 
     def run(
@@ -283,10 +269,6 @@ class Original:
     def sources(self, names: Sequence[str], feed: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, float]:
         """Returns for every output the largest magnitude of the operands of its sum, difference or reduction, looking
         through data movement; `SIGMOID_SOURCE` for a sigmoid."""
-        import numpy as np
-
-        from igniter.frontend import surgery
-
         if self.proto is None:
             return {}
         made = surgery.producers(self.proto)
@@ -350,8 +332,6 @@ def _attempt(
     drawn: Mapping[str, Any] | None = None,
 ) -> list[list[Any]]:
     """Returns the outputs of one more run; none if it fails or takes too long, because it is optional."""
-    from igniter.verification.guard import TooMuch
-
     try:
         if isinstance(runner, Original):
             return [runner.run_again({k: v for k, v in feed.items() if k not in (drawn or {})}, drawn or {}, seconds)]
@@ -366,8 +346,6 @@ def _attempt(
 def nudged_feed(feed: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
     """Returns the feed with every float moved up or down by one unit in the last place, except zeros; `None` without
     floats."""
-    import numpy as np
-
     rng = np.random.default_rng(seed + 7919)
     made = dict(feed)
     changed = False

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from igniter.verification.roles import image_channels_axis
 from igniter.verification.specs import InputSpec
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 # fmt: off
@@ -33,8 +33,6 @@ def _channels(spec: InputSpec) -> int:
 
 def _drawn(spec: InputSpec, shape: Sequence[int], draw: Callable[[int, int], Array]) -> Array:
     """Returns a batch of pictures from `draw`, tinted by channel. `draw` maps (height, width) to values in 0 .. 1."""
-    import numpy as np
-
     axis = _channels(spec)
     height, width = (n for a, n in enumerate(shape) if a not in (0, axis))
     pictures = np.array([draw(height, width) for _ in range(shape[0])]).reshape(shape[0], 1, height, width)
@@ -44,7 +42,6 @@ def _drawn(spec: InputSpec, shape: Sequence[int], draw: Callable[[int, int], Arr
 
 def page(spec: InputSpec, shape: Sequence[int], rng: np.random.Generator) -> Array:
     """Draws lines of dark letters on light paper, or of light letters on dark paper."""
-    import numpy as np
 
     def draw(height: int, width: int) -> Array:
         dots = int(np.clip(height // 28, 1, 4)) if height > 14 else 1
@@ -65,15 +62,12 @@ def page(spec: InputSpec, shape: Sequence[int], rng: np.random.Generator) -> Arr
 
 
 def _glyph(code: int) -> Array:
-    import numpy as np
-
     rows = np.array([code >> 8 * (6 - k) & 0xFF for k in range(7)])
     return (rows[:, None] >> np.arange(4, -1, -1)) & 1
 
 
 def scene(spec: InputSpec, shape: Sequence[int], rng: np.random.Generator) -> Array:
     """Draws a smooth background with discs and boxes as objects in front."""
-    import numpy as np
 
     def draw(height: int, width: int) -> Array:
         longest = max(height, width, 1)
@@ -93,8 +87,6 @@ def scene(spec: InputSpec, shape: Sequence[int], rng: np.random.Generator) -> Ar
 
 def ranged(spec: InputSpec, picture: Array, scale: str) -> Array:
     """Converts values in 0 .. 1 to the range `scale` of a model's input."""
-    import numpy as np
-
     if spec.dtype == "uint8" or scale == "0 .. 255":
         return np.clip(255 * picture, 0, 255)
     if scale == "normalised":

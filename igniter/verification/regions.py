@@ -10,25 +10,34 @@ graph is also compared with the original, because the passes before fusion may b
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp, NoneType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from igniter.activity import doing
+from igniter.compiler import driver
 from igniter.dialects.fusion import PackOp, RegionOp
 from igniter.dialects.onnx.attributes import texts_attr, texts_of
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
 from igniter.dialects.onnx.draws import draws
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.errors import IgniterError
+from igniter.frontend import export_model
+from igniter.frontend.exact_integers import exact_bytes
 from igniter.frontend.ort_values import run, storable
+from igniter.module import load
+from igniter.runtime.cache import default_cache
 from igniter.runtime.session import make_session
+from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.judgement import Allowance, Noise, compare_output, failure
-from igniter.verification.original import Original
+from igniter.verification.original import Original, nudged_feed, unoptimised
 from igniter.verification.report import OutputResult, Status, plain
 
 if TYPE_CHECKING:
@@ -132,12 +141,6 @@ def verify_regions(
 
 def compile_regions(original: Original, options: CompileOptions) -> Compilation:
     """Compiles the original until each region has its kernel. The module still contains the nodes."""
-    from dataclasses import replace as changed
-
-    from igniter.api import load
-    from igniter.compiler import driver
-    from igniter.runtime.cache import default_cache
-
     assert original.model is not None
     module = load(original.model)
     alone = changed(options, program_passes="", profile=False)
@@ -172,8 +175,6 @@ class _Values:
 
 def values_of(module: ModuleOp, crossing: Sequence[SSAValue], original: Original, feed: Mapping[str, Any]) -> _Values:
     """Returns ORT's values for the graph's outputs and for `crossing`, with all regions inlined."""
-    from igniter.transforms.fusion.inline_regions import onnx_level
-
     mapping: dict[SSAValue, SSAValue] = {}
     copy = module.clone(mapping)
     graph = main_graph(copy)
@@ -244,9 +245,6 @@ def _copy_constant(value: SSAValue, block: Block, mapping: dict[SSAValue, SSAVal
 def _region_results(
     c: Compilation, regions: Sequence[RegionOp], values: Mapping[SSAValue, Any], allowed: Allowance
 ) -> list[RegionResult]:
-    from igniter.transforms.fusion.inline_regions import onnx_level
-    from igniter.verification.original import nudged_feed
-
     module, crossing = side_by_side(c.module, regions)
     feed = {f"v{i}": values[v] for i, v in enumerate(crossing)}
     nodes = onnx_level(module)
@@ -297,8 +295,6 @@ def _run_compiled(c: Compilation, module: ModuleOp, arrays: Sequence[Any]) -> li
 def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = None, **options: Any) -> Any:
     """Returns a session with the regions of `module` as custom ops. Its files are kept in `folder`, if given. `options`
     are ONNX Runtime's."""
-    import tempfile
-
     library, model = _compiled(c, module)
     with tempfile.TemporaryDirectory(prefix="igniter-regions-") as temporary:
         where = folder or Path(temporary)
@@ -308,9 +304,6 @@ def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = Non
 
 
 def _compiled(c: Compilation, module: ModuleOp) -> tuple[Library, bytes]:
-    from igniter.compiler import driver
-    from igniter.frontend import export_model
-
     used = {op.kernel_name for op in module.walk() if isinstance(op, RegionOp)}
     alone = driver.Compilation(module.clone(), c.options, c.ctx, cache=c.cache)
     alone.kernels = [k for k in c.kernels if k.name in used]
@@ -321,10 +314,6 @@ def _compiled(c: Compilation, module: ModuleOp) -> tuple[Library, bytes]:
 
 
 def _session(module: ModuleOp, folder: str, *, optimised: bool) -> Any:
-    from igniter.frontend import export_model
-    from igniter.frontend.exact_integers import exact_bytes
-    from igniter.verification.original import unoptimised
-
     options: dict[str, Any] = {} if optimised else {"graph_optimization_level": unoptimised()}
     return make_session(exact_bytes(export_model(module)), log_severity_level=4, **options)
 
@@ -373,12 +362,6 @@ def _reproducer(
     c: Compilation, region: RegionOp, values: Mapping[SSAValue, Any], folder: Path, wrong: RegionResult
 ) -> Path:
     """Writes a folder with the region as nodes and as a custom op, its inputs, and a script to compare both."""
-    import numpy as np
-
-    from igniter.frontend import export_model
-    from igniter.frontend.exact_integers import exact_bytes
-    from igniter.transforms.fusion.inline_regions import onnx_level
-
     module, crossing = side_by_side(c.module, [region])
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("libigniter_*.so"):

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from igniter.verification.judgement import Allowance
 from igniter.verification.report import OutputResult
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
 
     Array = np.ndarray[Any, Any]
@@ -93,8 +94,6 @@ class Watch:
 def moved(a: Any, b: Any) -> float:
     """Returns the largest difference of two values of an output. It is infinite if they differ in shape or in the
     places of finite values, or if they are different integers, booleans or strings."""
-    import numpy as np
-
     if not hasattr(a, "dtype") or not hasattr(b, "dtype"):
         return 0.0 if repr(a) == repr(b) else float("inf")
     if a.shape != b.shape:
@@ -111,8 +110,6 @@ def moved(a: Any, b: Any) -> float:
 
 def value_words(a: Any, b: Any, blur: float) -> str:
     """Returns the description of an output at rest, as the rest of a sentence after its name."""
-    import numpy as np
-
     if not hasattr(a, "dtype"):
         return "is the same"
     if a.size == 0:

@@ -8,9 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from igniter.dialects.onnx.attributes import entries_of
+from igniter.dialects.onnx.structure import main_graph
+from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym.dim_words import Place, is_anonymous, split_place
 from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 from igniter.errors import IgniterError
+from igniter.frontend.value_types import DimNames
 
 if TYPE_CHECKING:
     from onnx import GraphProto
@@ -136,12 +141,6 @@ def element_dims(graph: GraphProto) -> dict[str, list[int | str | None]]:
 
 def specs_of_module(module: ModuleOp) -> list[InputSpec]:
     """Returns the tensor inputs of an imported module. This works before ONNX Runtime loads the model."""
-    from igniter.dialects.onnx.attributes import entries_of
-    from igniter.dialects.onnx.structure import main_graph
-    from igniter.dialects.onnx.types import BY_ATTR
-    from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
-    from igniter.frontend.value_types import DimNames
-
     names = DimNames.of(entries_of(module.attributes.get("onnx.model")))
     graph, found = main_graph(module), list[InputSpec]()
     for name, value in zip(graph.input_names, graph.body.args, strict=True):

@@ -14,29 +14,40 @@ Both take arrays of all types. Both are slow, so they check the time limit betwe
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+import onnx
+from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 from xdsl.dialects.builtin import ModuleOp, NoneType
 from xdsl.ir import SSAValue
 
-from igniter.dialects.onnx.types import element_of_dtype
+from igniter.analysis.fusion.graph import region_nodes
+from igniter.context import IgniterContext
+from igniter.dialects.fusion import RegionOp
+from igniter.dialects.loop import KernelOp
+from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_value, imported_opset
+from igniter.dialects.onnx.ops import spec_of
+from igniter.dialects.onnx.schemas import op_names
+from igniter.dialects.onnx.structure import ReturnOp, main_graph
+from igniter.dialects.onnx.types import BY_CODE, element_of_dtype
+from igniter.dialects.onnx.weights import Weight
 from igniter.errors import IgniterError
+from igniter.frontend import import_model, why_invalid
+from igniter.frontend.evaluate import CannotEvaluate, evaluate_nodes
 from igniter.frontend.ort_values import ArraySession
+from igniter.passes import run_pipeline
+from igniter.runtime.session import SessionError, said_by_onnxruntime
 from igniter.verification.guard import TooMuch
+from igniter.verification.interp.structured import run_kernel
+from igniter.verification.original import Original
+from igniter.verification.report import Verification
 
 if TYPE_CHECKING:
-    import numpy as np
-    import onnx
-
-    from igniter.dialects.fusion import RegionOp
-    from igniter.dialects.loop import KernelOp
-    from igniter.dialects.onnx.base import OnnxOp
-    from igniter.verification.original import Original
-    from igniter.verification.report import Verification
-
     Array = np.ndarray[Any, Any]
 
 MOST_BYTES = 1 << 30
@@ -102,8 +113,6 @@ def _value(value: onnx.ValueInfoProto) -> Value:
 
 
 def _type_text(type_: onnx.TypeProto) -> str:
-    from igniter.dialects.onnx.types import BY_CODE
-
     kind = type_.WhichOneof("value")
     if kind == "tensor_type":
         row = BY_CODE.get(type_.tensor_type.elem_type)
@@ -164,9 +173,6 @@ class ReferenceSession(_Session):
 
 def _exact_erf() -> Any:
     """Returns Erf as an op of the evaluator. The evaluator's own Erf rounds to f32 for all types."""
-    import math
-
-    import numpy as np
     from onnx.reference.op_run import OpRun
 
     erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -182,8 +188,6 @@ def _exact_erf() -> Any:
 
 def _output_types(proto: onnx.ModelProto) -> dict[str, str]:
     """Returns the declared or inferred element types of the tensor outputs, without unknown types and strings."""
-    import onnx
-
     types = {v.name: _type_text(v.type) for v in proto.graph.output}
     if any("undefined" in text for text in types.values()):
         inferred = onnx.shape_inference.infer_shapes(proto)
@@ -194,8 +198,6 @@ def _output_types(proto: onnx.ModelProto) -> dict[str, str]:
 
 def _array(value: Any) -> Any:
     """Returns a NumPy scalar of the evaluator as an array, and other values unchanged."""
-    import numpy as np
-
     scalar = isinstance(value, np.generic)
     return np.asarray(cast("Any", value)) if scalar else value
 
@@ -207,9 +209,6 @@ def _said(error: Exception) -> str:
 
 def _whole(proto: onnx.ModelProto, folder: str) -> onnx.ModelProto:
     """Returns the model with its external weights loaded. Raises `IgniterError` over `MOST_BYTES`."""
-    import onnx
-    from onnx.external_data_helper import load_external_data_for_model, uses_external_data
-
     outside = [t for t in proto.graph.initializer if uses_external_data(t)]
     size = sum(int(entry.value) for t in outside for entry in t.external_data if entry.key == "length")
     if size > MOST_BYTES:
@@ -229,21 +228,12 @@ class InterpretedSession(_Session):
     """A session with a kernel for every node that has a lowering, run by the interpreter of the structured level."""
 
     def __init__(self, proto: onnx.ModelProto, folder: str):
-        from igniter.context import IgniterContext
-        from igniter.dialects.loop import KernelOp
-        from igniter.frontend import import_model
-        from igniter.passes import run_pipeline
-
         super().__init__(proto)
         self._module: ModuleOp = import_model(proto, base_dir=folder)
         run_pipeline(IgniterContext(), self._module, LOWERED)
         self._kernels = {op.sym_name.data: op for op in self._module.ops if isinstance(op, KernelOp)}
 
     def compute(self, feed: Mapping[str, Any], tick: Callable[[], None]) -> Mapping[str, Any]:
-        from igniter.dialects.fusion import RegionOp
-        from igniter.dialects.onnx.base import NoValueOp, OnnxOp
-        from igniter.dialects.onnx.structure import ReturnOp, main_graph
-
         graph = main_graph(self._module)
         values: dict[SSAValue, Any] = {
             arg: feed.get(name) for name, arg in zip(graph.input_names, graph.body.args, strict=True)
@@ -264,14 +254,11 @@ class InterpretedSession(_Session):
         raise AssertionError("a graph ends with onnx.return")
 
     def _region(self, region: RegionOp, values: Mapping[SSAValue, Any]) -> Sequence[Any]:
-        from igniter.verification.interp.structured import run_kernel
-
         inputs = [values[v] for v in region.inputs]
         found = _folded(region, inputs)
         if found is not None:
             return found
         kernel: KernelOp = self._kernels[region.kernel_name or region.label]
-        import numpy as np
 
         return run_kernel(kernel, [np.asarray(a, order="C") for a in inputs])
 
@@ -279,10 +266,6 @@ class InterpretedSession(_Session):
 def _node(op: OnnxOp, values: Mapping[SSAValue, Any]) -> Sequence[Any]:
     """Returns the results of a node outside all regions: a constant, or computed by ONNX Runtime or ONNX's
     evaluator."""
-    from igniter.dialects.onnx.base import constant_value, imported_opset
-    from igniter.dialects.onnx.weights import Weight
-    from igniter.frontend.evaluate import CannotEvaluate, evaluate_nodes
-
     if op.op_type == "Constant":
         array = constant_value(op.results[0])
         if array is not None:
@@ -299,11 +282,6 @@ def _node(op: OnnxOp, values: Mapping[SSAValue, Any]) -> Sequence[Any]:
 
 def _folded(region: RegionOp, inputs: Sequence[Any]) -> Sequence[Any] | None:
     """Returns the results of the `fold` of a user's op if the region is just this op; otherwise `None`."""
-    from igniter.analysis.fusion.graph import region_nodes
-    from igniter.dialects.onnx.base import constant_value
-    from igniter.dialects.onnx.ops import spec_of
-    from igniter.dialects.onnx.schemas import op_names
-
     nodes = region_nodes(region)
     spec = spec_of(nodes[0]) if len(nodes) == 1 else None
     if spec is None or spec.fold is None or nodes[0].domain in {domain for domain, _ in op_names()} | {"com.microsoft"}:
@@ -329,11 +307,6 @@ STAND_INS: Mapping[str, StandIn] = {
 def with_stand_ins(original: Original, compare: Callable[[Original], Verification]) -> Verification:
     """Returns `compare(original)`. If ONNX Runtime does not load a valid original, returns the first conclusive
     comparison with a substitute, or `not verified` with all reasons. Raises `SessionError` for an invalid model."""
-    from igniter.frontend import why_invalid
-    from igniter.runtime.session import SessionError, said_by_onnxruntime
-    from igniter.verification.original import Original
-    from igniter.verification.report import Verification
-
     try:
         _ = original.session
     except SessionError as error:

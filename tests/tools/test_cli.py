@@ -320,6 +320,6 @@ def test_what_cannot_be_negative_is_refused(model: Path, tmp_path: Path, option:
 def test_a_place_that_is_taken_is_refused_before_anything_is_compiled(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("igniter.api.lower_to_kernels", lambda c: pytest.fail("compiled"))
+    monkeypatch.setattr("igniter.compiler.compile_model.lower_to_kernels", lambda c: pytest.fail("compiled"))
     done = invoke("compile", model, "-o", model, "--no-cache")
     assert done.exit_code == 1 and "is a file; a compiled model is a folder" in done.stderr

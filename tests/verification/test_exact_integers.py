@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 import igniter
-from igniter.compiler.artifact import model_facts
 from igniter.runtime.session import make_session
+from igniter.verification.graph_facts import model_facts
 from igniter.verification.original import Original
 from igniter.verification.verify import Candidate, VerifyOptions, verify_models
 from tests.ops.exact_integers import extremes, reduced, wrapped

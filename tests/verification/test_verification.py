@@ -135,7 +135,7 @@ def test_what_cannot_be_compared_is_compiled_and_said(never: Path, tmp_path: Pat
 
 
 def test_a_dim_that_is_none_is_told_before_compiling(never: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("igniter.api.lower_to_kernels", lambda c: pytest.fail("it was compiled"))
+    monkeypatch.setattr("igniter.compiler.compile_model.lower_to_kernels", lambda c: pytest.fail("it was compiled"))
     with pytest.raises(IgniterError, match="the model has no dim m; its dims are n"):
         igniter.compile(never, shapes=[{"m": 3}])
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from igniter.compiler.artifact import Artifact, model_facts
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
 from igniter.runtime.session import make_session
-from igniter.verification.graph_facts import GraphFacts
+from igniter.verification.graph_facts import GraphFacts, model_facts
 from igniter.verification.original import Original
 from igniter.verification.report import Verification
 from igniter.verification.verify import BUDGET_SECONDS, Candidate, VerifyOptions, verify_models

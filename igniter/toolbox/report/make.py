@@ -56,9 +56,9 @@ def report_module(
     module: Module, output: str | Path, sizes: Mapping[str, int] | None, threads: int, target: str, verify: bool
 ) -> None:
     """Writes the report on a module, at sizes; those of other symbols are chosen."""
-    from igniter.compiler.artifact import model_facts
     from igniter.compiler.compilation import CompileOptions
     from igniter.runtime.files import write_whole
+    from igniter.verification.graph_facts import model_facts
     from igniter.verification.original import Original
     from igniter.verification.verify import typical_inputs
 

@@ -163,8 +163,8 @@ def inputs_for(
 ) -> tuple[dict[str, int], dict[str, Any]]:
     """Returns sizes for all symbolic dims (sizes missing in `case` are chosen), and inputs of these sizes; inputs of a
     file keep their own sizes."""
-    from igniter.compiler.artifact import model_facts
     from igniter.verification.given import read_inputs
+    from igniter.verification.graph_facts import model_facts
     from igniter.verification.original import Original
     from igniter.verification.verify import typical_inputs
 

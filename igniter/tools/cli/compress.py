@@ -106,8 +106,8 @@ def _weights(module: Module) -> dict[str, Any]:
 
 def _compare(request: CompressRequest, found: dict[str, Any]) -> None:
     """Runs both models on the same inputs, and times them on request."""
-    from igniter.compiler.artifact import model_facts
     from igniter.verification.given import read_inputs
+    from igniter.verification.graph_facts import model_facts
     from igniter.verification.original import Original
     from igniter.verification.verify import typical_inputs
 

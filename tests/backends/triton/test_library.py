@@ -15,9 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import igniter
 from benchmark.models.half import bert
-from igniter.api import lower_to_kernels
 from igniter.backends.triton.texts import kernels_of
 from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.compile_model import lower_to_kernels
 from igniter.compiler.driver import make_object
 from igniter.errors import IgniterError
 from igniter.runtime.session import ProviderMissing

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import igniter
-from igniter.compiler.artifact import model_facts
 from igniter.compiler.compilation import CompileOptions
 from igniter.runtime.session import make_session
+from igniter.verification.graph_facts import model_facts
 from igniter.verification.original import Original
 from igniter.verification.verify import typical_inputs
 from tests.backends.triton.recording_driver import RecordingDriver, knowing

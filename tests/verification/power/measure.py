@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from igniter.compiler.artifact import Artifact, model_facts
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
 from igniter.runtime.session import SessionError
+from igniter.verification.graph_facts import model_facts
 from igniter.verification.inputs import random_inputs
 from igniter.verification.judge import Judge, Ready
 from igniter.verification.judgement import Allowance, compare_output

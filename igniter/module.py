@@ -1,0 +1,223 @@
+"""The model as an object: `Module`, and the two functions that make one, `load` and `parse`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError
+
+from igniter.analysis.machine import pass_figures
+from igniter.analysis.typical_sizes import give_module_sizes
+from igniter.compiler.artifact import Artifact
+from igniter.compiler.compilation import Compilation, CompileOptions, chosen_options
+from igniter.compiler.compile_model import compile_model
+from igniter.compiler.driver import count_nodes
+from igniter.context import IgniterContext
+from igniter.dialects.onnx import building
+from igniter.errors import IgniterError
+from igniter.frontend import export_model, fits_message, import_model, save_model, why_invalid
+from igniter.memory import collection_paused
+from igniter.model_tools import ModelTools
+from igniter.passes import PassError, run_pipeline
+from igniter.remarks import Remarks
+from igniter.runtime.cache import default_cache
+from igniter.runtime.session import SessionError
+from igniter.targets import described_machines
+from igniter.transforms.fusion.inline_regions import onnx_level
+
+if TYPE_CHECKING:
+    import onnx
+
+    from igniter.compiler.compilation import Inputs, Machine
+
+    Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"
+
+
+class Module(ModelTools):
+    """A model as IR, at the level of its last pass."""
+
+    def __init__(self, ir: ModuleOp, ctx: IgniterContext, source: str | Path | bytes | None = None):
+        self.ir = ir
+        self.ctx = ctx
+        self.source = source
+        self.external: set[str] = set()
+        """The files with weights besides `source`."""
+        self.import_seconds = 0.0
+        """The duration of `load` in seconds."""
+
+    @property
+    def remarks(self) -> Remarks:
+        """The remarks of all passes so far."""
+        return self.ctx.remarks
+
+    def run_passes(
+        self,
+        pipeline: str,
+        *,
+        verify_each: bool = True,
+        target: str | None = None,
+        machine: Machine = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Runs a pipeline (`"infer-shapes,form-fusion-regions{...}"`) over the IR, in place.
+
+        Passes work for the CPU `target`; `machine` overrides its figures. Without either they work for a typical
+        machine with AVX-512. `sizes` are typical sizes of the module's symbols.
+        """
+        give_module_sizes(self.ir, sizes or {})
+        if target is None and machine is None:
+            run_pipeline(self.ctx.on(self.ctx.machine, None, sizes), self.ir, pipeline, verify_each=verify_each)
+            return self
+        machines = described_machines(target, machine)
+        ctx = self.ctx.on(machines[0], None, sizes)
+        run_pipeline(ctx, self.ir, pipeline, figures=pass_figures(machines), verify_each=verify_each)
+        return self
+
+    def clone(self) -> Module:
+        """Returns a copy; passes over it leave this module unchanged."""
+        copy = Module(building.clone(self.ir), self.ctx.clone(), self.source)
+        copy.external, copy.edits = set(self.external), self.edits
+        return copy
+
+    def to_onnx(self) -> onnx.ModelProto:
+        """Returns the model as a `ModelProto`, with fusion regions inlined and without kernels."""
+        return export_model(self._onnx_level())
+
+    def save(self, path: str | PathLike[str], *, keep_weights: bool = False) -> None:
+        """Writes the model as an ONNX file. With `keep_weights`, weights in external data files in the folder of `path`
+        stay in these files, and the model refers to them."""
+        save_model(self._onnx_level(), path, keep=self.external if keep_weights else ())
+
+    def _onnx_level(self) -> ModuleOp:
+        return onnx_level(self.ir)
+
+    def compile(
+        self,
+        output: str | PathLike[str] | None = None,
+        *,
+        target: str = "native",
+        machine: Machine = None,
+        sizes: Mapping[str, int] | None = None,
+        precision: str = "f32",
+        winograd: int | str = "auto",
+        fusion_author: str = "",
+        options: CompileOptions | None = None,
+        verify: bool = True,
+        load: bool = True,
+        shapes: Sequence[Mapping[str, int]] | None = None,
+        inputs: Inputs = None,
+        rtol: float | None = None,
+        atol: float = 0.0,
+        seed: int = 0,
+        budget: float | None = None,
+        cache: bool = True,
+        strict: bool = False,
+        sanitize: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> Artifact:
+        """Compiles a copy of the model, and checks the result against ONNX Runtime unless `verify` is false.
+
+        The folder `output` receives the rewritten model, its library and a report; without one the artifact lives in a
+        temporary folder as long as the object. `machine` overrides figures of the target's machine: a file written by
+        `igniter machine -o`, or values by name. `sizes` are typical sizes of symbolic dims; schedules are optimised for
+        them, and the code is correct for all sizes. `precision` is f32, or on request bf16 or int8-dynamic for products
+        with weights. `winograd` selects the convolutions of 3 x 3 computed in tiles: `auto` the profitable ones, 2 or 4
+        the same with at most this number of results in a tile along each axis, `on` all possible ones, `off` none.
+        `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are passed to the verification
+        (`Artifact.verify`). `VerificationFailed` names the differing output, and leaves `output` unchanged; if nothing
+        could be compared, the report says so. Unless `load` is false, ONNX Runtime loads a result for this machine,
+        verified or not; `NotLoaded` names the refused node, and nothing is written. `strict` forbids nodes left to ONNX
+        Runtime for want of a kernel; with `sanitize`, every access of a kernel checks its address at run time.
+        `fusion_author` selects the author of fusion (`NAME` or `NAME{option=value ...}`).
+        """
+        chosen = chosen_options(
+            options,
+            target=target,
+            machine=machine,
+            sizes=sizes,
+            precision=precision,
+            winograd=winograd,
+            fusion_author=fusion_author,
+            sanitize=sanitize,
+        )
+        copy = self.clone()
+        compilation = Compilation(copy.ir, chosen, copy.ctx, strict=strict, progress=progress or (lambda _: None))
+        if cache:
+            compilation.cache = default_cache()
+        if self.import_seconds:
+            compilation.seconds["import"] = self.import_seconds
+        given = {"shapes": shapes, "inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
+        if budget is not None:
+            given["budget"] = budget
+        # An edited model is its own reference: its inputs and outputs may differ from the file's.
+        source = None if self.edits else self.source
+        with blaming(self.source):
+            return compile_model(compilation, source, self.ir, output, given if verify else None, load)
+
+    def __str__(self) -> str:
+        return str(self.ir)
+
+    def __repr__(self) -> str:
+        where = "a model in memory" if self.source is None or isinstance(self.source, bytes) else str(self.source)
+        return f"<igniter.Module of {where}: {count_nodes(self.ir)} nodes>"
+
+
+def load(model: Model) -> Module:
+    """Loads an ONNX model: a path, the bytes of a file, or a `ModelProto`. Weights stay in their file.
+
+    A path ending in `.mlir` is the text of a module.
+    """
+    if isinstance(model, (str, PathLike)) and str(model).endswith(".mlir"):
+        return parse(Path(cast("str", model)).read_text(encoding="utf-8"), str(model))
+
+    ctx = IgniterContext()
+    ctx.remarks.enabled = True
+    source: str | Path | bytes | None = None
+    if isinstance(model, bytes):
+        source = model
+    elif isinstance(model, (str, PathLike)):
+        source = Path(cast("str", model))
+    elif fits_message(model):
+        source = model.SerializeToString()
+    start = time.perf_counter()
+    with collection_paused():
+        external: set[str] = set()
+        module = Module(import_model(model, external=external), ctx, source)
+        module.external = external
+    module.import_seconds = time.perf_counter() - start
+    return module
+
+
+def parse(text: str, name: str = "<text>") -> Module:
+    """Parses a module from `text`, in the syntax of `str(module)`; errors call the text `name`."""
+    ctx = IgniterContext()
+    ctx.remarks.enabled = True
+    try:
+        return Module(Parser(ctx, text, name).parse_module(), ctx)
+    except ParseError as error:
+        raise IgniterError(str(error).strip()) from error
+
+
+@contextmanager
+def blaming(model: str | Path | bytes | None) -> Generator[None]:
+    """Replaces a pass's error by one about the invalid node, if the model is invalid.
+
+    A model is checked only after a failure; errors with other causes are raised unchanged.
+    """
+    try:
+        yield
+    except Exception as error:
+        if model is None or (isinstance(error, IgniterError) and not isinstance(error, (PassError, SessionError))):
+            raise
+        why = why_invalid(model)
+        if why is None:
+            raise
+        what = "the model" if isinstance(model, bytes) else str(model)
+        raise IgniterError(f"{what} is not a valid model: {why}") from error
