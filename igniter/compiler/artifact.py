@@ -16,11 +16,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from igniter.compiler.compilation import CompileOptions
 from igniter.errors import IgniterError
 from igniter.runtime.digests import file_digest
 from igniter.runtime.folders import (
@@ -38,18 +37,13 @@ from igniter.runtime.session import CPU_PROVIDER, SessionError, make_session
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-    from igniter.verification.judge import Ready
-    from igniter.verification.original import Original
     from igniter.verification.regions import ValuesResult
-    from igniter.verification.report import CaseResult, Verification
-    from igniter.verification.verify import VerifyOptions
+    from igniter.verification.report import Verification
 
 MODEL, REPORT = "model.onnx", "report.json"
 FORMAT = 1
 _MARK = "igniter_artifact"
 _RELOADS = 20
-EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
-"""ORT's setting for the folder of the weights of a model in memory."""
 
 
 @dataclass
@@ -170,66 +164,10 @@ class Artifact:
         precision is compared with the original in f32, within the bounds of `igniter.verification.verify.PRECISIONS`
         unless `rtol` is given.
         """
-        from igniter.verification.stand_in import with_stand_ins
-        from igniter.verification.verify import BUDGET_SECONDS, PRECISIONS, VerifyOptions
+        # Not before: a compiled model is loaded and run without the comparison.
+        from igniter.compiler.artifact_checks import Checks
 
-        if rtol is None:
-            asked: Mapping[str, Any] = self.report.get("options", {})
-            in_tf32 = any(each.endswith("+tf32") for each in str(asked.get("target", "")).split(","))
-            rtol = PRECISIONS.get("tf32" if in_tf32 else str(asked.get("precision", "f32")))
-        options = VerifyOptions(None, shapes, rtol, atol, seed, BUDGET_SECONDS if budget is None else budget)
-        original = self._original(reference, ort_options)
-        return with_stand_ins(original, lambda runs: self._compared(runs, inputs, options, ort_options))
-
-    def _compared(
-        self,
-        original: Original,
-        inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | Path | None,
-        options: VerifyOptions,
-        ort_options: Mapping[str, Any],
-    ) -> Verification:
-        """Compares with one original, in each available execution provider."""
-        from igniter.verification.graph_facts import GraphFacts, model_facts
-        from igniter.verification.verify import Candidate, verify_models
-
-        feeds = _read(original, inputs) if isinstance(inputs, (str, Path)) else inputs
-        original, mixed = self._with_threads(original)
-        assert original.model is not None
-        if mixed:
-            ort_options = {**ort_options, "intra_op_num_threads": 1}
-        facts = model_facts(original.model) if feeds is None else GraphFacts()
-        options = replace(options, inputs=feeds)
-        if "providers" in ort_options:
-            choices, without = [dict(ort_options)], list[str]()
-        else:
-            providers, without = self.providers()
-            choices = [{**ort_options, "providers": [*dict.fromkeys((p, CPU_PROVIDER))]} for p in providers]
-        found: Verification | None = None
-        for chosen in choices or [dict(ort_options)]:
-            candidate = Candidate(lambda n, cut, chosen=chosen: self._candidate(0 if mixed else n, cut, chosen))
-            each = verify_models(original, candidate, facts, options, self._pieces(original, options, chosen))
-            if len(choices) > 1:
-                provider = str(chosen["providers"][0])
-                each = replace(each, cases=tuple(replace(case, provider=provider) for case in each.cases))
-            found = each if found is None else found.joined(each)
-        assert found is not None
-        return replace(found, without=tuple(without)) if choices else found
-
-    def _with_threads(self, original: Original) -> tuple[Original, bool]:
-        """Returns the original in the form for the comparison, and true if both models need a single thread.
-
-        Some nodes give values that depend on the number of threads; their kernels compute the values of one thread. If
-        all such nodes are left to ONNX Runtime, both models have the values of their own threads.
-        """
-        from igniter.frontend import surgery
-
-        if not original.by_threads:
-            return original, False
-        assert original.proto is not None
-        left = surgery.thread_dependent(surgery.read_proto(str(self.model_path))[0])
-        if left >= surgery.thread_dependent(original.proto):
-            return original, False
-        return original.on_one_thread(), left > 0
+        return Checks(self).verify(inputs, shapes, rtol, atol, reference, seed, budget, ort_options)
 
     def providers(self) -> tuple[list[str], list[str]]:
         """Returns the execution providers of the model's code, the best first: those in the installed ONNX Runtime, and
@@ -241,33 +179,6 @@ class Artifact:
         named = [[name or CPU_PROVIDER for name in library_providers(path)] for path in self.libraries]
         choices = list(dict.fromkeys(name for names in named or [[CPU_PROVIDER]] for name in names))
         return [p for p in choices if p in available], [p for p in choices if p not in available]
-
-    def _pieces(
-        self, original: Original, options: VerifyOptions, ort_options: Mapping[str, Any]
-    ) -> Callable[[dict[str, int], Ready], CaseResult] | None:
-        """Returns the function that compares the parts of the model; `None` if there are no nodes to compare them with,
-        or ONNX Runtime does not run them."""
-        if original.model is None or original.stand_in is not None:
-            return None
-
-        def case(sizes: dict[str, int], ready: Ready) -> CaseResult:
-            from igniter.frontend.ort_values import run
-            from igniter.verification.by_region import ByRegion
-            from igniter.verification.judgement import Allowance
-            from igniter.verification.original import unoptimised
-
-            def whole(feed: Mapping[str, Any]) -> list[Any]:
-                session = self._candidate(0, {}, {**ort_options, "graph_optimization_level": unoptimised()})
-                return run(session, feed, original.output_names)
-
-            settings: dict[str, Any] = dict(self.report.get("options", {}))
-            digest = str(self.report.get("kernel_digest", ""))
-            allowed = Allowance(options.rtol, options.atol)
-            return ByRegion(original, CompileOptions.of_report(settings), digest, whole, allowed, options.budget).case(
-                sizes, ready
-            )
-
-        return case
 
     def verify_every_value(
         self,
@@ -282,67 +193,9 @@ class Artifact:
     ) -> ValuesResult:
         """Compares every value that crosses a region, each region on the inputs of the original nodes: see
         `igniter.verification.regions`. A failure leaves a folder in `FOLDER.every-value` that reproduces it."""
-        from igniter.verification.graph_facts import model_facts
-        from igniter.verification.judgement import Allowance
-        from igniter.verification.regions import verify_regions
-        from igniter.verification.verify import BUDGET_SECONDS, PRECISIONS, typical_inputs
+        from igniter.compiler.artifact_checks import Checks
 
-        original = self._original(reference, {})
-        sizes, feed = dict(shapes or {}), inputs
-        budget = BUDGET_SECONDS if budget is None else budget
-        if isinstance(feed, (str, Path)):
-            feed = _read(original, feed)[0]
-        if feed is None:
-            assert original.model is not None
-            sizes, feed = typical_inputs(original, model_facts(original.model), sizes, seed, budget, small=True)
-        options: dict[str, Any] = dict(self.report.get("options", {}))
-        keep_in = self.folder.with_name(f"{self.folder.name}.every-value")
-        allowed = Allowance(rtol if rtol is not None else PRECISIONS.get(str(options.get("precision"))), atol)
-        return verify_regions(original, CompileOptions.of_report(options), feed, sizes, allowed, keep_in)
-
-    def _original(self, reference: str | Path | bytes | None, ort_options: Mapping[str, Any]) -> Original:
-        from igniter.verification.original import Original
-
-        original = reference if reference is not None else self.source
-        if original is None:
-            raise IgniterError(
-                f"the original model of {self.folder} is not known or has changed since: name it with `reference`"
-            )
-        return Original(original if isinstance(original, bytes) else str(original), options=ort_options)
-
-    def _candidate(self, threads: int, cut: Mapping[str, Any], ort_options: Mapping[str, Any]) -> InferenceSession:
-        """Creates a session of the compiled model, with its own number of threads, or with random values as inputs."""
-        options: dict[str, Any] = {"log_severity_level": 4, **ort_options}
-        config: dict[str, Any] = dict(options.get("config") or {})
-        if threads:
-            options["intra_op_num_threads"] = threads
-            options["config"] = config = {**config, "session.intra_op.allow_spinning": "0"}
-        if not cut:
-            return self.session(**options)
-        from igniter.frontend import surgery
-
-        proto, folder = surgery.read_proto(str(self.model_path))
-        computed = surgery.producers(proto)
-        there = [value for name, value in cut.items() if name in computed]
-        # A value with another name there is an Identity of it, so the bits are the same.
-        hidden = [n for n, value in cut.items() if n not in computed and not any(_is_same(value, v) for v in there)]
-        if hidden:
-            raise IgniterError(f"the random value '{hidden[0]}' of the original is not in the compiled model")
-        options["config"] = {**config, EXTERNAL_FOLDER: folder}
-        return make_session(surgery.with_inputs(proto, cut).SerializeToString(), self.libraries, **options)
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-def _read(original: Original, path: str | Path) -> list[dict[str, Any]]:
-    """Reads the feeds in a file or folder."""
-    from igniter.frontend.ort_values import typed
-    from igniter.verification.given import read_inputs
-
-    names = [value.name for value in original.session.get_inputs()]
-    return [typed(original.session, feed) for feed in read_inputs(path, names)]
+        return Checks(self).verify_every_value(inputs, shapes, rtol, atol, reference, seed, budget)
 
 
 def write_artifact(

@@ -1,86 +1,18 @@
-"""Import and export of ONNX models: the only place to import `onnx`, at the first call of a function here."""
+"""Import and export of ONNX models: the only place to import `onnx`, at the first use of a function here."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from os import PathLike
-from typing import TYPE_CHECKING
-
-from igniter.errors import IgniterError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import onnx
-    from xdsl.dialects.builtin import ModuleOp
+    from igniter.frontend.diagnosis import why_invalid
+    from igniter.frontend.models import export_model, fits_message, import_model, save_model
+
+__all__ = ["export_model", "fits_message", "import_model", "save_model", "why_invalid"]
 
 
-def import_model(
-    model: str | PathLike[str] | bytes | onnx.ModelProto, *, base_dir: str = "", external: set[str] | None = None
-) -> ModuleOp:
-    """Imports an ONNX model: a path, the bytes of a file, or a `ModelProto`.
-
-    The weights stay in the file, mapped. `base_dir` is the folder of the external data for a model without a path; the
-    paths of the files with external data are added to `external`. `IgniterError` gives the reason why a model cannot be
-    read.
-    """
-    from igniter.frontend.importer import import_proto
-    from igniter.frontend.reading import read_model
-
-    proto, source = read_model(model, base_dir)
-    try:
-        module = import_proto(proto, source)
-        if external is not None:
-            external |= source.external
-        return module
-    except IgniterError:
-        raise
-    except Exception as error:
-        why = why_invalid(proto)
-        if why is None:
-            raise
-        raise IgniterError(f"{source.path or 'the model'} is not a valid model: {why}") from error
-
-
-def why_invalid(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | None:
-    """Returns the error in a model after a failed compilation, with the node's name; `None` if no error is found."""
-    from igniter.frontend import diagnosis
-
-    return diagnosis.why_invalid(model)
-
-
-def export_model(module: ModuleOp) -> onnx.ModelProto:
-    """Exports a module as a `ModelProto`, weights included; for a model over 2 GB, use `save_model`."""
-    from igniter.frontend.exporter import export_module
-
-    return export_module(module)
-
-
-def save_model(
-    module: ModuleOp,
-    path: str | PathLike[str],
-    *,
-    external_data_threshold: int | None = None,
-    alignment: int = 4096,
-    hashed: bool = False,
-    oldest_ir: bool = False,
-    keep: Collection[str] = (),
-    exact_integers: bool = False,
-) -> None:
-    """Writes the model to `path`, replacing the file atomically at the end.
-
-    Weights of `external_data_threshold` bytes and more go to `<path>.data` at offsets that are multiples of
-    `alignment`, for readers with memory maps. By default this is done only for a model near or over 2 GB. With `hashed`
-    the file is `<path without .onnx>.HASH.data`: other weights have another file name. `oldest_ir` lowers the IR
-    version to the oldest one that suffices for the model, for older readers. Weights in one of the files `keep` (paths)
-    stay there and are referred to, if the file is in the folder of `path` or below; all others are copied.
-    `exact_integers` replaces ONNX Runtime's f64 sums and powers of integers, except those of shapes.
-    """
-    from igniter.frontend.saving import Style, save_module
-
-    save_module(module, path, external_data_threshold, alignment, Style(hashed, oldest_ir, exact_integers), keep)
-
-
-def fits_message(model: onnx.ModelProto) -> bool:
-    """True if the model fits a protobuf message, with a limit of 2 GB."""
-    from igniter.frontend.reading import MESSAGE_LIMIT, byte_size
-
-    return byte_size(model) <= MESSAGE_LIMIT
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'igniter.frontend' has no attribute '{name}'")
+    return getattr(import_module(f"igniter.frontend.{'diagnosis' if name == 'why_invalid' else 'models'}"), name)

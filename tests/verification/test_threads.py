@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import igniter
 from igniter.compiler.artifact import Artifact
+from igniter.compiler.artifact_checks import Checks
 from igniter.frontend import surgery
 from igniter.frontend.unsigned_weights import with_unsigned_weights
 from igniter.runtime.session import make_session
@@ -95,7 +96,7 @@ def test_kernels_are_compared_with_one_thread(left: int, tmp_path: Any) -> None:
     onnx.save(compiled, tmp_path / "model.onnx")
     artifact = object.__new__(Artifact)
     object.__setattr__(artifact, "folder", tmp_path)
-    original, mixed = artifact._with_threads(Original(two.SerializeToString()))  # pyright: ignore[reportPrivateUsage]
+    original, mixed = Checks(artifact).with_threads(Original(two.SerializeToString()))
     assert mixed == bool(left)
     assert original.on_threads(4) is original
     one = make_session(lstm().SerializeToString(), intra_op_num_threads=1)

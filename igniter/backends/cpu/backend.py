@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from igniter._version import __version__
 from igniter.analysis.machine import Given, MachineModel
+from igniter.backends import cpu
 from igniter.backends.cpu.machine import host_figures, machine_for
 from igniter.backends.cpu.target import Target, target_names, target_of, targets_of
 from igniter.targets import Backend, Pipelines
@@ -65,29 +66,20 @@ class CpuBackend(Backend):
         return host_figures()
 
     def rates(self) -> Rates:
-        from igniter.backends.cpu import rates
-
-        return rates
+        return cpu.rates
 
     # -- schedules ----------------------------------------------------------------------------------------------------
 
     def lacks(self, micro_kernel: str, target: AnyTarget) -> str | None:
-        from igniter.backends.cpu.micro_kernels import missing_reason
-        from igniter.dialects.loop.instructions import micro_kernel_reason
-
-        return None if micro_kernel_reason(micro_kernel) is not None else missing_reason(micro_kernel, _own(target))
+        return cpu.micro_kernels.lacking_reason(micro_kernel, _own(target))
 
     # -- emission -----------------------------------------------------------------------------------------------------
 
     def emit_func(self, func: FuncOp, target: AnyTarget, sanitize: bool = False) -> str:
-        from igniter.backends.cpu.emit_llvm import emit_llvm
-
-        return emit_llvm(func, _own(target), sanitize)
+        return cpu.emit_llvm.emit_llvm(func, _own(target), sanitize)
 
     def emit_module(self, module: ModuleOp, target: AnyTarget) -> str:
-        from igniter.backends.cpu.emit_llvm import emit_module
-
-        return emit_module(module, _own(target))
+        return cpu.emit_llvm.emit_module(module, _own(target))
 
     # -- linking ------------------------------------------------------------------------------------------------------
 
@@ -96,25 +88,18 @@ class CpuBackend(Backend):
         return (*_versions(), _codegen_digest(), own.triple, own.cpu, own.features)
 
     def needed(self, texts: Iterable[str], target: AnyTarget) -> list[str]:
-        from igniter.backends.cpu.tile_kernels import emit_tile_kernel, required
-
-        return [emit_tile_kernel(name, _own(target)) for name in sorted({n for text in texts for n in required(text)})]
+        kernels = cpu.tile_kernels
+        names = sorted({name for text in texts for name in kernels.required(text)})
+        return [kernels.emit_tile_kernel(name, _own(target)) for name in names]
 
     def merged(self, texts: Sequence[str], target: AnyTarget) -> str:
-        from igniter.backends.cpu.codegen import link_modules
-        from igniter.backends.cpu.tile_kernels import with_tile_kernels
-
-        return with_tile_kernels(link_modules(texts), _own(target))
+        return cpu.tile_kernels.with_tile_kernels(cpu.codegen.link_modules(texts), _own(target))
 
     def assembly(self, text: str, target: AnyTarget) -> str:
-        from igniter.backends.cpu.codegen import compile_assembly
-
-        return compile_assembly(text, _own(target))
+        return cpu.codegen.compile_assembly(text, _own(target))
 
     def object_code(self, text: str, target: AnyTarget) -> bytes:
-        from igniter.backends.cpu import codegen
-
-        return codegen.compile_object(text, _own(target))
+        return cpu.codegen.compile_object(text, _own(target))
 
     def least(self, target: AnyTarget) -> Target:
         own = _own(target)
@@ -125,14 +110,10 @@ class CpuBackend(Backend):
     def compile_func(
         self, func: FuncOp, target: AnyTarget | str = "native", sanitize: bool | None = None
     ) -> CompiledFunc:
-        from igniter.backends.cpu.jit import compile_func
-
-        return compile_func(func, _bare(target) if isinstance(target, str) else _own(target), sanitize)
+        return cpu.jit.compile_func(func, _bare(target) if isinstance(target, str) else _own(target), sanitize)
 
     def listing(self, func: FuncOp, target: AnyTarget) -> Listing:
-        from igniter.backends.cpu.assembly import Listing
-
-        return Listing(self.assembly(self.merged([self.emit_func(func, target)], target), target))
+        return cpu.assembly.Listing(self.assembly(self.merged([self.emit_func(func, target)], target), target))
 
 
 def _bare(name: str) -> str:
@@ -160,6 +141,5 @@ def _versions() -> tuple[str, ...]:
 def _codegen_digest() -> str:
     """Returns a digest of the code generator and of the run time that it links: a change invalidates cached code."""
     from igniter.backends.c_runtime.units import digest
-    from igniter.backends.cpu import codegen
 
-    return hashlib.sha256(Path(str(codegen.__file__)).read_bytes() + digest().encode()).hexdigest()
+    return hashlib.sha256(Path(str(cpu.codegen.__file__)).read_bytes() + digest().encode()).hexdigest()

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from igniter.backends.cpu.builder import Module
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_bodies import Body, TileKind, TileSize, add_bodies
-from igniter.dialects.loop.instructions import MicroKernel, micro_kernel, source_of
+from igniter.dialects.loop.instructions import MicroKernel, micro_kernel, micro_kernel_reason, source_of
 from igniter.errors import IgniterError
 
 Text = Callable[[str, TileSize, Target], str]
@@ -54,6 +54,11 @@ class CpuMicroKernel(MicroKernel):
         if f"@{name}(" not in text:
             raise IgniterError(f"the code of micro-kernel '{self.name}' does not define @{name}")
         module.functions.append(text)
+
+
+def lacking_reason(name: str, target: Target) -> str | None:
+    """As `missing_reason`, but also None for a name that is not declared."""
+    return None if micro_kernel_reason(name) is not None else missing_reason(name, target)
 
 
 def missing_reason(name: str, target: Target) -> str | None:

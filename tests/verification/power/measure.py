@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from igniter.compiler.artifact import Artifact
+from igniter.compiler.artifact_checks import Checks
 from igniter.errors import IgniterError
 from igniter.runtime.session import SessionError
 from igniter.verification.graph_facts import model_facts
@@ -123,8 +124,8 @@ class Subject:
         faulty = _Faulty(folder, self.artifact.report, self.artifact.source)
         faulty.worker = self.worker
         options = VerifyOptions(budget=self.budget, stop_at_first=True)
-        pieces = faulty._pieces(self.original, options, {})  # pyright: ignore[reportPrivateUsage]
-        candidate = Candidate(lambda threads, cut: faulty._candidate(threads, cut, {}))  # pyright: ignore[reportPrivateUsage]
+        pieces = Checks(faulty).pieces(self.original, options, {})
+        candidate = Candidate(lambda threads, cut: Checks(faulty).candidate(threads, cut, {}))
         return verify_models(self.original, candidate, self.facts, options, pieces)
 
     def _verdict(self, fault: Fault, folder: Path) -> Verdict:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from igniter.compiler.artifact import Artifact
+from igniter.compiler.artifact_checks import Checks
 from igniter.runtime.session import SessionError
 from igniter.verification.original import Original
 
@@ -126,7 +127,7 @@ def _work(pipe: Any) -> None:
             if key not in sessions:
                 if not any(k[0] == folder for k in sessions):
                     sessions.clear()
-                sessions[key] = Artifact.load(folder)._candidate(threads, cut, options)  # pyright: ignore[reportPrivateUsage]
+                sessions[key] = Checks(Artifact.load(folder)).candidate(threads, cut, options)
             if names is None:
                 ends = (sessions[key].get_inputs(), sessions[key].get_outputs())
                 pipe.send((True, [[(v.name, v.type, v.shape) for v in end] for end in ends]))
