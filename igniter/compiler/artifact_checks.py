@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.compiler.artifact import Artifact
 from igniter.compiler.compilation import CompileOptions
+from igniter.compiler.kernel_regions import region_compiler
 from igniter.errors import IgniterError
 from igniter.frontend import surgery
 from igniter.frontend.ort_values import run, typed
@@ -126,9 +127,9 @@ class Checks:
             settings: dict[str, Any] = dict(self.artifact.report.get("options", {}))
             digest = str(self.artifact.report.get("kernel_digest", ""))
             allowed = Allowance(options.rtol, options.atol)
-            return ByRegion(original, CompileOptions.of_report(settings), digest, whole, allowed, options.budget).case(
-                sizes, ready
-            )
+            return ByRegion(
+                original, region_compiler(CompileOptions.of_report(settings)), digest, whole, allowed, options.budget
+            ).case(sizes, ready)
 
         return case
 
@@ -154,7 +155,9 @@ class Checks:
         options: dict[str, Any] = dict(self.artifact.report.get("options", {}))
         keep_in = self.artifact.folder.with_name(f"{self.artifact.folder.name}.every-value")
         allowed = Allowance(rtol if rtol is not None else PRECISIONS.get(str(options.get("precision"))), atol)
-        return verify_regions(original, CompileOptions.of_report(options), feed, sizes, allowed, keep_in)
+        return verify_regions(
+            original, region_compiler(CompileOptions.of_report(options)), feed, sizes, allowed, keep_in
+        )
 
     def _original(self, reference: str | Path | bytes | None, ort_options: Mapping[str, Any]) -> Original:
         original = reference if reference is not None else self.artifact.source

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from xdsl.ir import OpResult
 
 from igniter.activity import doing
-from igniter.compiler.compile_model import kernel_digest
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.onnx.attributes import texts_of
 from igniter.dialects.onnx.structure import main_graph
@@ -36,14 +35,13 @@ from igniter.verification.judge import Judge, Ready, first_line
 from igniter.verification.judgement import Allowance, compare_output, failure
 from igniter.verification.more_inputs import changed_feed
 from igniter.verification.original import Original, unoptimised
-from igniter.verification.regions import compile_regions, compiled_session
+from igniter.verification.regions import CompiledRegions, CompileRegions, compiled_session
 from igniter.verification.report import BY_REGION, CaseResult, OutputResult
 from igniter.verification.sensitivity import Watch
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-    from igniter.compiler.compilation import Compilation, CompileOptions
 
 MOST_UNKNOWN = 0.1
 """If more than this share of the pieces is inconclusive, so is the model."""
@@ -51,11 +49,12 @@ MOST_UNKNOWN = 0.1
 
 @dataclass(frozen=True)
 class ByRegion:
-    """The pieces of one compiled model. `digest` is the digest of its kernels. `whole` runs the model without ONNX
+    """The pieces of one compiled model. `digest` is the digest of its kernels, and
+    `compile_regions` compiles the original once more. `whole` runs the model without ONNX
     Runtime's graph optimisations."""
 
     original: Original
-    options: CompileOptions
+    compile_regions: CompileRegions
     digest: str
     whole: Callable[[Mapping[str, Any]], Sequence[Any]]
     allowed: Allowance
@@ -80,8 +79,8 @@ class ByRegion:
     def _outputs(self, ready: Ready) -> list[OutputResult]:
         if ready.drawn:
             raise IgniterError("what random nodes draw is not given to pieces of a model")
-        c = compile_regions(self.original, self.options)
-        if kernel_digest(c.kernels) != self.digest:
+        c = self.compile_regions(self.original)
+        if c.digest != self.digest:
             raise IgniterError("compiled once more, the original gets other kernels than the compiled model has")
         regions = [op for op in main_graph(c.module).body.ops if isinstance(op, RegionOp)]
         if not regions:
@@ -95,7 +94,7 @@ class ByRegion:
 
     # -- the passes before fusion -------------------------------------------------------------------------------------
 
-    def _passes(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
+    def _passes(self, c: CompiledRegions, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
         """Compares the common values of both graphs at the borders of regions, from the original's values."""
         before, after = self.original.proto, export_model(onnx_level(c.module))
         assert before is not None
@@ -124,7 +123,7 @@ class ByRegion:
 
     # -- the kernels --------------------------------------------------------------------------------------------------
 
-    def _kernels(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
+    def _kernels(self, c: CompiledRegions, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
         values = side.values_of(c.module, side.crossing_of(regions), self.original, ready.feed).crossing
         module, crossing = side.side_by_side(c.module, regions)
         feed = {f"v{i}": values[v] for i, v in enumerate(crossing)}
@@ -151,7 +150,12 @@ class ByRegion:
         return [*failed, *judged]
 
     def _other_values(
-        self, c: Compilation, regions: Sequence[RegionOp], nodes: Original, crossing: Sequence[SSAValue], ready: Ready
+        self,
+        c: CompiledRegions,
+        regions: Sequence[RegionOp],
+        nodes: Original,
+        crossing: Sequence[SSAValue],
+        ready: Ready,
     ) -> list[Any]:
         """Returns the values of the regions' nodes for other inputs; none if the model does not run on them."""
         changed = changed_feed(ready.feed, ready.seed)
@@ -165,7 +169,7 @@ class ByRegion:
 
     # -- the whole ----------------------------------------------------------------------------------------------------
 
-    def _whole(self, c: Compilation, ready: Ready) -> list[OutputResult]:
+    def _whole(self, c: CompiledRegions, ready: Ready) -> list[OutputResult]:
         """Compares the outputs of the compiled model with those of its regions; they must be equal."""
         session = compiled_session(c, c.module, **_plain())
         found: list[OutputResult] = []

@@ -11,29 +11,24 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from dataclasses import replace as changed
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, NoneType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from igniter.activity import doing
-from igniter.compiler import driver
 from igniter.dialects.fusion import PackOp, RegionOp
 from igniter.dialects.onnx.attributes import texts_attr, texts_of
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
 from igniter.dialects.onnx.draws import draws
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
-from igniter.errors import IgniterError
 from igniter.frontend import export_model
 from igniter.frontend.exact_integers import exact_bytes
 from igniter.frontend.ort_values import run, storable
-from igniter.module import load
-from igniter.runtime.cache import default_cache
 from igniter.runtime.session import make_session
 from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.judgement import Allowance, Noise, compare_output, failure
@@ -41,10 +36,32 @@ from igniter.verification.original import Original, nudged_feed, unoptimised
 from igniter.verification.report import OutputResult, Status, plain
 
 if TYPE_CHECKING:
-    from igniter.compiler.compilation import Compilation, CompileOptions
     from igniter.runtime.library import Library
 
 PASSES = "the passes before fusion"
+
+
+class CompiledRegions(Protocol):
+    """The regions of a model with their kernels, each a custom op of its own; the compiler makes them."""
+
+    @property
+    def module(self) -> ModuleOp:
+        """The model with its regions, which still contain the nodes."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """The digest of the kernels."""
+        ...
+
+    def library(self, module: ModuleOp) -> tuple[Library, ModuleOp]:
+        """Returns a library with the kernels of the regions in `module`, and a copy of `module` with custom ops in
+        their place."""
+        ...
+
+
+CompileRegions: TypeAlias = "Callable[[Original], CompiledRegions]"
+"""The compiler, as the comparison calls it."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +127,14 @@ class ValuesResult:
 
 def verify_regions(
     original: Original,
-    compile_options: CompileOptions,
+    compile_regions: CompileRegions,
     feed: Mapping[str, Any],
     shapes: dict[str, int],
     allowed: Allowance,
     keep_in: Path,
 ) -> ValuesResult:
-    """Compares every region of the model, compiled with these options, on its inputs for `feed`. The folder of a
-    failure is made in `keep_in`."""
-    c = compile_regions(original, compile_options)
+    """Compares every region of the model on its inputs for `feed`. The folder of a failure is made in `keep_in`."""
+    c = compile_regions(original)
     # Draws are not compared: both sides get the same ones.
     regions = [
         op
@@ -137,19 +153,6 @@ def verify_regions(
         return found
     region = next(r for r in regions if r.label == wrong.region)
     return replace(found, folder=_reproducer(c, region, values.crossing, keep_in / wrong.region, wrong))
-
-
-def compile_regions(original: Original, options: CompileOptions) -> Compilation:
-    """Compiles the original until each region has its kernel. The module still contains the nodes."""
-    assert original.model is not None
-    module = load(original.model)
-    alone = changed(options, program_passes="", profile=False)
-    c = driver.Compilation(module.ir, alone, module.ctx, cache=default_cache())
-    driver.make_onnx(c)
-    driver.make_fusion(c)
-    driver.make_loop(c)
-    driver.make_llvm(c)
-    return c
 
 
 # -- the values that cross --------------------------------------------------------------------------------------------
@@ -243,7 +246,7 @@ def _copy_constant(value: SSAValue, block: Block, mapping: dict[SSAValue, SSAVal
 
 
 def _region_results(
-    c: Compilation, regions: Sequence[RegionOp], values: Mapping[SSAValue, Any], allowed: Allowance
+    c: CompiledRegions, regions: Sequence[RegionOp], values: Mapping[SSAValue, Any], allowed: Allowance
 ) -> list[RegionResult]:
     module, crossing = side_by_side(c.module, regions)
     feed = {f"v{i}": values[v] for i, v in enumerate(crossing)}
@@ -271,7 +274,7 @@ def _region_results(
 
 
 def run_kernels(
-    c: Compilation, module: ModuleOp, regions: Sequence[RegionOp], values: Mapping[SSAValue, Any]
+    c: CompiledRegions, module: ModuleOp, regions: Sequence[RegionOp], values: Mapping[SSAValue, Any]
 ) -> list[list[Any] | str]:
     """Returns the results of each region's kernel, or its error. Kernels run together, or one by one after a
     failure."""
@@ -287,12 +290,12 @@ def run_kernels(
     return split
 
 
-def _run_compiled(c: Compilation, module: ModuleOp, arrays: Sequence[Any]) -> list[Any]:
+def _run_compiled(c: CompiledRegions, module: ModuleOp, arrays: Sequence[Any]) -> list[Any]:
     with doing("the kernels ran, each as an op", runs="kernels"):
         return run(compiled_session(c, module), {f"v{i}": a for i, a in enumerate(arrays)})
 
 
-def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = None, **options: Any) -> Any:
+def compiled_session(c: CompiledRegions, module: ModuleOp, folder: Path | None = None, **options: Any) -> Any:
     """Returns a session with the regions of `module` as custom ops. Its files are kept in `folder`, if given. `options`
     are ONNX Runtime's."""
     library, model = _compiled(c, module)
@@ -303,14 +306,9 @@ def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = Non
         return make_session(model, [path], **{"log_severity_level": 4, **options})
 
 
-def _compiled(c: Compilation, module: ModuleOp) -> tuple[Library, bytes]:
-    used = {op.kernel_name for op in module.walk() if isinstance(op, RegionOp)}
-    alone = driver.Compilation(module.clone(), c.options, c.ctx, cache=c.cache)
-    alone.kernels = [k for k in c.kernels if k.name in used]
-    library = driver.make_library(alone)
-    if library is None:
-        raise IgniterError("no kernel of the model compiles")
-    return library, export_model(alone.module).SerializeToString()
+def _compiled(c: CompiledRegions, module: ModuleOp) -> tuple[Library, bytes]:
+    library, rewritten = c.library(module)
+    return library, export_model(rewritten).SerializeToString()
 
 
 def _session(module: ModuleOp, folder: str, *, optimised: bool) -> Any:
@@ -359,7 +357,7 @@ for value, e, a in zip(nodes.get_outputs(), run(nodes, inputs), run(kernel, inpu
 
 
 def _reproducer(
-    c: Compilation, region: RegionOp, values: Mapping[SSAValue, Any], folder: Path, wrong: RegionResult
+    c: CompiledRegions, region: RegionOp, values: Mapping[SSAValue, Any], folder: Path, wrong: RegionResult
 ) -> Path:
     """Writes a folder with the region as nodes and as a custom op, its inputs, and a script to compare both."""
     module, crossing = side_by_side(c.module, [region])
