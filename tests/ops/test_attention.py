@@ -202,7 +202,7 @@ def test_what_attention_refuses() -> None:
         "Attention", [q, q[:, :2], q[:, :2]], opset=23, dynamic=True, fixed=[SIZE]
     )
     flat = q.reshape(3, 5, -1)
-    assert "how many heads" in refusal("Attention", [flat, flat, flat], opset=23)
+    assert "number of heads" in refusal("Attention", [flat, flat, flat], opset=23)
     assert "32 features make 5 heads" in refusal(
         "Attention", [flat, flat, flat], {"q_num_heads": 5, "kv_num_heads": 5}, opset=23
     )
@@ -210,7 +210,7 @@ def test_what_attention_refuses() -> None:
     assert "its mask: whether dim n2 is 1" in refusal(
         "Attention", [q, q, q, mask], opset=23, dynamic=True, fixed=FIXED - {2}
     )
-    assert "scores behind the mask" in refusal(
+    assert "its masked scores" in refusal(
         "Attention", [q, q, q], {"is_causal": 1, "qk_matmul_output_mode": 2}, opset=23, outputs=4
     )
     lengths = np.array([1, 1, 1], np.int64)
@@ -323,8 +323,8 @@ def test_what_multi_head_refuses() -> None:
     assert "packed" in refusal("MultiHeadAttention", [q, packed[:, :, :, :2].copy()], attrs, **MICROSOFT)
     length = np.array([1], np.int32)
     shared = [q, q, q, None, None, None, None, None, length]
-    assert "one buffer" in refusal("MultiHeadAttention", shared, attrs, **MICROSOFT)
-    assert "mask of dims [4]" in refusal("MultiHeadAttention", [q, q, q, None, ones(4)], attrs, **MICROSOFT)
+    assert "share a buffer" in refusal("MultiHeadAttention", shared, attrs, **MICROSOFT)
+    assert "mask, with dims [4]" in refusal("MultiHeadAttention", [q, q, q, None, ones(4)], attrs, **MICROSOFT)
 
 
 # -- Attention of com.microsoft ---------------------------------------------------------------------------------------
@@ -519,14 +519,14 @@ def test_what_grouped_attention_refuses() -> None:
     def why(given: list[Array | None], known: list[int], **more: Any) -> str:
         return refusal("GroupQueryAttention", given, {**attrs, **more}, **MICROSOFT, constant=known, outputs=3)
 
-    assert "total sequence length is only known when it runs" in why(operands, [])
+    assert "total sequence length is known only at run time" in why(operands, [])
     assert "smoothed" in why(operands, [6], smooth_softmax=1)
     assert "slides" in why(operands, [6], sliding_window_cache=1, local_window_size=2)
-    assert "window holds no key" in why(operands, [6], local_window_size=0)
+    assert "window is empty" in why(operands, [6], local_window_size=0)
     assert "positions are given" in why(
         [*operands, normal(9, 4), normal(9, 4), np.zeros((3, 5), np.int64)], [6], do_rotary=1
     )
-    assert "not known to be for pairs" in why([*operands, normal(9, 8), normal(9, 8)], [6], do_rotary=1)
+    assert "not known to match pairs" in why([*operands, normal(9, 8), normal(9, 8)], [6], do_rotary=1)
 
 
 # -- RotaryEmbedding --------------------------------------------------------------------------------------------------
@@ -557,8 +557,8 @@ def test_rotary_embedding_of_heads_that_are_not_counted() -> None:
 
 def test_what_rotary_embedding_refuses() -> None:
     x, tables = normal(3, 5, HEADS * SIZE), [normal(3, 5, SIZE // 2), normal(3, 5, SIZE // 2)]
-    assert "how many heads" in refusal("RotaryEmbedding", [x, *tables], {}, opset=23)
-    assert "not known to be for 8 pairs" in refusal("RotaryEmbedding", [x, *tables], {"num_heads": 2}, opset=23)
+    assert "number of heads" in refusal("RotaryEmbedding", [x, *tables], {}, opset=23)
+    assert "not known to match 8 pairs" in refusal("RotaryEmbedding", [x, *tables], {"num_heads": 2}, opset=23)
     packed = [x, np.array([0]), tables[0][0], tables[1][0]]
     assert "packed" in refusal("RotaryEmbedding", packed, {"num_heads": HEADS, "is_packed_batching": 1}, **MICROSOFT)
 

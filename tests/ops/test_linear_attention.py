@@ -84,6 +84,6 @@ def test_more_states_than_queries() -> None:
 def test_refusals() -> None:
     inputs, attrs = operands("linear")
     assert "do not fit" in refusal("LinearAttention", inputs, {**attrs, "update_rule": "gated"}, opset=27)
-    assert "no groups" in refusal("LinearAttention", inputs, {**attrs, "kv_num_heads": 3}, opset=27)
+    assert "cannot be grouped" in refusal("LinearAttention", inputs, {**attrs, "kv_num_heads": 3}, opset=27)
     window = {**attrs, "state_window": 2}
     assert "several tokens" in refusal("LinearAttention", inputs, window, domain="com.microsoft")

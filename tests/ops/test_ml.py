@@ -267,7 +267,7 @@ def test_what_has_no_place_is_an_error() -> None:
     encoder = session("OneHotEncoder", [np.zeros(3, np.int64)], cats_int64s=[0, 1, 3], zeros=0)
     np.testing.assert_array_equal(encoder.run(None, {"x0": np.array([3, 0, 1])})[0], np.eye(3, dtype=F32)[[2, 0, 1]])
     for wrong in (2, -7):
-        with pytest.raises(Exception, match=r"the_node.*it has no category of value"):
+        with pytest.raises(Exception, match=r"the_node.*it has no category for the value"):
             encoder.run(None, {"x0": np.array([3, wrong, 1])})
     picker = session("ArrayFeatureExtractor", [rows(2, 3), np.zeros(2, np.int64)])
     np.testing.assert_array_equal(

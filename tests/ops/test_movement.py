@@ -102,7 +102,7 @@ def test_squeeze() -> None:
     check("Squeeze", [ramp(1), ints(0)], constant=[1])
     # ONNX Runtime takes an empty list for none.
     check("Squeeze", [ramp(1, 3, 1), ints()], constant=[1], dynamic=[False])
-    assert refusal("Squeeze", [ramp(1, 3, 1)], dynamic=True) == "tensor<*xf32> is no tensor of known rank"
+    assert refusal("Squeeze", [ramp(1, 3, 1)], dynamic=True) == "tensor<*xf32> is not a tensor of known rank"
 
 
 def test_unsqueeze() -> None:
@@ -160,7 +160,7 @@ def test_slice_forms() -> None:
 
 
 def test_slice_refuses_bounds_that_it_learns_late() -> None:
-    assert refusal("Slice", [X, ints(0), ints(1)]) == "its starts and ends are only known when it runs"
+    assert refusal("Slice", [X, ints(0), ints(1)]) == "its starts and ends are known only at run time"
 
 
 @pytest.mark.parametrize("sizes", [[3], [3, 2], [1, 4, 1], [2, 0, 2, 1], [0, 3], [0, 0]])
@@ -181,7 +181,7 @@ def test_split() -> None:
     check("Split", [X], {"axis": 0, "num_outputs": 2}, outputs=2)
     check("Split", [X], {"axis": 1, "split": [1, 2]}, outputs=2, opset=11)
     check("Split", [X], {"axis": 2}, outputs=2, opset=11)
-    assert refusal("Split", [X, ints(1, 1)], {"axis": 0}, outputs=2) == "its split is only known when it runs"
+    assert refusal("Split", [X, ints(1, 1)], {"axis": 0}, outputs=2) == "its split is known only at run time"
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
@@ -199,7 +199,7 @@ def test_pad_forms() -> None:
     check("Pad", [X, ints(1, 0, 0, 0, 0, 2), np.float32(3)], opset=11, constant=[1])
     check("Pad", [ramp(0, 3), ints(1, 0, 2, 0), np.float32(3)], constant=[1])
     check("Pad", [ramp(3, dtype="int64"), ints(1, 1), np.int64(-4)], constant=[1, 2])
-    assert refusal("Pad", [X, ints(1, 0, 0, 0, 0, 2)]) == "its pads are only known when it runs"
+    assert refusal("Pad", [X, ints(1, 0, 0, 0, 0, 2)]) == "its pads are known only at run time"
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
@@ -258,7 +258,7 @@ def test_one_hot() -> None:
     check("OneHot", [indices, np.array(4), np.array([0.5, 2.0], np.float32)], {"axis": 1}, constant=[1])
     check("OneHot", [ints(0, 2, -1, 7), np.array(4), ints(0, 1)], constant=[1])
     check("OneHot", [ints(0, 2, -1, 7), np.float32(4), ints(0, 1)], constant=[1])
-    assert refusal("OneHot", [indices, np.array(4), ints(0, 1)]) == "its depth is only known when it runs"
+    assert refusal("OneHot", [indices, np.array(4), ints(0, 1)]) == "its depth is known only at run time"
 
 
 def test_slice_backwards_to_the_greatest_integer() -> None:

@@ -68,7 +68,7 @@ def test_per_block(block: int, count: int) -> None:
 
 def test_blocks_that_are_not_known_to_fit_are_refused() -> None:
     x, scale = np.ones((2, 6), np.float32), np.ones((2, 3), np.float32)
-    with pytest.raises(NotLowered, match="one for each block"):
+    with pytest.raises(NotLowered, match="one scale for each block"):
         check("QuantizeLinear", [x, scale], {"axis": 1, "block_size": 2}, dynamic=[True])
 
 
@@ -182,7 +182,7 @@ def test_zero_points_of_floats_are_checked() -> None:
     np.testing.assert_array_equal(artifact.session().run(None, feed)[0], feed["x"])
     # A zero with a sign has a code other than 0.
     for zero in (1, -0.0):
-        with pytest.raises(Exception, match="zero points of floats of eight bits are 0"):
+        with pytest.raises(Exception, match="zero points of 8-bit floats must be 0"):
             artifact.session().run(None, {**feed, "given": np.array(zero, np.float32)})
 
 

@@ -142,12 +142,12 @@ def test_old_opsets(mode: str) -> None:
 
 def test_refusals() -> None:
     x, scales = floats(1, 1, 4, 6), np.array([1, 1, 0.7, 2], F32)
-    assert refusal("Resize", [x, None, scales]) == "its scales and sizes are only known when it runs"
+    assert refusal("Resize", [x, None, scales]) == "its scales and sizes are known only at run time"
     reason = refusal("Resize", [x, None, scales], constant=[2], dynamic=True)
-    assert reason == "what n4 times 0.699999988079071 is when rounded is not known"
+    assert reason == "n4 times 0.699999988079071, rounded, has no symbolic form"
     bytes_ = x.astype(np.uint8)
     assert refusal("Resize", [bytes_, None, scales], {"mode": "linear"}, constant=[2]) == (
-        "ONNX Runtime interpolates ui8 with its own rounding"
+        "ONNX Runtime interpolates ui8 with a rounding of its own"
     )
 
 

@@ -92,9 +92,9 @@ def test_what_onnx_runtime_refuses_is_refused() -> None:
     for wrong in (5, -6, 1 << 40):
         with pytest.raises(Exception, match=r"the_scatter.*out of data bounds"):
             session.run(None, {"x0": x, "x1": np.where(right == 4, wrong, right), "x2": updates})
-    with pytest.raises(Exception, match="other dims than its indices"):
+    with pytest.raises(Exception, match="its updates and its indices have different dims"):
         session.run(None, {"x0": x, "x1": right, "x2": updates[:2]})
-    with pytest.raises(Exception, match="outside of the data"):
+    with pytest.raises(Exception, match="longer than the data"):
         session.run(None, {"x0": x[:2], "x1": right, "x2": updates})
     session = session_of("ScatterND", ("a", "b"), ("c", 1), ("e", "f"))
     with pytest.raises(Exception, match=r"the_scatter.*invalid index"):
@@ -104,7 +104,7 @@ def test_what_onnx_runtime_refuses_is_refused() -> None:
 
 
 def test_what_is_not_compiled() -> None:
-    assert "make one position" in refusal("ScatterND", [floats(3, 5), indices(5, 3, 5), floats(3)], dynamic=True)
+    assert "in one position" in refusal("ScatterND", [floats(3, 5), indices(5, 3, 5), floats(3)], dynamic=True)
 
 
 def test_tensor_scatter() -> None:
@@ -119,7 +119,7 @@ def test_tensor_scatter() -> None:
 def test_what_has_no_place_is_an_error() -> None:
     past, update = floats(3, 2, 9, 4), floats(3, 2, 4, 4, seed=1)
     for mode, at in (("linear", [0, 6, 0]), ("linear", [0, -1, 0]), ("circular", [0, 0, -1])):
-        with pytest.raises(InterpreterError, match="its write indices are negative, or too great"):
+        with pytest.raises(InterpreterError, match="its write indices are negative or too large"):
             check("TensorScatter", [past, update, np.array(at)], {"mode": mode}, opset=24, fixed=[2, 3], expected=[])
     x, places = floats(1, 1, 2, 2), np.array([0, 5, 10, 15]).reshape(1, 1, 2, 2)
     for wrong in (16, -1):

@@ -49,4 +49,4 @@ def test_sizes() -> None:
 
 
 def test_k_that_only_a_run_knows() -> None:
-    assert "only known when it runs" in refusal("TopK", [np.zeros((3, 4), F32), np.array([2])], outputs=2)
+    assert "known only at run time" in refusal("TopK", [np.zeros((3, 4), F32), np.array([2])], outputs=2)

@@ -98,7 +98,7 @@ class TypedContext:
     def equate(self, a: Expr, b: Expr) -> None:
         """Records an equality of two dims, valid in every run accepted by ONNX Runtime."""
         if a != b and not any(name.startswith(_OPEN) for name in a.symbols | b.symbols):
-            self.equated.append(equal(a, b, "its dims do not fit together"))
+            self.equated.append(equal(a, b, "its dims are inconsistent"))
 
 
 def _dims(value: SSAValue) -> Dims | None:

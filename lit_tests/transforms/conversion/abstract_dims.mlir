@@ -89,7 +89,7 @@ builtin.module {
 // CHECK-NOT:   other node
 builtin.module {
   loop.kernel @assumed symbols [h, w] (%0: tensor<?xf32, #sym.dims<(h + 1) floordiv 2>>, %1: tensor<?x?xf32, #sym.dims<h, w>>) -> (tensor<?xf32, #sym.dims<(h + 1) floordiv 2>>) requires [
-    (w + 1) floordiv 2 == 1 "its dims do not fit together" node "other node"] {
+    (w + 1) floordiv 2 == 1 "its dims are inconsistent" node "other node"] {
     %2 = loop.nest "relu" [i: parallel (h + 1) floordiv 2] -> tensor<?xf32, #sym.dims<(h + 1) floordiv 2>> {
       %3 = loop.read %0[i] : f32
       loop.yield none %3 at [i]

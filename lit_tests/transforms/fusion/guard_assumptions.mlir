@@ -23,7 +23,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // CHECK-NOT:     @guard0
 // CHECK:         onnx.return
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
-  onnx.graph @main(%x: tensor<6x?xf32, #sym.dims<6, n>>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"], igniter.assumptions = [#sym.requirement<1 <= n "its dims do not fit together">, #sym.requirement<1 <= m "its dims do not fit together">]} {
+  onnx.graph @main(%x: tensor<6x?xf32, #sym.dims<6, n>>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"], igniter.assumptions = [#sym.requirement<1 <= n "its dims are inconsistent">, #sym.requirement<1 <= m "its dims are inconsistent">]} {
     %y = fusion.region @r0 (%a = %x : tensor<6x?xf32, #sym.dims<6, n>>) -> (tensor<6x?xf32, #sym.dims<6, n>>) {
       %e = onnx.Exp(%a) : (tensor<6x?xf32, #sym.dims<6, n>>) -> tensor<6x?xf32, #sym.dims<6, n>>
       fusion.yield %e : tensor<6x?xf32, #sym.dims<6, n>>

@@ -23,7 +23,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // A position table of 512 rows, cut to the sequence and added: the sum says that the sequence fits.
 
 // CHECK-LABEL: @position
-// CHECK-SAME: igniter.assumptions = [#sym.requirement<min(512, seq) == seq "its dims do not fit together" node "Add">]
+// CHECK-SAME: igniter.assumptions = [#sym.requirement<min(512, seq) == seq "its dims are inconsistent" node "Add">]
 // CHECK: onnx.Add
 // CHECK-SAME: -> tensor<?x?xf32, #sym.dims<batch, seq>>
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {

@@ -196,7 +196,7 @@ def _swiglu(ctx: Lowering) -> ScalarFunction:
 def _same_shape(op: OnnxOp) -> list[Requirement]:
     """Requires equal shapes of all operands, because these ops do not broadcast."""
     first, *others = (operand_dims(op, k) for k in range(len(op.inputs)))
-    text = "its operands do not have one shape"
+    text = "its operands do not have the same shape"
     found = [equal(len(first), len(other), text) for other in others]
     return found + [equal(a, b, text) for other in others for a, b in zip(first, other, strict=False)]
 
@@ -211,7 +211,7 @@ def _rows_reason(op: OnnxOp) -> str | None:
 
 def _gate_requires(op: OnnxOp) -> list[Requirement]:
     dims = operand_dims(op, 0)
-    text = "its gate does not have one element a row"
+    text = "its gate does not have  one element per row"
     wanted = (dims, (*dims[:-1], ONE))
     return [at_most(1, dims[-1], "its rows have no elements")] + [
         each
@@ -224,7 +224,7 @@ def _gate_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def _scalar_scale(op: OnnxOp) -> str | None:
-    return "its scale is no scalar" if len(op.inputs) > 1 and operand_dims(op, 1) != () else None
+    return "its scale is not a scalar" if len(op.inputs) > 1 and operand_dims(op, 1) != () else None
 
 
 def _bias_split_gelu(ctx: Lowering) -> list[SSAValue]:
@@ -248,7 +248,7 @@ def _infer_split(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _split_requires(op: OnnxOp) -> list[Requirement]:
-    dims, text = operand_dims(op, 0), "its features are not two halves with a bias each"
+    dims, text = operand_dims(op, 0), "its features are not two halves with one bias each"
     return [equal(dims[-1], 2 * dims_of(op.results[0].type)[-1], text), equal(dims[-1], operand_dims(op, 1)[0], text)]
 
 
@@ -266,7 +266,7 @@ def _bias_requires(op: OnnxOp) -> list[Requirement]:
     """Requires a bias as long as a row; broadcasting it is not allowed."""
     if len(op.inputs) < 2 or op.inputs[1] is None:
         return []
-    return [equal(operand_dims(op, 1)[-1], operand_dims(op, 0)[-1], "its bias is not as long as a row")]
+    return [equal(operand_dims(op, 1)[-1], operand_dims(op, 0)[-1], "its bias does not have the length of a row")]
 
 
 def _fast_bias_requires(op: OnnxOp) -> list[Requirement]:

@@ -113,7 +113,7 @@ def heads_reason(dims: AttentionDims) -> str | None:
     heads, shared = dims.heads.constant, dims.kv_heads.constant
     if dims.heads == dims.kv_heads or (heads is not None and shared and heads % shared == 0):
         return None
-    return f"that {dims.heads} heads share {dims.kv_heads} of keys and values evenly is not known"
+    return f"{dims.heads} query heads are not known to be a multiple of the {dims.kv_heads} heads of keys and values"
 
 
 def _wanted(dims: AttentionDims) -> dict[int, Dims]:
@@ -138,11 +138,11 @@ def _wanted(dims: AttentionDims) -> dict[int, Dims]:
 def _attributes_reason(op: OnnxOp) -> str | None:
     scale = op.attributes.get("scale")
     if scale is not None and float(op.attr("scale")) <= 0:
-        return "its scale is not above 0"
+        return "its scale is not positive"
     if operand(op, LENGTHS) is not None and operand(op, PAST_KEY) is not None:
-        return "it has both a past and lengths of what is no padding"
+        return "it has both a past and lengths without padding"
     if (operand(op, PAST_KEY) is None) != (operand(op, PAST_VALUE) is None):
-        return "it has a past key or a past value, but not both"
+        return "it has only one of a past key and a past value"
     return None
 
 
@@ -156,7 +156,7 @@ def _outputs_reason(op: OnnxOp, dims: AttentionDims) -> str | None:
     plain = mask is None or (element_of(mask.type) != i1 and dims_of(mask.type)[-1] == dims.total)
     if plain and not windowed and not int(op.attr("is_causal", 0)) and operand(op, LENGTHS) is None:
         return None
-    return "its scores behind the mask are an output, where ONNX Runtime has a number for the -inf of hidden keys"
+    return "its masked scores are an output, and ONNX Runtime writes a finite number for the -inf of masked keys"
 
 
 # -- lowering ---------------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def _read_mask(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, ele
 def _types_reason(op: OnnxOp) -> str | None:
     element = element_of(op.operands[0].type)
     if not is_float(element):
-        return f"it is lowered for floats, not {element}"
+        return f"only floats are supported, not {element}"
     mask = operand(op, MASK)
     if mask is not None and element_of(mask.type) not in (i1, element):
         return f"its mask has elements of {element_of(mask.type)}"

@@ -114,9 +114,9 @@ def shape_at(shapes: Shapes, index: int) -> Dims | None:
 def head_size(hidden: Expr, heads: int) -> Expr | str:
     """Returns the features of each of `heads` heads; or the reason why they are unknown."""
     if heads < 1:
-        return "it does not say how many heads it has"
+        return "it has no attribute for its number of heads"
     if hidden.constant is None or hidden.constant % heads:
-        return f"that {hidden} features make {heads} heads is not known"
+        return f"{hidden} features are not known to be a multiple of {heads} heads"
     return tidy(floordiv(hidden, Expr.of(heads)))
 
 
@@ -141,7 +141,7 @@ def dims_reason(shapes: Shapes, names: Sequence[str], wanted: dict[int, Dims]) -
     for index, dims in wanted.items():
         have = shape_at(shapes, index)
         if have is not None and have != dims:
-            return f"its {names[index]} has dims [{_text(have)}], which are not known to be [{_text(dims)}]"
+            return f"its {names[index]} has dims [{_text(have)}], not known to be [{_text(dims)}]"
     return None
 
 

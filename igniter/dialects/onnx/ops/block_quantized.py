@@ -59,15 +59,15 @@ def _matmul_infer(ctx: InferContext) -> list[TensorInfo]:
 def _matmul_reason(op: OnnxOp) -> str | None:
     bits = int(op.attr("bits", 4) or 4)
     if bits not in (2, 4, 8):
-        return f"weights of {bits} bits have no kernel"
+        return f"weights of {bits} bits are not supported"
     if operand(op, 4) is not None:
-        return "its g_idx is not followed"
+        return "its operand g_idx is not supported"
     if int(op.attr("weight_prepacked", 0) or 0):
-        return "its weight has the layout of a GPU"
+        return "its weight has a layout for GPUs"
     shape = Blocks.of(op)
     for index, (what, wanted) in shape.operands(op).items():
         if operand_dims(op, index) not in wanted:
-            return f"that its {what} have the dims {[str(d) for d in wanted[0]]} is not known"
+            return f"its {what} are not known to have the dims {[str(d) for d in wanted[0]]}"
     return None
 
 
@@ -75,18 +75,22 @@ def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     """Returns a reason for formats with a kernel in ONNX Runtime; it multiplies other formats number by number."""
     shape, rows = Blocks.of(op), estimate(product(operand_dims(op, 0)[:-1]))
     if constant_weight(op.operands[1]) is None:
-        return "its weights are computed, and not in panels"
+        return "its weights are computed, so they are not packed into panels"
     zeros = operand(op, 3)
     if zeros is not None and element_of(zeros.type) != ui8:
         return None
     if int(op.attr("accuracy_level", 0) or 0) == EIGHT_BITS:
-        return None if rounds_rows(op) else "it may multiply bytes (accuracy_level 4), and is not of 4 bits and f32"
+        return (
+            None
+            if rounds_rows(op)
+            else ("it may multiply bytes (accuracy_level 4), but its weights are not of 4 bits with f32 activations")
+        )
     if shape.bits != 4:
         return None
     if element_of(op.operands[0].type) == f32:
         return None
     return (
-        f"of {rows} rows and more than {MOST_ROWS_16} it makes floats of the weights once"
+        f"for {rows} rows, more than {MOST_ROWS_16}, ONNX Runtime dequantises the weights only once"
         if rows > MOST_ROWS_16
         else None
     )
@@ -155,24 +159,24 @@ def _gather_reason(op: OnnxOp) -> str | None:
     element, data, scales = element_of(op.operands[0].type), operand_dims(op, 0), operand_dims(op, 2)
     small = isinstance(element, SMALL_FLOATS)
     if element != ui8 and not small:
-        return f"tables of elements of type {element} have no kernel yet"
+        return f"tables with elements of type {element} are not supported yet"
     try:
         table = Table.of(op, data, element)
     except ValueError as error:
         return str(error)
     if table.bits not in (2, 4, 8) or (table.parts > 1 and len(data) - 1 == table.gathered):
-        return f"numbers of {table.bits} bits along the axis that is gathered have no kernel"
+        return f"{table.bits}-bit elements along the gathered axis are not supported"
     if not table.block and not small:
-        return "its blocks have no size"
+        return "it has no block size"
     wanted = table.scale_dims()
     if len(scales) != len(wanted) or any(
         s != w and not (small and s == ONE) for s, w in zip(scales, wanted, strict=True)
     ):
-        return "that its scales are one for each block is not known"
+        return "it is not known to have one scale for each block"
     if operand(op, 3) is not None:
         packed = (*wanted[:-1], wanted[-1].ceildiv(table.parts))
         if small or element_of(op.operands[3].type) != element or operand_dims(op, 3) != packed:
-            return "its zero points are not as its scales"
+            return "its zero points do not have the shape of its scales"
     return None
 
 

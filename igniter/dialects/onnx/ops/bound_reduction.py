@@ -54,7 +54,7 @@ def _extents(values: Dims, rank: int) -> tuple[Dims, Dims, Dims]:
 def _requires(op: OnnxOp) -> list[Requirement]:
     dims = operand_dims(op, 0)
     outer, inner, _ = _extents(operand_dims(op, CARRIER), len(dims))
-    text = "its axes do not divide the dims of its input"
+    text = "its axes do not fit the dims of its input"
     found = [equal(o + r, d + 1, text) for d, o, r in zip(dims, outer, inner, strict=True)]
     return [*found, equal(product(outer), product(dims_of(op.results[0].type)), text)]
 

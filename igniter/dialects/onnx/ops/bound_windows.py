@@ -74,7 +74,7 @@ def _infer_pad(ctx: InferContext) -> list[TensorInfo]:
 
 def _pad_reason(op: OnnxOp) -> str | None:
     mode = op.attr("mode", "constant")
-    return None if mode in ("constant", "reflect", "edge", "wrap") else f"mode '{mode}' is not known"
+    return None if mode in ("constant", "reflect", "edge", "wrap") else f"unknown mode '{mode}'"
 
 
 def _pad_requires(op: OnnxOp) -> list[Requirement]:
@@ -89,7 +89,7 @@ def _pad_requires(op: OnnxOp) -> list[Requirement]:
         required.append(at_most(minimum(changed, ONE), left, f"mode '{mode}' cannot pad a dim of 0"))
         if mode == "reflect":
             most = maximum(left - 1, ZERO)
-            required += [at_most(p, most, "the dim is too small for a reflection") for p in (side.low, side.high)]
+            required += [at_most(p, most, "the dim is too small for reflection") for p in (side.low, side.high)]
     return required
 
 
@@ -117,7 +117,7 @@ def _infer_col2im(ctx: InferContext) -> list[TensorInfo]:
 
 def _col2im_reason(op: OnnxOp) -> str | None:
     given = known(op, 1) is not None and known(op, 2) is not None
-    return None if given else "its image_shape and block_shape are only known when it runs"
+    return None if given else "its image_shape and block_shape are known only at run time"
 
 
 def _col2im_requires(op: OnnxOp) -> list[Requirement]:
@@ -125,10 +125,10 @@ def _col2im_requires(op: OnnxOp) -> list[Requirement]:
     channels = dims_of(op.results[0].type)[1]
     windows = [a.size for a in col2im_axes(op, image, block)]
     return [
-        equal(channels * product(block), data[1], "its columns are no whole number of blocks"),
+        equal(channels * product(block), data[1], "its columns are not a whole number of blocks"),
         *(at_most(1, b, "a block has no elements") for b in block),
         *(at_most(0, w, "a block is larger than the image") for w in windows),
-        equal(product(windows), data[2], "it has not as many columns as there are blocks"),
+        equal(product(windows), data[2], "its number of columns differs from the number of blocks"),
     ]
 
 

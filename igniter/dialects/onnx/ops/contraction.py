@@ -97,7 +97,7 @@ def infer_matmul(ctx: InferContext) -> list[TensorInfo]:
 def matmul_reason(op: OnnxOp) -> str | None:
     a, b = sides(op, operand_dims(op, 0), operand_dims(op, 1))
     if a.dim("k") != b.dim("k"):
-        return f"that its inner dims ({a.dim('k')} and {b.dim('k')}) are equal is not known"
+        return f"its inner dims ({a.dim('k')} and {b.dim('k')}) are not known to be equal"
     batch = broadcast_dims([a.batch, b.batch])
     if isinstance(batch, str):
         return batch
@@ -158,7 +158,7 @@ def matmul_integer_reason(op: OnnxOp) -> str | None:
         dims, of = operand_dims(op, index), operand_dims(op, side)
         lines = of[-2 if side == 0 else -1] if len(of) > 1 else ONE
         if len(dims) > 1 or any(d not in (ONE, lines) for d in dims):
-            return "zero points are known for a tensor, a row or a column"
+            return "zero points are supported only per tensor, row or column"
     return matmul_reason(op)
 
 
@@ -179,10 +179,10 @@ def matmul_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
 def matmul_integer_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     """Returns a reason for products without a micro-kernel, which would be loops over single products."""
     if any(operand(op, k) is not None for k in (2, 3)):
-        return "products with zero points have no micro-kernel"
+        return "there is no micro-kernel for products with zero points"
     elements = [element_of(op.operands[k].type) for k in range(2)]
     if kind_of(elements[0], elements[1], i32) is None:
-        return f"products of {elements[0]} and {elements[1]} have no micro-kernel"
+        return f"there is no micro-kernel for products of {elements[0]} and {elements[1]}"
     return None
 
 
@@ -231,7 +231,7 @@ def lower_fused_gemm(ctx: Lowering) -> list[SSAValue]:
 
 def fused_gemm_reason(op: OnnxOp) -> str | None:
     name = str(op.attr("activation", ""))
-    return gemm_reason(op) if not name or name in NAMED else f"its activation {name} is not known"
+    return gemm_reason(op) if not name or name in NAMED else f"unknown activation {name}"
 
 
 # -- Einsum -----------------------------------------------------------------------------------------------------------
@@ -266,16 +266,18 @@ def parse_equation(text: str, ranks: Sequence[int]) -> Equation:
     for term in (*terms, right):
         letters = term.replace("...", "", 1)
         if letters and not (letters.isascii() and letters.isalpha()):
-            raise ValueError(f"term '{term}' of equation '{text}' has more than letters and one ellipsis")
+            raise ValueError(
+                f"term '{term}' of equation '{text}' contains something other than letters and one ellipsis"
+            )
     unknown = sorted(set(right.replace("...", "")) - set(left))
     if unknown:
-        raise ValueError(f"'{unknown[0]}' of the result of equation '{text}' is in no term")
+        raise ValueError(f"'{unknown[0]}' in the result of equation '{text}' does not appear in any term")
     if len(terms) != len(ranks):
         raise ValueError(f"equation '{text}' has {len(terms)} terms for {len(ranks)} operands")
     dotted = [rank - len(t.replace("...", "")) for t, rank in zip(terms, ranks, strict=True) if "..." in t]
     widest = max(dotted, default=0)
     if arrow and widest and "..." not in right:
-        raise ValueError(f"equation '{text}' has an ellipsis, which its result has not")
+        raise ValueError(f"equation '{text}' has an ellipsis that its result lacks")
 
     def names(term: str, rank: int) -> tuple[str, ...]:
         head, dots, tail = term.partition("...")
@@ -324,7 +326,7 @@ def einsum_reason(op: OnnxOp) -> str | None:
     for names, dims in zip(equation.inputs, shapes, strict=True):
         for name, dim in zip(names, dims, strict=True):
             if dim not in (ONE, extents[name]):
-                return f"that dims {dim} and {extents[name]} of '{name}' agree is not known"
+                return f"dims {dim} and {extents[name]} of '{name}' are not known to be equal"
     return None if len(set(equation.output)) == len(equation.output) else "a name occurs twice in the result"
 
 

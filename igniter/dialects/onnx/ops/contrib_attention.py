@@ -56,7 +56,7 @@ def _padding_reason(mask: Dims | None, dims: AttentionDims, lengths: Sequence[Ex
         return None
     if mask[:-1] in ((dims.batch,), (dims.batch, dims.queries)):
         return None
-    return f"what its mask of dims [{', '.join(map(str, mask))}] means is not known"
+    return f"unknown form of mask, with dims [{', '.join(map(str, mask))}]"
 
 
 def _padding(ctx: Lowering, mask: SSAValue, dims: AttentionDims, nest: Nest, at: Point, score: Scalar) -> Scalar:
@@ -109,11 +109,11 @@ def _multi_head_dims(op: OnnxOp, shapes: Shapes) -> AttentionDims | str:
     query, key, value = (shape_at(shapes, k) for k in range(3))
     heads, past_key = int(op.attr("num_heads", 0)), shape_at(shapes, PAST_KEY)
     if query is None or key is None or value is None:
-        return "its query, key and value are packed in one operand or in two"
+        return "its query, key and value are packed into one or two operands"
     if len(query) != 3 or len(key) != len(value) or len(key) not in (3, 4):
-        return "its query, key or value is packed, or of a rank that ONNX Runtime does not take"
+        return "its query, key or value is packed, or has a rank that ONNX Runtime rejects"
     if past_key is not None and (len(past_key) != 4 or len(key) == 4):
-        return "it has both a past and keys that are one"
+        return "it has both a past and keys of rank 4, or its past key does not have rank 4"
     apart = len(value) == 4
     sizes = head_sizes((query[2], heads), (value[3] * heads if apart else value[2], heads))
     if isinstance(sizes, str):
@@ -160,9 +160,9 @@ def _multi_head_reason(op: OnnxOp) -> str | None:
         shape_at(shapes, PADDING), dims, (dims.batch, dims.batch * 3 + 2)
     )
     if reason is None and (operand(op, PAST_KEY) is None) != (operand(op, PAST_VALUE) is None):
-        return "it has a past key or a past value, but not both"
+        return "it has only one of a past key and a past value"
     if reason is None and (operand(op, PAST_LENGTH) is not None or operand(op, INDIRECTION) is not None):
-        return "its past and present are one buffer, or those of a beam search"
+        return "its past and present share a buffer, or belong to a beam search"
     return reason or _score_bias_reason(shape_at(shapes, SCORE_BIAS), dims) or _scores_reason(op)
 
 
@@ -213,15 +213,15 @@ def _self_dims(op: OnnxOp, shapes: Shapes) -> AttentionDims | str:
     input and weights."""
     given, weights, past = (shape_at(shapes, k) for k in (0, WEIGHTS, PAST))
     if given is None or weights is None or len(given) != 3 or len(weights) != 2:
-        return "its input or its weights do not have the ranks 3 and 2"
+        return "its input is not of rank 3, or its weights are not of rank 2"
     if past is not None and len(past) != 5:
         return f"its past has rank {len(past)}"
     heads, columns = int(op.attr("num_heads", 0)), weights[1].constant
     if columns is None:
-        return f"how its {weights[1]} weights are split is not known"
+        return f"it is not known how its {weights[1]} columns of weights are split"
     sizes: Sequence[int] = op.attr("qkv_hidden_sizes", None) or [columns // 3] * 3
     if len(sizes) != 3 or sizes[0] != sizes[1] or sum(sizes) != columns:
-        return f"its {columns} weights are not those of queries, keys and values of {list(sizes)} features"
+        return f"its {columns} columns of weights do not match queries, keys and values of {list(sizes)} features"
     found = head_sizes((Expr.of(sizes[0]), heads), (Expr.of(sizes[2]), heads))
     if isinstance(found, str):
         return found
@@ -267,11 +267,11 @@ def _self_reason(op: OnnxOp) -> str | None:
     if mask is not None and _hides_nothing(mask):
         mask = None
     if int(op.attr("do_rotary", 0)) or int(op.attr("past_present_share_buffer", 0)):
-        return "it rotates queries and keys, or its past and present are one buffer"
+        return "it rotates queries and keys, or its past and present share a buffer"
     outputs = op.outputs
     cached = operand(op, PAST) is not None or (len(outputs) > 1 and outputs[1] is not None)
     if cached and dims.head != dims.value_head:
-        return "its past and present hold keys and values of different sizes"
+        return "its keys and values in past and present have different sizes"
     return (
         dims_reason(shapes, names, wanted)
         or _padding_reason(mask, dims, (dims.batch, dims.batch * 2, dims.batch * 3 + 2))

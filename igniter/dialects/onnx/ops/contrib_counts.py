@@ -250,9 +250,9 @@ SPECS: list[OpSpec] = [
     # elementwise
     _spec("BiasDropout", per_result(2)),
     _spec("BitmaskBiasDropout", per_result(2)),
-    _spec("BitmaskDropout", no_arithmetic("outside of training it passes its input on")),
+    _spec("BitmaskDropout", no_arithmetic("without training it returns its input")),
     _spec("BiasSoftmax", per_operand(EXP + 5)),
-    *_each(per_result(3, "a complex product is six for two elements"), "ComplexMul", "ComplexMulConj"),
+    *_each(per_result(3, "a complex product is 6 operations for 2 elements"), "ComplexMul", "ComplexMulConj"),
     _spec("GemmaRotaryEmbedding", counted("6 × elements of q", lambda op: 6 * product(operand_dims(op, 1)))),
     _spec("IsAllFinite", counted("elements of all inputs", _all_inputs)),
     _spec("MoEGroupRouter", per_operand(8)),
@@ -293,5 +293,5 @@ SPECS: list[OpSpec] = [
     _spec("Tokenizer", TEXT),
     # graphs
     *_each(GRAPHS, "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"),
-    *_each(no_arithmetic("it is a binary that only its execution provider reads"), "EPContext", "Snpe"),
+    *_each(no_arithmetic("its binary is readable only by its execution provider"), "EPContext", "Snpe"),
 ]

@@ -80,15 +80,15 @@ def _grouped(ctx: Lowering, x: SSAValue) -> SSAValue:
 def _group_reason(op: OnnxOp) -> str | None:
     dims, groups = operand_dims(op, 0), int(op.attr("groups") or 0)
     if len(dims) != 4:
-        return "its input is no image of two dims"
+        return "its input is not a 2-D image"
     if int(op.attr("activation", 0)) not in (0, 1):
-        return "its activation is not known"
+        return "its activation is unknown"
     last = bool(op.attr("channels_last", 1))
     channels = dims[3 if last else 1]
     if channels.constant is None or groups < 1 or channels.constant % groups:
-        return f"whether its channels make {groups} groups is not known"
+        return f"its channels are not known to form {groups} groups"
     if any(operand_dims(op, k) != (channels,) for k in (1, 2)):
-        return "its scale and bias do not have one element a channel"
+        return "its scale and bias do not have  one element per channel"
     return None
 
 
@@ -96,11 +96,11 @@ def _skip_group_reason(op: OnnxOp) -> str | None:
     dims = operand_dims(op, 0)
     reason = _group_reason(op)
     if reason is not None or not op.attr("channels_last", 1):
-        return reason or "it has a residual, and its channels are not last"
+        return reason or "it has a residual, but its channels are not last"
     if operand_dims(op, 3) not in (dims, (dims[0], ONE, ONE, dims[3]), (dims[0], dims[3])):
         return "its residual is not known to have the dims of its input"
     if operand(op, 4) is not None and operand_dims(op, 4) != dims[3:]:
-        return "its bias does not have one element a channel"
+        return "its bias does not have  one element per channel"
     return None
 
 
@@ -141,18 +141,18 @@ def _gated_rms(ctx: Lowering) -> list[SSAValue]:
 
 def _gated_rms_reason(op: OnnxOp) -> str | None:
     if not operand_dims(op, 0) or len(operand_dims(op, 1)) != 1 or len(operand_dims(op, 2)) != len(operand_dims(op, 0)):
-        return "its scale is not one element a feature, or its gate has another rank"
+        return "its scale does not have one element per feature, or its gate has a different rank"
     if operand_dims(op, 1)[0].constant in (None, 0):
-        return "how many features a head has is not known"
+        return "the number of features per head is unknown"
     known = str(op.attr("activation", "silu")) in ("silu", "swish", "sigmoid")
-    return None if known else f"its activation {op.attr('activation')} is not known"
+    return None if known else f"unknown activation {op.attr('activation')}"
 
 
 def _gated_rms_requires(op: OnnxOp) -> list[Requirement]:
     _, heads, size = _heads(op)
     text = "its gate does not have the dims of its input"
     return [
-        equal(operand_dims(op, 0)[-1], heads * size, "its features make no whole heads"),
+        equal(operand_dims(op, 0)[-1], heads * size, "its features are not a whole number of heads"),
         *(equal(a, b, text) for a, b in zip(operand_dims(op, 0), operand_dims(op, 2), strict=True)),
     ]
 
@@ -168,7 +168,7 @@ def _branches(op: OnnxOp) -> tuple[Expr, Expr, Expr] | str:
     if not count:
         return product(dims[:-2]), dims[-2], dims[-1]
     if dims[-1].constant is None or dims[-1].constant % count:
-        return f"that its features make {count} branches is not known"
+        return f"its features are not known to form {count} branches"
     return product(dims[:-1]), Expr.of(count), Expr.of(dims[-1].constant // count)
 
 
@@ -211,7 +211,7 @@ def _branch_rms_reason(op: OnnxOp) -> str | None:
     _, c, h = found
     if operand(op, 1) is None or operand_dims(op, 1) in ((h,), (c, h), (c * h,)):
         return None
-    return "its scale is not known to fit its branches"
+    return "its scale is not known to match its branches"
 
 
 def _mix_features(op: OnnxOp, index: int) -> Expr | str:
@@ -224,7 +224,7 @@ def _mix_features(op: OnnxOp, index: int) -> Expr | str:
     for features, shapes in ((ONE, [(c,), (c, ONE)]), (h, [(c, h), (c * h,)])):
         if any(dims == (*lead, *shape) for shape in shapes):
             return features
-    return f"its weights of dims [{', '.join(map(str, dims))}] are not known to be for {c} branches of {h}"
+    return f"its weights of dims [{', '.join(map(str, dims))}] are not known to match {c} branches of {h} features"
 
 
 def _mix_reason(index: int, op: OnnxOp) -> str | None:
@@ -293,9 +293,9 @@ def _post_mix_reason(op: OnnxOp) -> str | None:
         return found
     _, c, h = found
     if operand_dims(op, 1) != (*_lead(op), h):
-        return "that its block has the rows and the features of its streams is not known"
+        return "its block is not known to have the rows and features of its streams"
     if operand(op, 3) is not None and operand_dims(op, 3) != (*_lead(op), c, c):
-        return "that it mixes every two of its streams is not known"
+        return "it is not known to mix every pair of its streams"
     return _mix_reason(2, op)
 
 
@@ -351,7 +351,7 @@ def _engram_reason(op: OnnxOp) -> str | None:
         return "its query and its value are not known to have the dims of its keys"
     wanted = [3, 4] + ([5] if len(op.outputs) > 1 and op.outputs[1] is not None else [])
     if any(operand(op, k) is None or operand_dims(op, k) != dims[2:] for k in wanted):
-        return "its scales are not known to have one element a feature"
+        return "its scales are not known to have  one element per feature"
     return None
 
 
@@ -374,7 +374,7 @@ def _infer_gate(ctx: InferContext) -> list[TensorInfo]:
 def _gate_reason(op: OnnxOp) -> str | None:
     dims = operand_dims(op, 0)
     if len(dims) != 3 or any(operand_dims(op, k) != dims[2:] for k in (1, 2)):
-        return "that it has a bias and a scale for every head is not known"
+        return "it is not known to have a bias and a scale for every head"
     if len(op.outputs) > 1 and op.outputs[1] is not None and (operand(op, 3) is None or operand_dims(op, 3) != dims):
         return "its update rates are not known to have the dims of its input"
     return None

@@ -88,11 +88,11 @@ def window_reason(op: OnnxOp) -> str | None:
     if len(data) < 3 or len(weight) != len(data):
         return f"its input and weight have rank {len(data)} and {len(weight)}"
     if kernel_dims(op, weight) != weight[2:]:
-        return "its kernel_shape is not known to be its weight's"
+        return "its kernel_shape is not known to match its weight"
     if data[1] != weight[1] * group or (group != 1 and (weight[0].constant is None or weight[0].constant % group)):
-        return "that its groups divide the channels is not known"
+        return "its groups are not known to divide the channels"
     if auto_pad(op) in SAME and any(d != 1 for d in spatial_ints(op, "dilations", len(data) - 2, 1)):
-        return "ONNX Runtime does not dilate where it pads by itself"
+        return "ONNX Runtime does not dilate with automatic padding"
     return None
 
 
@@ -237,7 +237,7 @@ def _fused_conv(ctx: Lowering) -> list[SSAValue]:
 def _fused_reason(op: OnnxOp) -> str | None:
     name = str(op.attr("activation", ""))
     if name and name not in ACTIVATIONS:
-        return f"its activation {name} is not known"
+        return f"unknown activation {name}"
     if len(op.inputs) > 3 and op.inputs[3] is not None and operand_dims(op, 3) != dims_of(op.results[0].type):
         return "its residual is not known to have the dims of its result"
     return conv_reason(op)
@@ -261,14 +261,14 @@ def _infer_causal(ctx: InferContext) -> list[TensorInfo]:
 def _causal_reason(op: OnnxOp) -> str | None:
     data, weight = operand_dims(op, 0), operand_dims(op, 1)
     if len(data) != 3 or len(weight) != 3 or weight[1] != ONE or weight[0] != data[1]:
-        return "it is no depthwise convolution along one axis"
+        return "it is not a depthwise convolution along one axis"
     if int(op.attr("ndim", 1)) != 1 or int(op.attr("channels_last", 0)) or int(op.attr("state_window", 0)):
         return "its channels are last, or it keeps the states of several positions"
     if str(op.attr("activation", "none")) not in ("none", "silu", "swish"):
-        return f"its activation {op.attr('activation')} is not known"
+        return f"unknown activation {op.attr('activation')}"
     reach = (weight[2] - 1) * int(op.attr("dilation", 1))
     if len(op.inputs) > 3 and op.inputs[3] is not None and operand_dims(op, 3) != (*data[:2], reach):
-        return "that its state is one element shorter than its window is not known"
+        return "its state is not known to be one element shorter than its window"
     return None
 
 

@@ -72,7 +72,9 @@ def _check_divisor(ctx: Lowering) -> None:
         return nest.read(divisor, at).eq(0).select(nest.const(0, i64), nest.const(FINE, i64))
 
     over = dims_of(divisor.type)
-    ctx.check(ctx.generate([], wrong, over=over, combiner="max", element=i64, part="check"), "it divides an integer by")
+    ctx.check(
+        ctx.generate([], wrong, over=over, combiner="max", element=i64, part="check"), ("cannot divide an integer by")
+    )
 
 
 def _div(ctx: Lowering) -> ScalarFunction:
@@ -101,12 +103,12 @@ def _integer_remainder(truncated: bool) -> ScalarFunction:
 
 def _mod_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     many = element_of(op.operands[0].type) in (bf16, f32)
-    return "an exact remainder takes ten divisions here, whatever the quotient is" if many else None
+    return "an exact remainder takes ten divisions in a kernel, regardless of the quotient" if many else None
 
 
 def _mod_reason(op: OnnxOp) -> str | None:
     if is_float(element_of(op.operands[0].type)) and not op.attr("fmod", 0) and op.opset < 28:
-        return "before opset 28 the remainder of floats is that of fmod, which it does not ask for"
+        return "before opset 28 the remainder of floats needs fmod=1"
     return None
 
 
@@ -144,7 +146,7 @@ def _is_inf(ctx: Lowering) -> ScalarFunction:
 def _cast_infer(ctx: InferContext) -> list[TensorInfo]:
     target = BY_CODE.get(int(ctx.op.attr("to", 0)))
     if target is None:
-        raise ValueError(f"no element type has the code {ctx.op.attr('to')}")
+        raise ValueError(f"unknown element type code {ctx.op.attr('to')}")
     source = ctx.input(0)
     return [TensorInfo(target.attr, None if source is None else source.dims)]
 
@@ -176,7 +178,7 @@ def _bit_cast(ctx: Lowering) -> list[SSAValue]:
 def _bit_cast_reason(op: OnnxOp) -> str | None:
     elements = [element_of(v.type) for v in (op.operands[0], op.results[0])]
     sizes = {element_bytes(e) for e in elements}
-    return None if len(sizes) == 1 else "its two types differ in width"
+    return None if len(sizes) == 1 else "its two types have different widths"
 
 
 def _same_dims(op: OnnxOp) -> str | None:
@@ -253,7 +255,7 @@ def _dropout_reason(op: OnnxOp) -> str | None:
         return None
     training = constant_value(inputs[2])
     if training is None:
-        return "whether it is in training is only known when it runs"
+        return "whether it is in training is known only at run time"
     return "it drops values at random, in training" if training.any() else None
 
 

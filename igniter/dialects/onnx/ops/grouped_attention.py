@@ -68,7 +68,7 @@ def _dims(op: OnnxOp, shapes: Shapes, total: Dims | None) -> AttentionDims | str
     if isinstance(size, str):
         return size
     if total is None or len(total) != 1:
-        return "its total sequence length is only known when it runs, and with it the size of its present"
+        return "its total sequence length is known only at run time, so the size of its present is unknown"
     buffer = ZERO if past is None else past[2]
     length = total[0] if is_nonneg(total[0] - buffer) else tidy(maximum(total[0], buffer))
     split = Expr.of(heads), Expr.of(shared)
@@ -120,9 +120,9 @@ def _form_reason(op: OnnxOp) -> str | None:
     if (operand(op, 1) is None) != (operand(op, 2) is None) or (
         (operand(op, PAST_KEY) is None) != (operand(op, PAST_VALUE) is None)
     ):
-        return "it has a key or a value, but not both"
+        return "it has only one of a key and a value, or of a past key and a past value"
     if operand(op, LENGTHS) is None:
-        return "it does not say how long its batches are"
+        return "it has no sequence lengths"
     outputs = op.outputs
     if len(outputs) > 3 and outputs[3] is not None:
         return "its scores are an output"
@@ -133,7 +133,7 @@ def _form_reason(op: OnnxOp) -> str | None:
     if any(str(op.attr(f"{side}_quant_type", "NONE")) != "NONE" for side in "kv"):
         return "its cache is quantised"
     if int(op.attr("local_window_size", -1)) == 0:
-        return "its window holds no key"
+        return "its window is empty"
     return None
 
 
@@ -146,7 +146,7 @@ def _rotary_reason(op: OnnxOp, dims: AttentionDims) -> str | None:
     shapes = [dims_of(t.type) for t in tables if t is not None]
     width = shapes[0][-1].constant if len(shapes) == 2 and shapes[0] == shapes[1] and len(shapes[0]) == 2 else None
     if not width or 2 * width > (dims.head.constant or 0):
-        return "its cosines and sines are not known to be for pairs of its features"
+        return "its cosines and sines are not known to match pairs of its features"
     return None
 
 

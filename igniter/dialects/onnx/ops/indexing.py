@@ -143,10 +143,10 @@ def infer_gather_nd(ctx: InferContext) -> list[TensorInfo]:
 def gather_nd_reason(op: OnnxOp) -> str | None:
     dims, shape = operand_dims(op, 0), operand_dims(op, 1)
     if shape[-1].constant is None:
-        return f"how many indices ({shape[-1]}) make one position is not known"
+        return f"the number of indices in one position ({shape[-1]}) is not constant"
     for k in range(op.attr("batch_dims", 0)):
         if dims[k] != shape[k]:
-            return f"that data and indices agree along batch axis {k} ({dims[k]} and {shape[k]}) is not known"
+            return f"data and indices are not known to be equal along batch axis {k} ({dims[k]} and {shape[k]})"
     return None
 
 
@@ -208,7 +208,7 @@ def infer_one_hot(ctx: InferContext) -> list[TensorInfo]:
 def one_hot_reason(op: OnnxOp) -> str | None:
     if known(op, 1) is not None or constant_value(operand(op, 1)) is not None:
         return None
-    return "its depth is only known when it runs"
+    return "its depth is known only at run time"
 
 
 def lower_one_hot(ctx: Lowering) -> list[SSAValue]:

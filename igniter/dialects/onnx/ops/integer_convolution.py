@@ -59,12 +59,12 @@ def _reason(op: OnnxOp) -> str | None:
     for index, several in ((IMAGE_ZERO, ()), (WEIGHT_ZERO, channels)):
         given = () if operand(op, index) is None else operand_dims(op, index)
         if product(given) != ONE and given != several:
-            return "its zero points are not one, or one for each channel of its weight"
+            return "it does not have a single zero point, or one for each channel of its weight"
     return window_reason(op)
 
 
 def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    return None if weight_operand(op, 1) is not None else "ONNX Runtime packs a weight that is computed"
+    return None if weight_operand(op, 1) is not None else "ONNX Runtime packs a computed weight"
 
 
 # -- the table --------------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def _image_scaler(ctx: Lowering) -> list[SSAValue]:
 def _image_reason(op: OnnxOp) -> str | None:
     dims = operand_dims(op, 0)
     if len(dims) != 4:
-        return "its input is no image of two dims"
+        return "its input is not a 2-D image"
     return None if dims[1] == len(op.attr("bias") or []) else "it has no bias for every channel"
 
 
@@ -89,9 +89,9 @@ def _crop(ctx: Lowering) -> list[SSAValue]:
 def _crop_reason(op: OnnxOp) -> str | None:
     border: list[int] = op.attr("border") or []
     if len(operand_dims(op, 0)) != 4 or len(border) != 4 or min(border) < 0:
-        return "its input is no image of two dims, or its border is not that of one"
+        return "its input is not a 2-D image, or its border does not have four sizes"
     size: list[int] = op.attr("scale") or []
-    return None if len(size) in (0, 2) else "its scale is no size"
+    return None if len(size) in (0, 2) else "its scale is not a valid size"
 
 
 def _crop_requires(op: OnnxOp) -> list[Requirement]:

@@ -125,9 +125,9 @@ def _infer_distances(ctx: InferContext) -> list[TensorInfo]:
 def _distances_reason(op: OnnxOp) -> str | None:
     left, right = operand_dims(op, 0), operand_dims(op, 1)
     if len(left) != 2 or len(right) != 2 or left[1] != right[1]:
-        return "that its two lists of rows have the same features is not known"
+        return "its two lists of rows are not known to have the same features"
     metric = str(op.attr("metric", "sqeuclidean"))
-    return None if metric in ("euclidean", "sqeuclidean") else f"its metric {metric} is not known"
+    return None if metric in ("euclidean", "sqeuclidean") else f"unknown metric {metric}"
 
 
 def _distances_flops(op: OnnxOp) -> Expr:
@@ -144,7 +144,7 @@ def _infer_det(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _reason(op: OnnxOp) -> str | None:
-    return None if len(operand_dims(op, 0)) >= 2 else "its input is no matrix"
+    return None if len(operand_dims(op, 0)) >= 2 else "its input is not a matrix"
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
@@ -174,7 +174,7 @@ SPECS: list[OpSpec] = [
         lower=_distances,
         legal=float_legal(_distances_reason),
         flops=_distances_flops,
-        slow=lambda op, estimate: "ONNX Runtime makes it of a product of matrices",
+        slow=lambda op, estimate: "ONNX Runtime computes it with a product of matrices",
         kind="contraction",
     ),
     OpSpec(

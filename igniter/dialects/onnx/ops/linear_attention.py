@@ -51,7 +51,7 @@ def _sizes(op: OnnxOp) -> Sizes | str:
     queries, states = _heads(op)
     shared = min(queries, states)
     if shared < 1 or queries % shared or states % shared or (states > queries and not op.domain):
-        return f"{queries} heads of queries and {states} of keys make no groups"
+        return f"{queries} heads of queries cannot be grouped over {states} heads of keys"
     features = [operand_dims(op, k)[-1] for k in (0, 2)]
     key, value = (tidy(floordiv(f, Expr.of(n))) for f, n in zip(features, (queries, states), strict=True))
     return Sizes(shared, queries // shared, states // shared, key, value)
@@ -93,7 +93,7 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
 
 def _reason(op: OnnxOp) -> str | None:
     if _rule(op) not in RULES:
-        return f"its rule {_rule(op)} is not known"
+        return f"unknown rule {_rule(op)}"
     if any(len(operand_dims(op, k)) != 3 for k in range(3)):
         return "its queries, keys and values do not have rank 3"
     found = _sizes(op)
@@ -106,9 +106,9 @@ def _reason(op: OnnxOp) -> str | None:
             return f"its rule {_rule(op)} and its {name} do not fit"
     _, states = _heads(op)
     if _is_gated(op) and _share(op, DECAY) not in (states, tidy(found.key * states), operand_dims(op, 1)[2]):
-        return "its decay is not known to be one of each head, or of each feature of a key"
+        return "its decay is not known to have one element per head, or one per feature of a key"
     if _is_delta(op) and _share(op, BETA) not in (states, 1):
-        return "its update rate is not known to be one of each head, or of all"
+        return "its update rate is not known to have one element per head, or one for all heads"
     return None
 
 
@@ -121,7 +121,7 @@ def _requires(op: OnnxOp) -> list[Requirement]:
     found = _sizes(op)
     assert not isinstance(found, str)
     queries, states = _heads(op)
-    query, text = operand_dims(op, 0), "its heads do not share their features"
+    query, text = operand_dims(op, 0), "its features are not a multiple of its heads"
     required = [
         equal(query[2], found.key * queries, text),
         equal(operand_dims(op, 1)[2], found.key * states, text),
@@ -130,12 +130,12 @@ def _requires(op: OnnxOp) -> list[Requirement]:
     for index in (1, 2, DECAY, BETA):
         if operand(op, index) is not None:
             pairs = zip(operand_dims(op, index)[:2], query[:2], strict=True)
-            required += [equal(a, b, "its operands are not of the same tokens") for a, b in pairs]
+            required += [equal(a, b, "its operands do not have the same tokens") for a, b in pairs]
     if operand(op, PAST) is not None:
         wanted = (query[0], Expr.of(states), found.key, found.value)
-        required.append(equal(len(operand_dims(op, PAST)), 4, "its past state has another rank"))
+        required.append(equal(len(operand_dims(op, PAST)), 4, "its past state has a different rank"))
         pairs = zip(operand_dims(op, PAST), wanted, strict=False)
-        required += [equal(a, b, "its past state has other sizes") for a, b in pairs]
+        required += [equal(a, b, "its past state has different sizes") for a, b in pairs]
     return required
 
 

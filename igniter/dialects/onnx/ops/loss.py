@@ -47,13 +47,13 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
 def _reason(op: OnnxOp) -> str | None:
     scores, classes = operand_dims(op, 0), operand_dims(op, 1)
     if len(scores) < 2 or classes != (scores[0], *scores[2:]):
-        return "that it has a class for every row of scores is not known"
+        return "it is not known to have a class for every row of scores"
     weight = op.inputs[2] if len(op.inputs) > 2 else None
     if weight is not None and dims_of(weight.type) != (scores[1],):
-        return "that it has a weight for every class is not known"
+        return "it is not known to have a weight for every class"
     if not isinstance(element_of(op.operands[1].type), IntegerType):
-        return "its classes are no integers"
-    return None if _reduction(op) in REDUCTIONS else f"reduction '{_reduction(op)}' is not known"
+        return "its classes are not integers"
+    return None if _reduction(op) in REDUCTIONS else f"unknown reduction '{_reduction(op)}'"
 
 
 def _loss(ctx: Lowering, log_share: SSAValue, offsets: Sequence[SSAValue]) -> SSAValue:

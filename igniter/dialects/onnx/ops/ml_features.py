@@ -44,7 +44,7 @@ def _list_reason(op: OnnxOp, *lists: str) -> str | None:
     for name in lists:
         count = len(numbers(op, name))
         if count != 1 and (not dims or dims[-1] != Expr.of(count)):
-            return f"that its {count} values '{name}' are one for each feature is not known"
+            return f"its {count} values '{name}' are not known to match its features"
     return None
 
 
@@ -108,7 +108,7 @@ def _imputer_reason(op: OnnxOp) -> str | None:
     element = element_of(op.operands[0].type)
     kind = "float" if element == f32 else "int64" if element == i64 else ""
     if not kind or not numbers(op, f"imputed_value_{kind}s") or op.attr(f"replaced_value_{kind}") is None:
-        return "its values are not of its input's type"
+        return "its values do not have the type of its input"
     return _list_reason(op, f"imputed_value_{kind}s")
 
 
@@ -157,13 +157,13 @@ def lower_vectorizer(ctx: Lowering) -> list[SSAValue]:
 
 def _vectorizer_reason(op: OnnxOp) -> str | None:
     if len(_widths(op)) != len(op.inputs):
-        return "it does not say how wide each input is"
-    return None if all(operand_dims(op, k) for k in range(len(op.inputs))) else "an input of its is a single element"
+        return "it has no attribute for the width of each input"
+    return None if all(operand_dims(op, k) for k in range(len(op.inputs))) else "one of its inputs is a single element"
 
 
 def _vectorizer_requires(op: OnnxOp) -> list[Requirement]:
     first, *others = (_table(operand_dims(op, k))[0] for k in range(len(op.inputs)))
-    return [equal(rows, first, "its inputs have not equally many rows") for rows in others]
+    return [equal(rows, first, "its inputs have different numbers of rows") for rows in others]
 
 
 def infer_extractor(ctx: InferContext) -> list[TensorInfo]:
@@ -224,12 +224,13 @@ def _check_categories(ctx: Lowering, cats: SSAValue) -> None:
         return nest.read(found, i).eq(0).select(unknown, nest.const(FINE, i64))
 
     ctx.check(
-        ctx.generate([], wrong, over=dims, combiner="max", element=i64, part="check"), "it has no category of value"
+        ctx.generate([], wrong, over=dims, combiner="max", element=i64, part="check"),
+        ("it has no category for the value"),
     )
 
 
 def _one_hot_reason(op: OnnxOp) -> str | None:
-    return None if numbers(op, "cats_int64s") else "its categories are texts"
+    return None if numbers(op, "cats_int64s") else "its categories are strings"
 
 
 # -- LabelEncoder -----------------------------------------------------------------------------------------------------
@@ -248,7 +249,7 @@ def _encoder(op: OnnxOp) -> tuple[Array, Array, Any] | str:
         else:
             array = np.array(floats, np.float32)
         if array.dtype.kind not in "if" or not array.size:
-            return "its keys or values are texts"
+            return "its keys or values are strings"
         found.append(array)
     keys, values = found
     if len(keys) != len(values):

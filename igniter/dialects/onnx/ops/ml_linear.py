@@ -56,10 +56,10 @@ def _tables(op: OnnxOp, count: int) -> Mapping[str, Array]:
 def _fits(op: OnnxOp, count: int) -> str | None:
     dims = operand_dims(op, 0)
     if len(dims) != 2:
-        return "its input is no list of rows"
+        return "its input is not a list of rows"
     given = len(numbers(op, "coefficients"))
     if dims[1] * count != Expr.of(given):
-        return f"that its {given} coefficients are {count} for each of {dims[1]} features is not known"
+        return f"its {given} coefficients are not known to be {count} for each of {dims[1]} features"
     if len(numbers(op, "intercepts")) not in (0, count):
         return "its intercepts do not fit its coefficients"
     return transform_reason(op)
@@ -143,11 +143,11 @@ def lower_classifier(ctx: Lowering) -> list[SSAValue | None]:
 def classifier_reason(op: OnnxOp) -> str | None:
     labels, count = _labels(op), _classes(op)
     if not labels:
-        return "its labels are texts"
+        return "its labels are strings"
     if len(labels) != max(count, 2):
         return f"{count} scores for {len(labels)} labels"
     if count == 1 and text(op, "post_transform", "NONE") not in ("NONE", "LOGISTIC"):
-        return "only LOGISTIC is taken of a single score"
+        return "only LOGISTIC is supported for a single score"
     return _fits(op, count)
 
 
@@ -217,24 +217,24 @@ def svm_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     kind = text(op, "kernel_type", "LINEAR") if supports else "LINEAR"
     degree = ([float(v) for v in numbers(op, "kernel_params")] + [0.0] * 3)[2]
     if kind == "SIGMOID":
-        return "its tanh, a quotient of polynomials, takes three quarters of the time of the one here"
+        return "ONNX Runtime's tanh, a quotient of polynomials, takes three quarters of the time of Igniter's"
     if kind == "POLY" and degree not in SMALL_DEGREES:
-        return f"powers of {degree:g} take up to four times as long here"
+        return f"powers of {degree:g} take up to four times as long in a kernel"
     if kind != "RBF" and len(numbers(op, "support_vectors")) > SMALL_VECTORS:
-        return "the product of one row with its support vectors takes half to nine tenths of the time there"
+        return "the product of one row with its support vectors takes half to nine tenths of the time in ONNX Runtime"
     return None
 
 
 def svm_reason(op: OnnxOp) -> str | None:
     dims = operand_dims(op, 0)
     if len(dims) != 2:
-        return "its input is no list of rows"
+        return "its input is not a list of rows"
     if text(op, "post_transform", "NONE") != "NONE" or len(numbers(op, "rho")) != 1:
-        return "it has a post transform, or not one constant"
+        return "it has a post transform, or more or less than one constant"
     supports = int(op.attr("n_supports", 0) or 0)
     given = len(numbers(op, "support_vectors" if supports else "coefficients"))
     if dims[1] * max(supports, 1) != Expr.of(given) or (supports and len(numbers(op, "coefficients")) != supports):
-        return "that its support vectors fit its input is not known"
+        return "its support vectors are not known to fit its input"
     return None
 
 

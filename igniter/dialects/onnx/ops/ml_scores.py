@@ -83,7 +83,7 @@ def _softmax(p: Procedure, scores: SSAValue, count: Expr, zero: bool) -> None:
 
 def transform_reason(op: OnnxOp) -> str | None:
     given = text(op, "post_transform", "NONE")
-    return None if given in TRANSFORMS else f"the post transform '{given}' is unknown"
+    return None if given in TRANSFORMS else f"unknown post transform '{given}'"
 
 
 def scored(ctx: Lowering, scores: SSAValue, transform: str, dims: Dims, element: Attribute = f32) -> SSAValue:

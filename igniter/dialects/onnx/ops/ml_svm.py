@@ -87,20 +87,20 @@ def _reason(op: OnnxOp) -> str | None:
     given = {name: len(numbers(op, name)) for name in ("coefficients", "support_vectors", "rho", "prob_a", "prob_b")}
     transform = text(op, "post_transform", "NONE")
     if not _labels(op):
-        return "its labels are texts"
+        return "its labels are strings"
     if len(dims) != 2 or classes < 2:
-        return "its input is no list of rows, or it has a single class"
+        return "its input is not a list of rows, or it has a single class"
     rows = vectors or classes
     if dims[1] * rows != Expr.of(given["support_vectors" if vectors else "coefficients"]):
-        return "that its vectors fit its input is not known"
+        return "its vectors are not known to fit its input"
     if not vectors:
         return transform_reason(op) if given["rho"] else "it has no constant"
     if len(numbers(op, "vectors_per_class")) != classes or given["coefficients"] != (classes - 1) * vectors:
         return "its coefficients do not fit its vectors"
     if given["rho"] != pairs or given["prob_a"] not in (0, pairs) or given["prob_b"] != given["prob_a"]:
-        return "it has not one constant for every two classes"
+        return "it does not have one constant for every pair of classes"
     if classes == 2 and not given["prob_a"] and transform == "PROBIT":
-        return "of a single score ONNX Runtime gives one PROBIT, and leaves the other open"
+        return "for a single score ONNX Runtime computes only one PROBIT and leaves the other undefined"
     return transform_reason(op)
 
 

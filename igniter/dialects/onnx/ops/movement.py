@@ -139,7 +139,7 @@ def view_reason(op: OnnxOp) -> str | None:
     before, after = operand_dims(op, 0), dims_of(op.results[0].type)
     if same_count(before, after):
         return None
-    return f"that [{_text(before)}] and [{_text(after)}] hold equally many elements is not known"
+    return f"[{_text(before)}] and [{_text(after)}] are not known to have the same number of elements"
 
 
 def reshape_reason(op: OnnxOp) -> str | None:
@@ -243,7 +243,7 @@ def infer_depth_to_space(ctx: InferContext) -> list[TensorInfo]:
 def depth_to_space_requires(op: OnnxOp) -> list[Requirement]:
     block = op.attr("blocksize")
     depth, result = operand_dims(op, 0)[1], dims_of(op.results[0].type)[1]
-    return [equal(depth, result * (block * block), "the depth is no multiple of the block")]
+    return [equal(depth, result * (block * block), "the depth is not a multiple of the block")]
 
 
 def lower_depth_to_space(ctx: Lowering) -> list[SSAValue]:
@@ -271,7 +271,7 @@ def infer_space_to_depth(ctx: InferContext) -> list[TensorInfo]:
 
 def space_to_depth_requires(op: OnnxOp) -> list[Requirement]:
     block, before, after = op.attr("blocksize"), operand_dims(op, 0), dims_of(op.results[0].type)
-    return [equal(before[k], after[k] * block, "the size is no multiple of the block") for k in (2, 3)]
+    return [equal(before[k], after[k] * block, "the size is not a multiple of the block") for k in (2, 3)]
 
 
 def lower_space_to_depth(ctx: Lowering) -> list[SSAValue]:

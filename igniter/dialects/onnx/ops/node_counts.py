@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 DEQUANTIZE, QUANTIZE = 3, 8
 """The costs of dequantising and of quantising an element, as in DequantizeLinear and QuantizeLinear."""
 
-GRAPHS = no_arithmetic("its graphs are counted, as often as they run")
-TEXT = no_arithmetic("it works on text")
+GRAPHS = no_arithmetic("the nodes of its graphs are counted for each run")
+TEXT = no_arithmetic("it works on strings")
 
 
 def per_result(cost: int, why: str = "") -> FlopsRule:
@@ -67,7 +67,7 @@ def _optimizer(cost: int) -> FlopsRule:
             (product(operand_dims(op, k)) for k in range(2, 2 + (len(op.inputs) - 2) // groups)), Expr.of(0)
         )
 
-    return counted(f"{cost} × elements of the tensors that are trained", rule)
+    return counted(f"{cost} × elements of the trained tensors", rule)
 
 
 def _counts(rule: FlopsRule, *names: str) -> list[OpSpec]:
@@ -86,7 +86,7 @@ SPECS: list[OpSpec] = [
     *_counts(no_arithmetic(), "SequenceLength", "SplitToSequence"),
     *_counts(no_arithmetic(), *(f"ai.onnx.ml.{n}" for n in ("CastMap", "CategoryMapper", "DictVectorizer", "ZipMap"))),
     *_counts(TEXT, "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"),
-    OpSpec("ImageDecoder", flops=per_result(20, "an inverse transform of blocks, and colours")),
+    OpSpec("ImageDecoder", flops=per_result(20, "an inverse transform of blocks, and of colours")),
     OpSpec("NonMaxSuppression", flops=suppression_flops),
     OpSpec("NonZero", flops=per_operand(1, "comparisons")),
     OpSpec("Unique", flops=per_operand(32, "comparisons of a sort")),

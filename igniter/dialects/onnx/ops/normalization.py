@@ -318,11 +318,11 @@ def _group_norm(ctx: Lowering) -> list[SSAValue]:
 def _group_reason(op: OnnxOp) -> str | None:
     dims = dims_of(op.operands[0].type)
     if op.opset >= 21 and element_of(op.operands[0].type) == f64 and int(op.attr("stash_type", 1)) == 1:
-        return "its statistics are f32 (stash_type), and kernels compute those of f64 in f64"
+        return "its statistics are f32 (stash_type), but kernels compute statistics of f64 in f64"
     groups = int(op.attr("num_groups"))
     channels = dims[1].constant if len(dims) >= 2 else None
     if channels is None or groups < 1 or channels % groups:
-        return f"whether its channels make {groups} groups is not known"
+        return f"its channels are not known to form {groups} groups"
     want = (Expr.of(groups if op.opset < 21 else channels),)
     if any(v is not None and dims_of(v.type) != want for v in op.inputs[1:]):
         return f"its scale and bias do not have {want[0]} elements"
@@ -368,7 +368,7 @@ def _mean_variance_reason(op: OnnxOp) -> str | None:
 
 
 def _norm_reason(op: OnnxOp) -> str | None:
-    return "it has no axis to run over" if not dims_of(op.operands[0].type) else None
+    return "it has no axis to normalise over" if not dims_of(op.operands[0].type) else None
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ def _norm_reason(op: OnnxOp) -> str | None:
 
 def _floats_reason(op: OnnxOp) -> str | None:
     element = element_of(op.results[0].type)
-    return None if is_float(element) else f"it is lowered for floats, not {element}"
+    return None if is_float(element) else f"only floats are supported, not {element}"
 
 
 def float_legal(*checks: LegalCheck) -> LegalRule:

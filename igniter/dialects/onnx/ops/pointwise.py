@@ -92,7 +92,7 @@ def variadic(name: str, make: Callable[[Lowering], Callable[..., Any]], last: in
 def _one_shape(op: OnnxOp) -> list[Requirement]:
     if op.opset >= 8:
         return []
-    text = "its operands do not have one shape, as opsets before 8 want"
+    text = "its operands do not have the same shape, as opsets before 8 want"
     first, *others = (operand_dims(op, i) for i in range(len(op.inputs)))
     found = [equal(len(first), len(other), text) for other in others]
     return found + [equal(a, b, text) for other in others for a, b in zip(first, other, strict=False)]
@@ -146,7 +146,7 @@ def computed_reason(op: OnnxOp) -> str | None:
         if value is not None and isinstance(value.type, TensorType):
             element = element_of(cast("Attribute", value.type))
             if element not in COMPUTED:
-                return f"kernels do not compute with elements of type {element} yet"
+                return f"elements of type {element} are not supported in kernels yet"
     return None
 
 

@@ -66,7 +66,7 @@ def _reason(op: OnnxOp) -> str | None:
     if len(dims) < 3:
         return f"its input has rank {len(dims)} and no axes to slide over"
     if kernel is not None and len(kernel) != len(dims) - 2:
-        return f"its windows have {len(kernel)} axes, and its input {len(dims) - 2}"
+        return f"its windows have {len(kernel)} axes, but its input has {len(dims) - 2}"
     return None
 
 
@@ -242,7 +242,7 @@ def _power(p: int) -> tuple[ScalarRule, ScalarRule]:
 
 def _lp_reason(op: OnnxOp) -> str | None:
     if int(op.attr("p", 2)) < 1:
-        return "its norm is none: what is outside of the input would count"
+        return "its p is 0 or less: padding would count"
     return _reason(op)
 
 
@@ -293,7 +293,11 @@ def _local_response(ctx: Lowering) -> list[SSAValue]:
 
 
 def _local_response_reason(op: OnnxOp) -> str | None:
-    return _reason(op) if int(op.attr("size")) % 2 else "ONNX Runtime's window of an even number of channels is another"
+    return (
+        _reason(op)
+        if int(op.attr("size")) % 2
+        else ("ONNX Runtime places a window of an even number of channels differently")
+    )
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------

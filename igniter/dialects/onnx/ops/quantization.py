@@ -135,7 +135,7 @@ def parameters_reason(op: OnnxOp) -> str | None:
         and operand_dims(op, 2) != scale
         and any(d != ONE for d in (*operand_dims(op, 2), *scale))
     ):
-        return "its zero point has other dims than its scale"
+        return "its zero point and its scale have different dims"
     block = block_of(op)
     try:
         axis = axis_of(op)
@@ -145,13 +145,11 @@ def parameters_reason(op: OnnxOp) -> str | None:
         single = all(d == ONE for d in scale)
         if single or (len(scale) == 1 and axis < len(dims) and scale[0] == dims[axis]):
             return None
-        return (
-            f"that its scales of dims {[str(d) for d in scale]} are one for each index along axis {axis} is not known"
-        )
+        return f"its scales of dims {[str(d) for d in scale]} are not known to be one for each index along axis {axis}"
     wanted = [d.ceildiv(block) if k == axis else d for k, d in enumerate(dims)]
     if axis < len(dims) and list(scale) == wanted:
         return None
-    return "that its scales are one for each block is not known"
+    return "it is not known to have one scale for each block"
 
 
 def integer_reason(index: int, widest: int) -> Callable[[OnnxOp], str | None]:
@@ -166,10 +164,10 @@ def integer_reason(index: int, widest: int) -> Callable[[OnnxOp], str | None]:
             known = constant_value(zero) if zero is not None else None
             if known is None or not known.view("uint8").any():
                 return None
-            return "zero points of floats of eight bits are 0"
+            return "zero points of 8-bit floats must be 0"
         if 1 < int_bits(found) <= widest:
             return None
-        return f"quantisation to and from elements of type {found} has no kernel yet"
+        return f"quantisation to and from elements of type {found} is not supported yet"
 
     return check
 
@@ -179,7 +177,7 @@ def floats_reason(op: OnnxOp) -> str | None:
     side = op.operands[0] if op.op_type == "QuantizeLinear" else op.results[0]
     for element in (element_of(side.type), element_of(op.operands[1].type)):
         if element not in (f32, f16, bf16) and not (side is op.operands[0] and element == i32):
-            return f"quantisation of elements of type {element} has no kernel yet"
+            return f"quantisation of elements of type {element} is not supported yet"
     return None
 
 
@@ -249,7 +247,7 @@ def _check_zeros(ctx: Lowering, zero: SSAValue) -> None:
         return code.ne(0).select(code, nest.const(FINE, i64))
 
     found = ctx.generate([], wrong, over=dims_of(zero.type), combiner="max", element=i64, part="check")
-    ctx.check(found, "zero points of floats of eight bits are 0; one has the code")
+    ctx.check(found, "zero points of 8-bit floats must be 0; one has the code")
 
 
 def _dynamic_infer(ctx: InferContext) -> list[TensorInfo]:

@@ -225,13 +225,13 @@ def _reason(op: OnnxOp) -> str | None:
     if element_of(op.operands[0].type) != f32:
         return "it quantises f32 only"
     if op.attr("layout", 0):
-        return "its batch comes first, which ONNX Runtime does not run"
+        return "its batch is the first axis, which ONNX Runtime does not support"
     if len(x) != 3:
         return f"its input has {len(x)} dims"
     if not hidden:
         return "its hidden size is not given"
     if operand(op, 4) is not None and op.outputs[0] is None:
-        return "its states behind the end of a sequence count for a scale, unless all states are an output"
+        return "its states after the end of a sequence influence a scale, unless all states are an output"
     shapes = _shapes(op, x, Expr.of(int(hidden)))
     return activations_reason(op) or shapes_reason(op, shapes) or _parameters_reason(op, shapes[1])
 
@@ -241,9 +241,9 @@ def _parameters_reason(op: OnnxOp, weights: Dims) -> str | None:
     for name, scale, zero in (("W", 8, 9), ("R", 10, 11)):
         dims = operand_dims(op, scale)
         if dims not in (weights[:1], (weights[0], weights[2])):
-            return f"that the scales of {name} are one for each direction, or for each of its columns, is not known"
+            return f"the scales of {name} are not known to be one for each direction, or one for each of its columns"
         if operand_dims(op, zero) != dims:
-            return f"the zero points of {name} have other dims than its scales"
+            return f"the zero points and the scales of {name} have different dims"
     return None
 
 
@@ -261,7 +261,7 @@ SPECS: list[OpSpec] = [
         legal=legal(_reason),
         macs=_macs,
         flops=twice(_macs),
-        slow=lambda op, estimate: "its products of bytes are no micro-kernels, which those of ORT are",
+        slow=lambda op, estimate: "its products of bytes have no micro-kernel, and ONNX Runtime has one",
         kind="recurrent",
     )
 ]

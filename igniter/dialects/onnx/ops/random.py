@@ -152,13 +152,17 @@ def _drawn_reason(op: OnnxOp) -> str | None:
     """Returns a reason for types other than f32 and f64, and for invalid distributions, which abort ONNX Runtime's
     process."""
     if element_of(op.results[0].type) not in (f32, f64):
-        return "it draws floats of 16 bits"
+        return "it draws 16-bit floats"
     if "Normal" in op.op_type:
         return (
             None if op.attr("scale", 1.0) > 0 and math.isfinite(op.attr("mean", 0.0)) else "its scale is not positive"
         )
     low, high = op.attr("low", 0.0), op.attr("high", 1.0)
-    return None if low <= high and math.isfinite(high - low) else "its low is above its high, or one is not finite"
+    return (
+        None
+        if low <= high and math.isfinite(high - low)
+        else ("its low is above its high, or one of them is not finite")
+    )
 
 
 def _lower_uniform(ctx: Lowering) -> list[SSAValue]:
@@ -211,8 +215,8 @@ def _infer_multinomial(ctx: InferContext) -> list[TensorInfo]:
 
 def _multinomial_reason(op: OnnxOp) -> str | None:
     if len(operand_dims(op, 0)) != 2 or element_of(op.operands[0].type) != f32:
-        return "its input is no matrix of f32"
-    return None if op.attr("sample_size", 1) > 0 else "it takes no samples"
+        return "its input is not a matrix of f32"
+    return None if op.attr("sample_size", 1) > 0 else "its number of samples is not positive"
 
 
 def _multinomial_requires(op: OnnxOp) -> list[Requirement]:

@@ -50,7 +50,7 @@ def _reverse_reason(op: OnnxOp) -> str | None:
     if sorted(axes) != [0, 1] or len(dims) < 2:
         return "its time and batch are not its first two axes"
     if operand_dims(op, 1) != (dims[axes[1]],):
-        return "that it has a length for every sequence is not known"
+        return "it is not known to have a length for every sequence"
     return None
 
 
@@ -75,7 +75,7 @@ def _resized_dims(op: OnnxOp, dims: Dims, sizes: Dims | None) -> list[Expr] | st
     axes = op.attr("axes")
     places = list(range(len(dims))) if axes is None else [normal_axis(int(a), len(dims)) for a in axes]
     if sizes is None or len(sizes) != len(places):
-        return "its shape is only known when it runs"
+        return "its shape is known only at run time"
     found = list(dims)
     for axis, size in zip(places, sizes, strict=True):
         found[axis] = size
@@ -135,7 +135,7 @@ def _unfold_reason(op: OnnxOp) -> str | None:
     if not dims:
         return "it has no axis to unfold"
     _, size, step = _unfolding(op, len(dims))
-    return None if size > 0 and step > 0 else "its slices are empty, or do not move on"
+    return None if size > 0 and step > 0 else "its slices are empty, or its step is not positive"
 
 
 def _unfold_requires(op: OnnxOp) -> list[Requirement]:

@@ -391,7 +391,7 @@ def _products(ctx: Lowering, dims: Dims, rows: Expr, direction: int, wide: Attri
 
 def _reason(op: OnnxOp) -> str | None:
     if not is_float(element_of(op.operands[0].type)):
-        return "its elements are no floats"
+        return "its elements are not floats"
     x = operand_dims(op, 0)
     if len(x) != 3:
         return f"its input has {len(x)} dims"
@@ -402,17 +402,17 @@ def _reason(op: OnnxOp) -> str | None:
 def activations_reason(op: OnnxOp) -> str | None:
     """Returns the reason why an activation has no kernel; None if all have one."""
     unknown = [n for n in op.attr("activations") or () if str(n).lower() not in ACTIVATIONS]
-    return f"the activation '{unknown[0]}' is unknown" if unknown else None
+    return f"unknown activation '{unknown[0]}'" if unknown else None
 
 
 def shapes_reason(op: OnnxOp, shapes: Mapping[int, Dims]) -> str | None:
     """Returns the reason why the operands do not fit each other, or are not known to; None if they do."""
     if any(operand_dims(op, k) != shapes[k] for k in (1, 2)):
-        return "that its weights fit its input is not known"
+        return "its weights are not known to fit its input"
     for k, dims in shapes.items():
         if operand(op, k) is not None and operand_dims(op, k) != dims:
             shown = ", ".join(map(str, dims))
-            return f"that its input {k} has the dims [{shown}] is not known"
+            return f"its input {k} is not known to have the dims [{shown}]"
     return None
 
 
@@ -448,7 +448,10 @@ def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     x = operand_dims(op, 0)
     if estimate(batch_and_steps(op, x)[0]) == 1:
         return None
-    return "every sequence of a batch reads the weights of the state anew, where ORT multiplies a whole batch with them"
+    return (
+        "a kernel reads the weights of the state again for every sequence of a batch; ONNX Runtime multiplies the "
+        "whole batch by them"
+    )
 
 
 SPECS: list[OpSpec] = [

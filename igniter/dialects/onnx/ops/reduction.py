@@ -159,7 +159,7 @@ def _axes_reason(op: OnnxOp) -> str | None:
     except ValueError as error:
         return str(error)
     if axes is None:
-        return "its list of axes is only known when it runs"
+        return "its list of axes is known only at run time"
     want = reduced_dims(dims, axes, bool(op.attr("keepdims", 1)))
     return None if dims_of(op.results[0].type) == want else "its result does not have the dims of the reduction"
 
@@ -246,7 +246,7 @@ def _arg(combiner: Combiner) -> LowerRule:
 
 def _axis_reason(op: OnnxOp) -> str | None:
     rank = len(dims_of(op.operands[0].type))
-    return "it has no axis to run over" if rank == 0 else None
+    return "it has no axis to reduce over" if rank == 0 else None
 
 
 def _arg_requires(op: OnnxOp) -> list[Requirement]:
@@ -254,7 +254,7 @@ def _arg_requires(op: OnnxOp) -> list[Requirement]:
     dims = operand_dims(op, 0)
     axis = _axis(op, len(dims))
     others = product(d for k, d in enumerate(dims) if k != axis)
-    return [at_most(minimum(others, ONE), dims[axis], "it looks for an extreme among no elements")]
+    return [at_most(minimum(others, ONE), dims[axis], "it has no elements to find an extreme among")]
 
 
 def _extreme_requires(op: OnnxOp) -> list[Requirement]:
@@ -264,7 +264,7 @@ def _extreme_requires(op: OnnxOp) -> list[Requirement]:
     if axes is None or element_of(op.operands[0].type) != i1:
         return []
     others = product(d for k, d in enumerate(dims) if k not in axes)
-    text = "it looks for an extreme among no elements"
+    text = "it has no elements to find an extreme among"
     return [at_most(minimum(others, ONE), product(dims[k] for k in axes), text)]
 
 

@@ -82,11 +82,11 @@ def factors(
         for axis, scale in zip(axes, np.asarray(scales, np.float32), strict=True):
             new = scaled(dims[axis], scale)
             if new is None and fresh is None:
-                return f"what {dims[axis]} times {scale} is when rounded is not known"
+                return f"{dims[axis]} times {scale}, rounded, has no symbolic form"
             found[axis] = Factor(dims[axis], new or (fresh(axis) if fresh else ZERO), scale)
         return found
     if sizes is None or len(sizes) != len(axes):
-        return "its scales and sizes are only known when it runs"
+        return "its scales and sizes are known only at run time"
     for axis, new in zip(axes, sizes, strict=True):
         found[axis] = Factor(dims[axis], new, quotient(new, dims[axis]))
     policy = str(op.attr("keep_aspect_ratio_policy", "stretch"))
@@ -113,7 +113,7 @@ def _kept_aspect(found: list[Factor], axes: Sequence[int], policy: str) -> list[
     known = [found[a].scale for a in axes]
     scales = [s for s in known if s is not None]
     if len(scales) < len(known):
-        return "which of its factors is the smallest depends on the dims"
+        return "its smallest factor depends on the dims"
     scale = min(scales) if policy == "not_larger" else max(scales)
     made = list(found)
     for a in axes:
@@ -177,20 +177,20 @@ def _reason(op: OnnxOp) -> str | None:
     if isinstance(found, str):
         return found
     if dims_of(op.results[0].type) != tuple(f.new for f in found):
-        return "its result is not known to have the dims of its factors"
+        return "its result is not known to have the dims given by its factors"
     if antialias(op) and any(f.scale is None for f in found):
-        return "how many elements it filters depends on the dims"
+        return "its number of filtered elements depends on the dims"
     return mode_reason(op)
 
 
 def mode_reason(op: OnnxOp) -> str | None:
     """Returns the reason why a node's modes have no kernel; None if they have one."""
     if _mode(op) not in ("nearest", "linear", "cubic"):
-        return f"mode '{_mode(op)}' is not known"
+        return f"unknown mode '{_mode(op)}'"
     if _mode(op) != "nearest" and not is_float(element_of(op.operands[0].type)):
-        return f"ONNX Runtime interpolates {element_of(op.operands[0].type)} with its own rounding"
+        return f"ONNX Runtime interpolates {element_of(op.operands[0].type)} with a rounding of its own"
     if _transformation(op) not in (*TRANSFORMATIONS, "align_corners", "tf_crop_and_resize", "half_pixel_symmetric"):
-        return f"coordinate_transformation_mode '{_transformation(op)}' is not known"
+        return f"unknown coordinate_transformation_mode '{_transformation(op)}'"
     return None
 
 
@@ -426,7 +426,7 @@ def _extrapolated(ctx: Lowering, x: SSAValue, axes: Sequence[Axis]) -> SSAValue:
 def _requires(op: OnnxOp) -> list[Requirement]:
     """Requires non-empty resized dims, and an image for interpolation."""
     pairs = list(zip(operand_dims(op, 0), dims_of(op.results[0].type), strict=True))
-    found = [at_most(1, maximum(old, 1 - new), "a dim of 0 is resized") for old, new in pairs if old != new]
+    found = [at_most(1, maximum(old, 1 - new), "it resizes a dim of 0") for old, new in pairs if old != new]
     if _mode(op) == "nearest" or len(pairs) < 4:
         return found
     # For tensors with at least four dims, ONNX Runtime only interpolates the spatial ones.

@@ -42,11 +42,11 @@ def _infer_align(ctx: InferContext) -> list[TensorInfo]:
 
 def _align_reason(op: OnnxOp) -> str | None:
     if len(operand_dims(op, 0)) != 4 or len(operand_dims(op, 1)) != 2 or len(operand_dims(op, 2)) != 1:
-        return "its input is no image of two dims, or its regions are no list of boxes"
+        return "its input is not a 2-D image, or its regions are not a list of boxes"
     if element_of(op.operands[1].type) != element_of(op.operands[0].type):
-        return "its regions have another type than its image"
+        return "its regions and its image have different types"
     if str(op.attr("mode", "avg")) not in ("avg", "max") or int(op.attr("sampling_ratio", 0)) < 0:
-        return f"mode '{op.attr('mode')}' is not known"
+        return f"unknown mode '{op.attr('mode')}'"
     if min(int(op.attr(name, 1)) for name in ("output_height", "output_width")) < 1:
         return "its result has no bins"
     return None
@@ -55,8 +55,8 @@ def _align_reason(op: OnnxOp) -> str | None:
 def _align_requires(op: OnnxOp) -> list[Requirement]:
     rois, batches = operand_dims(op, 1), operand_dims(op, 2)
     return [
-        equal(rois[1], 4, "a region is four numbers"),
-        equal(rois[0], batches[0], "there is not one batch index for each region"),
+        equal(rois[1], 4, "a region must have four numbers"),
+        equal(rois[0], batches[0], "it does not have one batch index for each region"),
     ]
 
 
@@ -162,13 +162,13 @@ def _infer_pool(ctx: InferContext) -> list[TensorInfo]:
 
 def _pool_reason(op: OnnxOp) -> str | None:
     if len(operand_dims(op, 0)) != 4 or len(operand_dims(op, 1)) != 2:
-        return "its input is no image of two dims, or its regions are no list of boxes"
+        return "its input is not a 2-D image, or its regions are not a list of boxes"
     shape: list[int] = op.attr("pooled_shape") or []
     return None if len(shape) == 2 and min(shape) > 0 else "its result has no bins"
 
 
 def _pool_requires(op: OnnxOp) -> list[Requirement]:
-    return [equal(operand_dims(op, 1)[1], 5, "a region is a batch index and four numbers")]
+    return [equal(operand_dims(op, 1)[1], 5, "a region must have a batch index and four numbers")]
 
 
 def _rounded(x: Scalar) -> Scalar:
@@ -227,12 +227,12 @@ def _infer_crop(ctx: InferContext) -> list[TensorInfo]:
 
 def _crop_reason(op: OnnxOp) -> str | None:
     if len(operand_dims(op, 0)) != 4 or len(operand_dims(op, 1)) != 2 or len(operand_dims(op, 2)) != 1:
-        return "its input is no image of two dims, or its regions are no list of boxes"
+        return "its input is not a 2-D image, or its regions are not a list of boxes"
     size = known(op, 3)
     if size is None or len(size) != 2:
-        return "its size is only known when it runs"
+        return "its size is known only at run time"
     known_mode = str(op.attr("mode", "bilinear")) in ("bilinear", "nearest")
-    return None if known_mode else f"mode '{op.attr('mode')}' is not known"
+    return None if known_mode else f"unknown mode '{op.attr('mode')}'"
 
 
 def _crop_requires(op: OnnxOp) -> list[Requirement]:
@@ -288,7 +288,7 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_pool_reason),
         requires=_pool_requires,
         flops=_flops,
-        slow=lambda op, estimate: "a channel after the other, as it goes, is four fifths of the time here",
+        slow=lambda op, estimate: "ONNX Runtime goes channel by channel, in four fifths of the time of a kernel",
         kind="other",
     ),
     OpSpec(
@@ -307,7 +307,7 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_crop_reason),
         requires=_crop_requires,
         flops=_flops,
-        slow=lambda op, estimate: "it finds where a row of samples lies once, which every element does here",
+        slow=lambda op, estimate: "ONNX Runtime locates each row of samples once; a kernel does so for every element",
         kind="other",
     ),
 ]

@@ -107,9 +107,9 @@ def _heads(op: OnnxOp) -> tuple[Expr, Expr] | str:
         size = head_size(dims[2], heads)
         return size if isinstance(size, str) else (Expr.of(heads), size)
     if not op.domain or not width or int(op.attr("rotary_embedding_dim", 0)) or dims[2].constant is None:
-        return "it does not say how many heads it has"
+        return "it has no attribute for its number of heads"
     count = floordiv(dims[2], Expr.of(2 * width))
-    return (count, Expr.of(2 * width)) if dims[2].constant % (2 * width) == 0 else "its heads are not known"
+    return (count, Expr.of(2 * width)) if dims[2].constant % (2 * width) == 0 else "its number of heads is not known"
 
 
 def _pairs(op: OnnxOp, size: Expr) -> Expr:
@@ -124,7 +124,7 @@ def _reason(op: OnnxOp) -> str | None:
     turned = int(op.attr("rotary_embedding_dim", 0))
     size = found[1].constant
     if not size or size % 2 or turned % 2 or not 0 <= turned <= size:
-        return f"that {turned or found[1]} of {found[1]} features a head make pairs is not known"
+        return f"{turned or found[1]} of the {found[1]} features of a head are not known to form pairs"
     if op.domain and (int(op.attr("is_packed_batching", 0)) or float(op.attr("scale", 1.0)) != 1.0):
         return "its batch is packed, or its positions are scaled"
     return _tables_reason(op, Expr.of((turned or size) // 2))
@@ -137,18 +137,18 @@ def _tables_reason(op: OnnxOp, pairs: Expr) -> str | None:
         have = operand_dims(op, table)
         wanted: tuple[Dims, ...] = ((*rows, pairs),) if operand(op, positions) is None else ((have[0], pairs),)
         if have not in wanted:
-            return f"its cosines and sines of dims [{', '.join(map(str, have))}] are not known to be for {pairs} pairs"
+            return f"its cosines and sines of dims [{', '.join(map(str, have))}] are not known to match {pairs} pairs"
     if operand(op, positions) is None:
         return None
     have = operand_dims(op, positions)
     if have == rows or (op.domain and have == (ONE,)):
         return None
-    return f"its positions of dims [{', '.join(map(str, have))}] are not known to be those of its input"
+    return f"its positions of dims [{', '.join(map(str, have))}] are not known to match its input"
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
     cos, sin = (operand_dims(op, table) for table in _places(op)[1:])
-    return [equal(a, b, "its cosines and sines do not have one shape") for a, b in zip(cos, sin, strict=True)]
+    return [equal(a, b, "its cosines and sines do not have the same shape") for a, b in zip(cos, sin, strict=True)]
 
 
 def _infer(ctx: InferContext) -> list[TensorInfo]:
@@ -202,19 +202,17 @@ def _stream_reason(op: OnnxOp) -> str | None:
         return found
     turned, size = int(op.attr("rotary_embedding_dim", 0)), found[1].constant
     if not size or size % 2 or turned % 2 or not 0 <= turned <= size:
-        return f"that {turned or found[1]} of {found[1]} features a head make pairs is not known"
+        return f"{turned or found[1]} of the {found[1]} features of a head are not known to form pairs"
     if int(op.attr("is_packed_batching", 0)) or float(op.attr("scale", 1.0)) != 1.0:
         return "its batch is packed, or its positions are scaled"
     pairs, sizes = (turned or size) // 2, _stream_sizes(op)
     if len(sizes) != 3 or sum(sizes) != pairs or int(op.attr("mrope_layout", 0)) not in (0, 1):
-        return f"its sections {sizes} are not those of {pairs} pairs"
+        return f"its sections {sizes} do not add up to {pairs} pairs"
     if any(operand_dims(op, k)[1:] != (Expr.of(pairs),) for k in (2, 3)) or operand_dims(op, 2) != operand_dims(op, 3):
-        return f"its cosines and sines are not known to be for {pairs} pairs"
+        return f"its cosines and sines are not known to match {pairs} pairs"
     dims = operand_dims(op, 0)
     rows = (dims[0], dims[2] if len(dims) == 4 else dims[1])
-    return (
-        None if operand_dims(op, 1) == (Expr.of(3), *rows) else "its positions are not known to be those of its input"
-    )
+    return None if operand_dims(op, 1) == (Expr.of(3), *rows) else "its positions are not known to match its input"
 
 
 def _lower_streams(ctx: Lowering) -> list[SSAValue]:

@@ -167,7 +167,7 @@ def same_count(a: Dims, b: Dims) -> bool:
 
 def element_reason(element: Attribute) -> str | None:
     """Returns the reason why tensors of an element type cannot be in a kernel; None if they can."""
-    return None if is_storable(element) else f"elements of type {element} have no place in a kernel yet"
+    return None if is_storable(element) else f"elements of type {element} are not supported in kernels yet"
 
 
 def tensors_reason(op: OnnxOp) -> str | None:
@@ -176,7 +176,7 @@ def tensors_reason(op: OnnxOp) -> str | None:
         if value is None:
             continue
         if not isinstance(value.type, TensorType):
-            return f"{value.type} is no tensor of known rank"
+            return f"{value.type} is not a tensor of known rank"
         try:
             dims_of(cast("Attribute", value.type))
         except ValueError as error:
@@ -206,7 +206,7 @@ def needs_values(index: int, what: str) -> Callable[[OnnxOp], str | None]:
     def check(op: OnnxOp) -> str | None:
         if operand(op, index) is None or known(op, index) is not None:
             return None
-        return f"its {what} is only known when it runs"
+        return f"its {what} is known only at run time"
 
     return check
 

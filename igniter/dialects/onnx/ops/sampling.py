@@ -161,10 +161,10 @@ def _infer_grid_sample(ctx: InferContext) -> list[TensorInfo]:
 def _grid_sample_reason(op: OnnxOp) -> str | None:
     dims, grid = operand_dims(op, 0), operand_dims(op, 1)
     if len(dims) != len(grid) or grid[-1].constant != len(dims) - 2 or dims[0] != grid[0]:
-        return "its grid is not known to have a coordinate for each axis of its input"
+        return "its grid is not known to have one coordinate for each axis of its input"
     mode, padding = _modes(op)
     if mode not in TAPS or padding not in ("zeros", "border", "reflection"):
-        return f"mode '{mode}' with padding '{padding}' is not known"
+        return f"unknown mode '{mode}' with padding '{padding}'"
     return None
 
 
@@ -173,7 +173,7 @@ def _modes(op: OnnxOp) -> tuple[str, str]:
 
 
 def _grid_sample_requires(op: OnnxOp) -> list[Requirement]:
-    return [at_most(1, dim, "there is nothing to sample along an axis") for dim in operand_dims(op, 0)[2:]]
+    return [at_most(1, dim, "an axis to sample along is empty") for dim in operand_dims(op, 0)[2:]]
 
 
 def _grid_sample(ctx: Lowering) -> list[SSAValue]:
@@ -216,9 +216,9 @@ def _infer_affine_grid(ctx: InferContext) -> list[TensorInfo]:
 def _affine_grid_reason(op: OnnxOp) -> str | None:
     size, theta = known(op, 1), operand_dims(op, 0)
     if size is None:
-        return "its size is only known when it runs"
+        return "its size is known only at run time"
     if theta[1:] != (Expr.of(len(size) - 2), Expr.of(len(size) - 1)) or theta[0] != size[0]:
-        return "its matrices are not known to be those of its size"
+        return "its matrices are not known to match its size"
     return None
 
 
@@ -265,17 +265,17 @@ def _deform_reason(op: OnnxOp) -> str | None:
     group, groups = int(op.attr("group", 1)), int(op.attr("offset_group", 1))
     out, taps = dims_of(op.results[0].type), weight[2] * weight[3] if len(weight) == 4 else ZERO
     if len(data) != 4 or len(weight) != 4:
-        return "it is lowered for images of two dims"
+        return "only 2-D images are supported"
     if data[1] != weight[1] * group:
-        return "that its groups divide the channels is not known"
+        return "its groups are not known to divide the channels"
     for size, parts in ((weight[0], group), (data[1], group), (data[1], groups)):
         if parts != 1 and (size.constant is None or size.constant % parts):
-            return f"that its groups divide {size} channels is not known"
+            return f"its groups are not known to divide {size} channels"
     if offset != (data[0], 2 * groups * taps, *out[2:]):
-        return "that it has an offset for every element of a window is not known"
+        return "it is not known to have an offset for every element of a window"
     mask = op.inputs[4] if len(op.inputs) > 4 else None
     if mask is not None and dims_of(mask.type) != (data[0], groups * taps, *out[2:]):
-        return "that it has a mask for every element of a window is not known"
+        return "it is not known to have a mask for every element of a window"
     return None
 
 
@@ -390,7 +390,7 @@ def _deform_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     if group == 1 or channels is None or depth is None or has_small_groups(op):
         return None
     if 1 < channels // group < FEW and depth < FEW:
-        return f"its groups of {depth} channels and {channels // group} results fill no vectors"
+        return f"its groups of {depth} channels and {channels // group} results do not fill vectors"
     return None
 
 
@@ -398,7 +398,11 @@ def _deform_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
 
 
 def _element(op: OnnxOp) -> str | None:
-    return None if element_of(op.operands[1].type) == element_of(op.operands[0].type) else "its grid has another type"
+    return (
+        None
+        if element_of(op.operands[1].type) == element_of(op.operands[0].type)
+        else ("its grid has a different type than its input")
+    )
 
 
 def _deform_samples(op: OnnxOp) -> Expr:

@@ -94,9 +94,11 @@ def _reduction(op: OnnxOp) -> str:
 def scatter_elements_requires(op: OnnxOp) -> list[Requirement]:
     dims, indices, updates = (operand_dims(op, k) for k in range(3))
     axis = normal_axis(op.attr("axis", 0), len(dims))
-    found = [equal(u, i, "its updates have other dims than its indices") for i, u in zip(indices, updates, strict=True)]
+    found = [
+        equal(u, i, ("its updates and its indices have different dims")) for i, u in zip(indices, updates, strict=True)
+    ]
     return found + [
-        at_most(used, have, "its indices reach outside of the data")
+        at_most(used, have, "its indices are longer than the data along an axis")
         for k, (have, used) in enumerate(zip(dims, indices, strict=True))
         if k != axis
     ]
@@ -108,7 +110,7 @@ def scatter_elements_reason(op: OnnxOp) -> str | None:
         return "it has no axis to scatter along"
     if len(dims) != len(indices) or len(indices) != len(updates):
         return f"data, indices and updates have {len(dims)}, {len(indices)} and {len(updates)} dims"
-    return None if _reduction(op) in REDUCTIONS else f"its reduction '{_reduction(op)}' is unknown"
+    return None if _reduction(op) in REDUCTIONS else f"unknown reduction '{_reduction(op)}'"
 
 
 def _shown(dims: Sequence[Expr]) -> str:
@@ -143,12 +145,12 @@ def scatter_nd_reason(op: OnnxOp) -> str | None:
     dims, indices, updates = (operand_dims(op, k) for k in range(3))
     depth = indices[-1].constant if indices else None
     if depth is None:
-        return f"how many indices ({indices[-1] if indices else 'none'}) make one position is not known"
+        return f"the number of indices in one position ({indices[-1] if indices else 'none'}) is not constant"
     if depth > len(dims):
         return f"{depth} indices for {len(dims)} dims"
     if len(updates) != len(indices) - 1 + len(dims) - depth:
         return f"its updates have {len(updates)} dims"
-    return None if _reduction(op) in REDUCTIONS else f"its reduction '{_reduction(op)}' is unknown"
+    return None if _reduction(op) in REDUCTIONS else f"unknown reduction '{_reduction(op)}'"
 
 
 # -- TensorScatter ----------------------------------------------------------------------------------------------------
@@ -163,7 +165,7 @@ def lower_tensor_scatter(ctx: Lowering) -> list[SSAValue]:
     size = maximum(dims[axis], Expr.of(1))
     if begin is not None:
         room = Expr.of(_ANY) if circular else dims[axis] - given[axis] + 1
-        ctx.check_indices(begin, room, "its write indices are negative, or too great for its cache", negative=False)
+        ctx.check_indices(begin, room, "its write indices are negative or too large for its cache", negative=False)
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         first = nest.const(0, i64) if begin is None else nest.read(begin, [i[0]]).to(i64)
@@ -199,10 +201,10 @@ def tensor_scatter_reason(op: OnnxOp) -> str | None:
     if axis == 0:
         return "it scatters along the batch"
     if any(k != axis and a != b for k, (a, b) in enumerate(zip(dims, given, strict=True))):
-        return f"that cache and update agree ({_shown(dims)} and {_shown(given)}) is not known"
+        return f"its cache and update are not known to match ({_shown(dims)} and {_shown(given)})"
     begin = operand(op, 2)
     if begin is not None and operand_dims(op, 2) != dims[:1]:
-        return "that there is one index for each batch is not known"
+        return "it is not known to have one index for each batch"
     return None
 
 
@@ -252,13 +254,13 @@ def lower_max_unpool(ctx: Lowering) -> list[SSAValue]:
 def max_unpool_reason(op: OnnxOp) -> str | None:
     dims = operand_dims(op, 0)
     if operand_dims(op, 1) != dims:
-        return "that there is an index for each element is not known"
+        return "it is not known to have an index for each element"
     if operand(op, 2) is None:
         return None
     given = known(op, 2)
     if given is None:
-        return "its output shape is only known when it runs"
-    return None if len(given) == len(dims) else "its output shape has another rank"
+        return "its output shape is known only at run time"
+    return None if len(given) == len(dims) else "its output shape has a different rank"
 
 
 def max_unpool_requires(op: OnnxOp) -> list[Requirement]:
@@ -267,15 +269,15 @@ def max_unpool_requires(op: OnnxOp) -> list[Requirement]:
     dims = operand_dims(op, 0)
     least = unpooled_dims(op, dims)
     if operand(op, 2) is None:
-        return [at_most(1, d, "no tensor is pooled to these dims") for d in least[2:]]
+        return [at_most(1, d, "no input of MaxPool gives these dims") for d in least[2:]]
     given = known(op, 2)
     if given is None:
         return []
     planes = [
-        equal(a, b, "its output shape has another batch or other channels")
+        equal(a, b, "its output shape has a different batch or different channels")
         for a, b in zip(dims[:2], given[:2], strict=True)
     ]
-    text = "its output shape is smaller than what was pooled"
+    text = "its output shape is smaller than the pooled tensor"
     return [*planes, *(at_most(a, b, text) for a, b in zip(least[2:], given[2:], strict=True))]
 
 

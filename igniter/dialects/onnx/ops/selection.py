@@ -71,7 +71,7 @@ def _compress_requires(op: OnnxOp) -> list[Requirement]:
     places, given = _compressed(op), operand_dims(op, 1)[0]
     if places.constant is not None and given.constant is not None:
         return []
-    return [at_most(given, places, "its condition is longer than what it is about")]
+    return [at_most(given, places, "its condition is longer than its input")]
 
 
 def _lower_compress(ctx: Lowering) -> list[SSAValue]:
@@ -119,10 +119,10 @@ def _infer_suppression(ctx: InferContext) -> list[TensorInfo]:
 def _suppression_reason(op: OnnxOp) -> str | None:
     boxes, scores = operand_dims(op, 0), operand_dims(op, 1)
     if len(boxes) != 3 or len(scores) != 3 or boxes[2] != Expr.of(4):
-        return "its boxes and scores have other ranks"
+        return "its boxes or scores do not have rank 3, or a box does not have four numbers"
     if boxes[0] != scores[0] or boxes[1] != scores[2]:
-        return "that there is a score for each box is not known"
-    return None if all(element_of(op.operands[k].type) == f32 for k in (0, 1)) else "its boxes are no f32"
+        return "it is not known to have a score for each box"
+    return None if all(element_of(op.operands[k].type) == f32 for k in (0, 1)) else "its boxes  are not f32"
 
 
 def _corners(p: Procedure, boxes: SSAValue, batch: Expr, box: Scalar | Expr, centred: bool) -> tuple[Scalar, ...]:

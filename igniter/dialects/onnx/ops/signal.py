@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 COMPLEX = Expr.of(2)
-QUADRATIC = "it is quadratic in its length here, which an FFT is not"
+QUADRATIC = "a kernel takes quadratic time in its length; ONNX Runtime has an FFT"
 
 
 # -- roots of unity ---------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _dft_axis(op: OnnxOp, rank: int, values: Dims | None) -> int | str:
     if operand(op, 2) is None:
         return rank - 2
     found = constants(values)
-    return "its axis is only known when it runs" if found is None else normal_axis(found[0], rank)
+    return "its axis is known only at run time" if found is None else normal_axis(found[0], rank)
 
 
 def is_real_inverse(op: OnnxOp) -> bool:
@@ -109,7 +109,7 @@ def is_real_inverse(op: OnnxOp) -> bool:
 def _dft_length(op: OnnxOp, size: Expr, values: Dims | None) -> Expr | str:
     if operand(op, 1) is None:
         return 2 * (size - 1) if is_real_inverse(op) else size
-    return "its length is only known when it runs" if values is None else values[0]
+    return "its length is known only at run time" if values is None else values[0]
 
 
 def _infer_dft(ctx: InferContext) -> list[TensorInfo]:
@@ -130,7 +130,7 @@ def _infer_dft(ctx: InferContext) -> list[TensorInfo]:
 def _dft_reason(op: OnnxOp) -> str | None:
     dims = operand_dims(op, 0)
     if len(dims) < 2 or dims[-1].constant not in (1, 2):
-        return "whether its input is real or complex is not known"
+        return "its input is not known to be real or complex"
     axis = _dft_axis(op, len(dims), known(op, 2))
     if isinstance(axis, str):
         return axis
@@ -138,10 +138,10 @@ def _dft_reason(op: OnnxOp) -> str | None:
     if isinstance(length, str) or not is_real_inverse(op):
         return length if isinstance(length, str) else None
     if dims[-1].constant != 2:
-        return "the bins of its one-sided inverse are no complex numbers"
+        return "the bins of its one-sided inverse are not complex numbers"
     if operand(op, 1) is None or tidy(floordiv(length, Expr.of(2)) + 1) == dims[axis]:
         return None
-    return "that its one-sided inverse has half of the bins is not known; ONNX Runtime does not fill up with zeros"
+    return "its one-sided inverse is not known to have half of the bins; ONNX Runtime does not fill up with zeros"
 
 
 def _dft_requires(op: OnnxOp) -> list[Requirement]:
@@ -152,7 +152,7 @@ def _dft_requires(op: OnnxOp) -> list[Requirement]:
     made = dims_of(op.results[0].type)
     if dims[axis] in made:
         return []
-    return [at_most(minimum(Expr.of(1), product(made)), dims[axis], "there is nothing to transform")]
+    return [at_most(minimum(Expr.of(1), product(made)), dims[axis], "its axis is empty")]
 
 
 def _dft(ctx: Lowering) -> list[SSAValue]:
@@ -184,9 +184,9 @@ def _frames(
 ) -> tuple[Expr, Expr, Expr] | str:
     """Returns the number of frames, their distance and their length; or the reason why they are unknown."""
     if step is None or (step[0].constant is not None and step[0].constant < 1):
-        return "how far its frames are apart is only known when it runs"
+        return "the distance of its frames is known only at run time"
     if operand(op, 3) is not None and length is None:
-        return "the length of its frames is only known when it runs"
+        return "the length of its frames is known only at run time"
     size = length[0] if length is not None else window[0] if window is not None else dims[1]
     return tidy(floordiv(dims[1] - size, step[0]) + 1), step[0], size
 
@@ -206,7 +206,7 @@ def _stft_reason(op: OnnxOp) -> str | None:
     dims = operand_dims(op, 0)
     window = None if operand(op, 2) is None else operand_dims(op, 2)
     if len(dims) not in (2, 3) or (len(dims) == 3 and dims[2].constant not in (1, 2)):
-        return "whether its input is real or complex is not known"
+        return "its input is not known to be real or complex"
     found = _frames(op, dims, known(op, 1), known(op, 3), window)
     return found if isinstance(found, str) else None
 
@@ -217,9 +217,9 @@ def _stft_requires(op: OnnxOp) -> list[Requirement]:
     found = _frames(op, operand_dims(op, 0), known(op, 1), known(op, 3), window)
     if isinstance(found, str):
         return []
-    apart = at_most(1, found[1], "its frames are not a positive number of samples apart")
+    apart = at_most(1, found[1], "the step between its frames is not positive")
     fits = at_most(found[2], operand_dims(op, 0)[1], "its frames are longer than its signal")
-    same = [] if window is None else [equal(window[0], found[2], "its window is not as long as its frames")]
+    same = [] if window is None else [equal(window[0], found[2], "its window does not have the length of its frames")]
     return [apart, fits, *same]
 
 
@@ -264,14 +264,14 @@ def _asked_element(op: OnnxOp) -> Attribute:
     """Returns the element type with the code `output_datatype`."""
     target = BY_CODE.get(int(op.attr("output_datatype", 1)))
     if target is None:
-        raise ValueError(f"no element type has the code {op.attr('output_datatype')}")
+        raise ValueError(f"unknown element type code {op.attr('output_datatype')}")
     return target.attr
 
 
 def _window_reason(op: OnnxOp) -> str | None:
     if known(op, 0) is None:
-        return "its size is only known when it runs"
-    return None if is_float(element_of(op.results[0].type)) else "its elements are no floats"
+        return "its size is known only at run time"
+    return None if is_float(element_of(op.results[0].type)) else "its elements are not floats"
 
 
 def _window(ctx: Lowering) -> list[SSAValue]:
@@ -299,14 +299,14 @@ def _infer_mel(ctx: InferContext) -> list[TensorInfo]:
 
 def _mel_reason(op: OnnxOp) -> str | None:
     if any(d != ONE for k in range(5) for d in operand_dims(op, k)):
-        return "that each of its inputs is one number is not known"
+        return "its inputs are not all known to be single numbers"
     if known(op, 0) is None or known(op, 1) is None:
-        return "its size is only known when it runs"
+        return "its size is known only at run time"
     if any(element_of(op.operands[k].type) != f32 for k in (3, 4)):
-        return "its edges are no f32, which are all that ONNX Runtime takes"
+        return "its edges  are not f32, which are all that ONNX Runtime takes"
     if element_of(op.results[0].type) in (f32, f64):
         return None
-    return "its elements are no f32 or f64: ONNX Runtime's integers divide by sizes that need not fit them"
+    return "its elements  are not f32 or f64: ONNX Runtime divides its integers by sizes that may not fit them"
 
 
 def _mel_requires(op: OnnxOp) -> list[Requirement]:

@@ -115,9 +115,9 @@ def _softmax_reason(op: OnnxOp) -> str | None:
     except ValueError as error:
         return str(error)
     if rank == 0:
-        return "it has no axis to run over"
+        return "it has no axis to normalise over"
     if op.op_type == "Hardmax" and len(axes) != 1:
-        return "before opset 13 it runs over several axes at once"
+        return "before opset 13 it normalises over several axes at once"
     return None
 
 

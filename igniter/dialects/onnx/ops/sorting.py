@@ -189,7 +189,7 @@ def _reason(op: OnnxOp) -> str | None:
     if not operand_dims(op, 0):
         return "it has no axis to run along"
     if _count(op, known(op, 1)) is None:
-        return "its k is only known when it runs"
+        return "its k is known only at run time"
     return None
 
 
@@ -207,7 +207,9 @@ SPECS: list[OpSpec] = [
         legal=legal(computed_reason, _reason),
         requires=_requires,
         flops=counted("4 × elements of the input", lambda op: product(dims_of(op.operands[0].type)) * 4),
-        slow=lambda op, estimate: "its selection takes two thirds to three quarters of the time of the heap here",
+        slow=lambda op, estimate: (
+            "ONNX Runtime's selection takes two thirds to three quarters of the time of a kernel's heap"
+        ),
         kind="reduction",
     ),
 ]

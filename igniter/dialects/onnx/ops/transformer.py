@@ -55,16 +55,16 @@ def _skip_infer(ctx: InferContext) -> list[TensorInfo]:
 def _skip_reason(op: OnnxOp) -> str | None:
     outputs = op.outputs
     if any(v is not None and v.first_use is not None for v in outputs[1:3]):
-        return "its mean and deviation are outputs of training, which ONNX Runtime does not compute"
+        return "its mean and deviation are outputs for training, which ONNX Runtime does not compute"
     if len(operand_dims(op, 1)) not in (2, 3):
-        return "what is added is neither a batch nor one of its sequences"
+        return "the added tensor is neither a batch nor a single sequence"
     return trailing_reason(op)
 
 
 def _skip_requires(op: OnnxOp) -> list[Requirement]:
     """Requires a skip with the dims of the input, or one sequence for the whole batch."""
     dims, skip = operand_dims(op, 0), operand_dims(op, 1)
-    text = "what is added does not have the dims of the input"
+    text = "the added tensor does not have the dims of the input"
     found = [at_most(1, dims[-1], "its rows are empty")]
     found += [equal(a, b, text) for a, b in zip(skip[-2:], dims[-2:], strict=True)]
     return found if len(skip) < 3 or len(dims) < 3 else [*found, one_or(skip[0], dims[0], text)]
@@ -129,7 +129,7 @@ def _embed_requires(op: OnnxOp) -> list[Requirement]:
     """Requires, without explicit positions, an embedding for every position of the sequence."""
     if operand(op, 8) is not None:
         return []
-    return [at_most(operand_dims(op, 0)[1], operand_dims(op, 3)[0], "it has no embedding for every position")]
+    return [at_most(operand_dims(op, 0)[1], operand_dims(op, 3)[0], "it does not have an embedding for every position")]
 
 
 def _embed_reason(op: OnnxOp) -> str | None:

@@ -126,9 +126,9 @@ def _transposed_reason(op: OnnxOp) -> str | None:
     if len(data) < 3 or len(weight) != len(data):
         return f"its input and weight have rank {len(data)} and {len(weight)}"
     if kernel_dims(op, weight) != weight[2:]:
-        return "its kernel_shape is not known to be its weight's"
+        return "its kernel_shape is not known to match its weight"
     if data[1] != weight[0] or (group != 1 and (weight[0].constant is None or weight[0].constant % group)):
-        return "that its groups divide the channels is not known"
+        return "its groups are not known to divide the channels"
     channels = weight[1] * group
     bias = op.inputs[2] if len(op.inputs) > 2 else None
     if bias is not None and dims_of(bias.type) != (channels,):
@@ -214,18 +214,18 @@ def _infer_col2im(ctx: InferContext) -> list[TensorInfo]:
 def _col2im_reason(op: OnnxOp) -> str | None:
     image, block, data = known(op, 1), known(op, 2), operand_dims(op, 0)
     if image is None or block is None or constants(block) is None:
-        return "its image_shape and block_shape are only known when it runs"
+        return "its image_shape and block_shape are known only at run time"
     if tidy(mod(data[1], product(block))) != ZERO:
-        return f"that {data[1]} columns make whole blocks is not known"
+        return f"{data[1]} columns are not known to be a whole number of blocks"
     windows = tidy(product(a.size for a in col2im_axes(op, image, block)))
-    return None if windows == data[2] else f"that it has {windows} blocks ({data[2]}) is not known"
+    return None if windows == data[2] else f"its number of blocks ({data[2]}) is not known to be {windows}"
 
 
 def lower_col2im(ctx: Lowering) -> list[SSAValue]:
     """Sums the columns of every place of the image."""
     image, block, out = ctx.values(1), ctx.values(2), ctx.out_dims()
     if image is None or block is None:
-        raise ctx.fail("its image_shape and block_shape are only known when it runs")
+        raise ctx.fail("its image_shape and block_shape are known only at run time")
     axes = col2im_axes(ctx.op, image, block)
     x = ctx.view(ctx.required(0), (*out[:2], *(a.kernel for a in axes), *(a.size for a in axes)))
 

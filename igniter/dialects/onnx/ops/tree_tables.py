@@ -151,7 +151,7 @@ def _tables(roots: Sequence[Any], nodes: Mapping[Any, Node]) -> Trees:
             key, level = pending.pop()
             node = nodes.get(key)
             if node is None or level > len(nodes):
-                raise IgniterError("a node of a tree is missing, or is below itself")
+                raise IgniterError("a node of a tree is missing, or is its own descendant")
             depth = max(depth, level)
             if key in seen:
                 continue

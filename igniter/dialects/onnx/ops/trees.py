@@ -188,7 +188,7 @@ def lower_regressor(ctx: Lowering) -> list[SSAValue]:
 
 def _trees_reason(op: OnnxOp) -> str | None:
     if len(operand_dims(op, 0)) != 2:
-        return "its input is no list of rows"
+        return "its input is not a list of rows"
     try:
         trees = trees_of(op)
     except IgniterError as error:
@@ -206,17 +206,17 @@ def regressor_reason(op: OnnxOp) -> str | None:
         return reason
     trees, targets = trees_of(op), _targets(op)
     if op.op_type == "TreeEnsemble" and int(op.attr("post_transform", 0)) in (1, 2):
-        return "its post transform is a softmax or a logistic function, which ONNX Runtime takes for each other"
+        return "its post transform is a softmax or a logistic function, which ONNX Runtime confuses"
     if op.op_type != "TreeEnsemble" and (reason := transform_reason(op)) is not None:
         return reason
     if aggregate_of(op) not in AGGREGATES:
-        return f"the aggregate '{aggregate_of(op)}' is unknown"
+        return f"unknown aggregate '{aggregate_of(op)}'"
     if targets == 1 and (np.diff(trees.tables["first"])[trees.tables["yes"] < 0] != 1).any():
-        return "a leaf has not one weight"
+        return "a leaf does not have exactly one weight"
     if aggregate_of(op) in ("MIN", "MAX") and trees.always != frozenset(range(targets)):
-        return "a target may get no weight, and has no least or greatest one"
+        return "a target may get no weight, so it has no minimum or maximum"
     if not trees.ever <= frozenset(range(targets)):
-        return "a weight is for a target that there is not"
+        return "a weight is for a target that does not exist"
     return None
 
 
@@ -298,13 +298,13 @@ def _two_classes(walk: Walk, labels: list[int], base: list[float], transform: st
 def classifier_reason(op: OnnxOp) -> str | None:
     labels = numbers(op, "classlabels_int64s")
     if not labels:
-        return "its labels are texts"
+        return "its labels are strings"
     reason = _trees_reason(op) or transform_reason(op)
     if reason is not None:
         return reason
     trees, count, base = trees_of(op), len(labels), base_values(op)
     if count < 2:
-        return "it has one class"
+        return "it has only one class"
     if trees.ever != trees.always:
         return "a class may get a weight in some rows and none in others"
     if not trees.ever <= frozenset(range(count)) or len(base) not in (0, 1 if count == 2 else 0, count):
@@ -327,14 +327,14 @@ def _flops(op: OnnxOp) -> Expr:
 
 
 def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    return "its trees, a node of which is in one cache line, take up to half the time of the tables here"
+    return "ONNX Runtime's trees, with each node in one cache line, take up to half the time of a kernel's tables"
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
     """Requires that the input has every feature used by a node."""
     features = trees_of(op).tables["feature"]
     dims = operand_dims(op, 0)
-    return [at_most(int(features.max(initial=-1)) + 1, dims[-1], "a node looks at a feature that its input lacks")]
+    return [at_most(int(features.max(initial=-1)) + 1, dims[-1], "a node reads a feature that its input lacks")]
 
 
 SPECS: list[OpSpec] = [

@@ -80,13 +80,13 @@ def slice_windows(op: OnnxOp, dims: Dims, values: Sequence[Dims | None]) -> dict
     of operands 1 to 4."""
     starts, ends = (attr_or_input(op, name, v) for name, v in zip(("starts", "ends"), values, strict=False))
     if starts is None or ends is None:
-        return "its starts and ends are only known when it runs"
+        return "its starts and ends are known only at run time"
     places, steps = (
         constants(attr_or_input(op, name, v)) for name, v in zip(("axes", "steps"), values[2:], strict=True)
     )
     for index, found in ((3, places), (4, steps)):
         if found is None and operand(op, index) is not None:
-            return "its axes or steps are only known when it runs"
+            return "its axes or steps are known only at run time"
     places = list(range(len(starts))) if places is None else places
     steps = [1] * len(starts) if steps is None else steps
     found_windows: dict[int, Window] = {}
@@ -176,13 +176,13 @@ def concat_reason(op: OnnxOp) -> str | None:
     result = dims_of(op.results[0].type)
     axis = normal_axis(op.attr("axis", 1), len(result))
     if dims_of_an_empty_first(parts, axis):
-        return "its first input is empty, and has the result's dims only where all others are empty too"
+        return "its first input is empty, and its dims match the result only if all other inputs are empty too"
     for part in parts:
         if not is_nonneg(part[axis] - 1):
             continue
         for k, dim in enumerate(part):
             if k != axis and _may_be_empty(dim, result[k]):
-                return f"an input has {dim} places where others have {result[k]}, or no elements"
+                return f"an input has the dim {dim}, others have {result[k]}, or it is empty"
     return None
 
 
@@ -203,7 +203,7 @@ def concat_requires(op: OnnxOp) -> list[Requirement]:
     parts = [operand_dims(op, k) for k in range(len(op.inputs))]
     result = dims_of(op.results[0].type)
     axis = normal_axis(op.attr("axis", 1), len(result))
-    text = "its inputs do not agree along an axis"
+    text = "its inputs have different dims along an axis"
     return [
         equal((dim - result[k]) * part[axis], 0, text)
         for part in parts
@@ -247,11 +247,11 @@ def split_sizes(op: OnnxOp, dim: Expr, values: Dims | None) -> list[Expr] | str:
     if given is not None:
         return list(given)
     if operand(op, 1) is not None:
-        return "its split is only known when it runs"
+        return "its split is known only at run time"
     size = tidy(floordiv(dim + (count - 1), Expr.of(count)))
     last = tidy(dim - size * (count - 1))
     if last.constant is not None and last.constant < 0:
-        return f"{dim} elements do not make {count} parts"
+        return f"{dim} elements cannot be split into {count} parts"
     return [size] * (count - 1) + [last]
 
 
@@ -284,7 +284,7 @@ def split_requires(op: OnnxOp) -> list[Requirement]:
     if op.opset < 18:
         return [equal(sizes[0] * len(sizes), dim, "the input cannot be split evenly")]
     # Before 1.32, ONNX Runtime rejected an empty last part as too small.
-    return [at_most(0, sizes[-1], "the dim is too small for so many outputs")]
+    return [at_most(0, sizes[-1], "the dim is too small for the number of outputs")]
 
 
 def lower_split(ctx: Lowering) -> list[SSAValue | None]:
@@ -322,10 +322,10 @@ def paddings(op: OnnxOp, rank: int, values: Sequence[Dims | None]) -> list[Paddi
     name = "pads" if op.opset >= 2 else "paddings"
     pads = attr_or_input(op, name, values[0])
     if pads is None:
-        return "its pads are only known when it runs"
+        return "its pads are known only at run time"
     places = constants(values[1])
     if places is None and operand(op, 3) is not None:
-        return "its axes are only known when it runs"
+        return "its axes are known only at run time"
     places = list(range(rank)) if places is None else [normal_axis(a, rank) for a in places]
     found = [Padding(ZERO, ZERO)] * rank
     for k, axis in enumerate(places):
@@ -371,7 +371,7 @@ def infer_pad(ctx: InferContext) -> list[TensorInfo]:
 
 
 def pad_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    return "a wrapped index is a remainder for every element" if op.attr("mode", "constant") == "wrap" else None
+    return "wrapping takes a remainder for every element" if op.attr("mode", "constant") == "wrap" else None
 
 
 def pad_reason(op: OnnxOp) -> str | None:
@@ -379,7 +379,7 @@ def pad_reason(op: OnnxOp) -> str | None:
     if isinstance(found, str):
         return found
     mode = op.attr("mode", "constant")
-    return None if mode in ("constant", "reflect", "edge", "wrap") else f"mode '{mode}' is not known"
+    return None if mode in ("constant", "reflect", "edge", "wrap") else f"unknown mode '{mode}'"
 
 
 def pad_requires(op: OnnxOp) -> list[Requirement]:
@@ -403,7 +403,7 @@ def pad_requires(op: OnnxOp) -> list[Requirement]:
 def _reflected(added: Expr, left: Expr, others: Expr) -> Requirement:
     """Returns the requirement of a reflection: as many elements as it adds. For a tensor without elements ONNX Runtime
     only requires a non-zero dim."""
-    text = "the dim is too small for a reflection"
+    text = "the dim is too small for reflection"
     sure = at_most(added, left - 1, text)
     return sure if sure.proven or is_nonneg(others - 1) else at_most(added * minimum(ONE, others), left - 1, text)
 

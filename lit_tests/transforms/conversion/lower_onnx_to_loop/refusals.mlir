@@ -29,7 +29,7 @@ onnx.graph @main(%x: tensor<?xf32, #sym.dims<n>>, %w: tensor<?xf32, #sym.dims<m>
 // Axes that only a run knows.
 
 onnx.graph @main(%x: tensor<4x4xf32>, %w: tensor<1xi64>) {
-  // expected-error {{ReduceSum cannot be lowered: its list of axes is only known when it runs}}
+  // expected-error {{ReduceSum cannot be lowered: its list of axes is known only at run time}}
   %y = fusion.region @axes (%a = %x : tensor<4x4xf32>, %b = %w : tensor<1xi64>) -> (tensor<?x?xf32, #sym.dims<n, m>>) {
     %0 = onnx.ReduceSum(%a, %b) : (tensor<4x4xf32>, tensor<1xi64>) -> tensor<?x?xf32, #sym.dims<n, m>>
     fusion.yield %0 : tensor<?x?xf32, #sym.dims<n, m>>

@@ -8,16 +8,16 @@
 // CHECK:      loop.kernel @r0 symbols [d0]
 // CHECK-SAME: requires [
 // CHECK-NEXT:   16*d0 == 64*((16*d0) floordiv 64) "the input cannot be reshaped to the requested shape" node 1,
-// CHECK-NEXT:   4 <= d0 - 1 "the dim is too small for a reflection" node 2] {
+// CHECK-NEXT:   4 <= d0 - 1 "the dim is too small for reflection" node 2] {
 
 // OP:      ort.op @igniter_r0 kernel @r0 symbols [d0] scratch(0) requires [
 // OP-NEXT:   16*d0 == 64*((16*d0) floordiv 64) "the input cannot be reshaped to the requested shape" node "reshape",
-// OP-NEXT:   4 <= d0 - 1 "the dim is too small for a reflection" node "pad"]
+// OP-NEXT:   4 <= d0 - 1 "the dim is too small for reflection" node "pad"]
 
 // PROGRAM:      loop.func @p0 symbols [n]
 // PROGRAM-SAME: requires [
 // PROGRAM-NEXT:   16*n == 64*((16*n) floordiv 64) "the input cannot be reshaped to the requested shape" node "reshape",
-// PROGRAM-NEXT:   4 <= n - 1 "the dim is too small for a reflection" node "pad"] {
+// PROGRAM-NEXT:   4 <= n - 1 "the dim is too small for reflection" node "pad"] {
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<?x16xf32, #sym.dims<n, 16>>) attributes {input_names = ["x"], output_names = ["y", "z"]} {
     %shape = onnx.Constant() {value = #onnx.tensor<2xi64, [64, -1]>} : () -> tensor<2xi64>
