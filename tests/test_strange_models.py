@@ -185,7 +185,7 @@ def test_dims_without_names_are_called_by_their_places(tmp_path: Path):
     whole = profile.at({"x.0": 1, "x.2": 32, "x.3": 32}).total
     for sizes in ("x.0=1,x.2=32,x.3=32", "x:0=1,x:2=32,x:3=32", "unk__0=1,unk__2=32,unk__3=32"):
         assert json.loads(output("profile", path, "--json", "--sizes", sizes))["total"]["flops"] == plain(whole)
-    with pytest.raises(IgniterError, match="x:1 is 3 in the model, and not 4"):
+    with pytest.raises(IgniterError, match="x:1 is 3 in the model, not 4"):
         igniter.load(path).profile({"x:1": 4})
     assert igniter.load(path).plan({"x.0": 1, "x.2": 32, "x.3": 32}).total.constant is not None
     # The verification calls dims as a session of ONNX Runtime does.

@@ -206,16 +206,16 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "author, said",
     [
-        ("odd{what=label}", "asked about kernel @k, gives a schedule of 'matmull', and there is no such nest"),
-        ("odd{what=twice}", "asked about kernel @k, gives a schedule of 'matmul', and it gave one before"),
-        ("odd{what=axis}", "gives a schedule of 'matmul', and axis 'k' has no loop"),
+        ("odd{what=label}", "asked about kernel @k, gives a schedule for 'matmull': there is no nest of this name"),
+        ("odd{what=twice}", "asked about kernel @k, gives a schedule for 'matmul': it has already given one"),
+        ("odd{what=axis}", "gives a schedule for 'matmul': axis 'k' has no loop"),
         ("odd", "the schedule author 'odd', asked about kernel @k, failed: KeyError: ''"),
         (
             "odds",
             "there is no schedule author called 'odds'; there are default, none, odd, triton; did you mean 'odd'?",
         ),
-        ("none", "it has to be a class derived from igniter.schedules.author.ScheduleAuthor"),
-        ("default{tile=3}", "the schedule author 'default' has no option 'tile': it has none"),
+        ("none", "it must be a class derived from igniter.schedules.author.ScheduleAuthor"),
+        ("default{tile=3}", "the schedule author 'default' has no option 'tile': it has no options"),
     ],
 )
 def test_authors_that_answer_what_is_none(odd: None, author: str, said: str) -> None:

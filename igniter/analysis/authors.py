@@ -51,7 +51,9 @@ class AuthorKind(Generic[A]):
             self._require_option(spec.name, option, fields)
             if option in given:
                 spelled = option.replace("_", "-")
-                raise IgniterError(f"'{spelled}' is said of the pass and of the {self.what} '{spec.name}': say it once")
+                raise IgniterError(
+                    f"'{spelled}' is given both to the pass and to the {self.what} '{spec.name}'; give it once"
+                )
             given[option] = value
         given = {**{name: value for name, value in (figures or {}).items() if name in fields}, **given}
         missing = [name.replace("_", "-") for name in sorted(author_type.required_fields() - given.keys())]
@@ -60,7 +62,7 @@ class AuthorKind(Generic[A]):
         try:
             return author_type(**given)
         except (TypeError, ValueError) as error:
-            raise IgniterError(f"the {self.what} '{spec.name}' does not take its options: {error}") from error
+            raise IgniterError(f"the {self.what} '{spec.name}' rejects its options: {error}") from error
 
     def _parse(self, text: str) -> ArgSpec:
         try:
@@ -68,14 +70,14 @@ class AuthorKind(Generic[A]):
         except ArgSpecParseError as error:
             raise IgniterError(f"cannot read the {self.what} '{text}': {error}") from error
         if len(parsed) != 1:
-            raise IgniterError(f"'{text}' is no {self.what}: write one as NAME or NAME{{option=value other=value}}")
+            raise IgniterError(f"'{text}' is not a {self.what}; write NAME or NAME{{option=value other=value}}")
         return parsed[0]
 
     def _type(self, name: str) -> type[A]:
         found: Any = self.load(name)
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise IgniterError(
-                f"the {self.what} '{name}' is {found!r}: it has to be a class derived from "
+                f"the {self.what} '{name}' is {found!r}; it must be a class derived from "
                 f"{self.base.__module__}.{self.base.__qualname__}"
             )
         return found
@@ -95,7 +97,7 @@ class AuthorKind(Generic[A]):
         spelled, known = option.replace("_", "-"), [f.replace("_", "-") for f in fields]
         close = difflib.get_close_matches(spelled, known, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ""
-        has = f"its options are {', '.join(known)}" if known else "it has none"
+        has = f"its options are {', '.join(known)}" if known else "it has no options"
         raise IgniterError(f"the {self.what} '{name}' has no option '{spelled}': {has}{hint}")
 
     def _converted(self, name: str, option: str, value: tuple[Any, ...], kind: Any) -> Any:

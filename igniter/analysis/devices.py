@@ -130,11 +130,11 @@ def device_of(given: str) -> Device:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, UnicodeDecodeError) as error:
-            raise IgniterError(f"{given} is no JSON file: {error}") from error
+            raise IgniterError(f"{given} is not a JSON file: {error}") from error
         return read_device(data, given)
     close = difflib.get_close_matches(given.lower(), [*DEVICES, "native"], n=1)
-    hint = f"did you mean '{close[0]}'?" if close else "a file's name ends in .json"
-    raise IgniterError(f"there is no device '{given}'; {hint} Known are native, {', '.join(DEVICES)}")
+    hint = f"did you mean '{close[0]}'?" if close else "a device file must end in .json"
+    raise IgniterError(f"unknown device '{given}'; {hint} Known: native,  {', '.join(DEVICES)}")
 
 
 def read_device(data: object, where: str) -> Device:
@@ -142,19 +142,21 @@ def read_device(data: object, where: str) -> Device:
     operations and bytes a second, and if known `vector`, `memory` (bytes), `launch` (seconds) and `source`."""
     keys = _Keys()
     if not isinstance(data, dict):
-        raise IgniterError(f"{where} holds no device: an object with {', '.join(keys.known[:3])} is one")
+        raise IgniterError(f"{where} does not describe a device: write an object with {', '.join(keys.known[:3])}")
     values = cast("dict[str, Any]", data)
     if "vector_bytes" in values:
         return _of_machine(values, where)
     _only(values, keys.known, where, "device")
     peaks = values.get("peaks")
     if not isinstance(peaks, dict) or "float" not in peaks:
-        raise IgniterError(f"{where}: 'peaks' is an object with operations a second by element type, 'float' at least")
+        raise IgniterError(
+            f"{where}: 'peaks' must be an object of operations per second by element type, with at least 'float'"
+        )
     given = cast("dict[str, Any]", peaks)
     _only(given, ELEMENTS, where, "peak of")
     numbers = {k: _positive(values[k], f"{where}: '{k}'") for k in keys.numbers if k in values}
     if "bandwidth" not in numbers:
-        raise IgniterError(f"{where}: 'bandwidth' is missing, in bytes a second")
+        raise IgniterError(f"{where}: 'bandwidth' (bytes per second) is missing")
     return Device(
         str(values.get("name", Path(where).stem)),
         {k: _positive(v, f"{where}: the peak of {k}") for k, v in given.items()},
@@ -179,13 +181,13 @@ def _only(values: Mapping[str, Any], known: tuple[str, ...], where: str, what: s
     for key in values:
         if key not in known:
             close = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(known)}"
+            hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
             raise IgniterError(f"{where}: a device has no {what.replace('device', '').strip()} '{key}'; {hint}")
 
 
 def _positive(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise IgniterError(f"{what} is {value!r}: it is a number that is not negative")
+        raise IgniterError(f"{what} is {value!r}; it must be a non-negative number")
     if not value and "launch" not in what and "vector" not in what and "memory" not in what:
-        raise IgniterError(f"{what} is 0: nothing would ever end")
+        raise IgniterError(f"{what} is 0; it must be positive")
     return float(value)

@@ -56,7 +56,7 @@ def fact(default: Any, unit: str, about: str) -> Any:
 class MachineModel:
     """A machine as schedules see it. The defaults are those of an unnamed server with AVX-512."""
 
-    name: str = fact("x86-64-v4", "", "the target that the model is of")
+    name: str = fact("x86-64-v4", "", "the target of the model")
     cpu: str = fact("x86-64-v4", "", "the CPU, by LLVM's name")
     arch: str = fact("x86_64", "", "the instruction set")
     microarchitecture: str = fact("x86_64_v4", "", "the microarchitecture, by archspec's name")
@@ -67,54 +67,56 @@ class MachineModel:
     registers: int = fact(32, "", "vector registers")
     fma: bool = fact(True, "", "multiply-add is one instruction")
     half_loads: bool = fact(True, "", "a vector of f16 becomes f32 in one instruction")
-    byte_products: bool = fact(True, "", "products of four bytes are added in one instruction")
+    byte_products: bool = fact(True, "", "four products of bytes are added in one instruction")
     byte_tiles: bool = fact(False, "", "tiles of bytes are multiplied in one instruction (AMX)")
     half_tiles: bool = fact(False, "", "tiles of bf16 are multiplied in one instruction (AMX)")
 
-    fma_ports: float = fact(2.0, "a cycle", "multiply-adds of whole vectors that start")
-    fma_latency: float = fact(4.0, "cycles", "until a multiply-add's result can be used")
-    add_latency: float = fact(4.0, "cycles", "until a sum of floats can be used")
-    load_ports: float = fact(2.0, "a cycle", "whole vectors that are loaded")
-    store_ports: float = fact(1.0, "a cycle", "whole vectors that are stored")
-    op_cycles: tuple[tuple[str, int], ...] = fact(OP_CYCLES, "cycles", "a vector of the ops that take several")
+    fma_ports: float = fact(2.0, "a cycle", "multiply-adds of vectors, as throughput")
+    fma_latency: float = fact(4.0, "cycles", "latency of a multiply-add")
+    add_latency: float = fact(4.0, "cycles", "latency of an addition of floats")
+    load_ports: float = fact(2.0, "a cycle", "loads of vectors, as throughput")
+    store_ports: float = fact(1.0, "a cycle", "stores of vectors, as throughput")
+    op_cycles: tuple[tuple[str, int], ...] = fact(
+        OP_CYCLES, "cycles", ("cost of a vector, for ops of more than one cycle")
+    )
     access_cycles: int = fact(2, "cycles", "an access that mostly hits the first-level cache")
-    gather_accesses: int = fact(16, "accesses", "a vector of places that are read one by one")
+    gather_accesses: int = fact(16, "accesses", "a vector gathered element by element")
     loop_cycles: int = fact(8, "cycles", "to enter and leave a loop")
-    step_cycles: float = fact(1.0, "cycles", "a step of a loop besides its work: branch, addresses")
-    division_additions: int = fact(5, "additions", "a division or a root, computed again rather than read")
-    function_additions: int = fact(20, "additions", "an elementary function, computed again rather than read")
-    l2_move_products: int = fact(5, "products", "in the time of moving an element within the second level")
-    l3_move_products: int = fact(7, "products", "the same, within the third level")
-    memory_move_products: int = fact(10, "products", "in the time of reading an element on end from memory")
-    pack_rows: int = fact(4, "rows", "that make up for packing the factor that they share")
-    pack_rows_beside: int = fact(32, "rows", "the same, where its columns lie side by side in long rows")
+    step_cycles: float = fact(1.0, "cycles", "overhead of an iteration: branch, addresses")
+    division_additions: int = fact(5, "additions", "cost of recomputing a division or a root")
+    function_additions: int = fact(20, "additions", "cost of recomputing an elementary function")
+    l2_move_products: int = fact(5, "products", "cost of moving an element within the second-level cache")
+    l3_move_products: int = fact(7, "products", "the same, within the third-level cache")
+    memory_move_products: int = fact(10, "products", "cost of reading an element sequentially from memory")
+    pack_rows: int = fact(4, "rows", "the fewest that repay packing their shared factor")
+    pack_rows_beside: int = fact(32, "rows", "the same, for contiguous columns in long rows")
     clock_ghz: float = fact(2.5, "cycles/ns", "the clock")
 
     line_bytes: int = fact(64, "bytes", "a line of the caches")
     page_bytes: int = fact(4096, "bytes", "a page, where prefetchers stop")
-    stretch_lines: int = fact(8, "lines", "of a row that are read on end, for prefetchers to see")
-    read_streams: int = fact(8, "rows", "that are read side by side, as prefetchers follow them")
+    stretch_lines: int = fact(8, "lines", "read contiguously of a row, so that prefetchers detect it")
+    read_streams: int = fact(8, "rows", "read in parallel, as prefetchers can follow them")
     l1d_bytes: int = fact(32 << 10, "bytes", "the first-level data cache of a core")
     l2_bytes: int = fact(1 << 20, "bytes", "the second-level cache of a core")
     l3_bytes: int = fact(32 << 20, "bytes", "the third-level cache (0: none)")
-    l3_cores: int = fact(16, "cores", "that share the third-level cache")
+    l3_cores: int = fact(16, "cores", "sharing the third-level cache")
     cores: int = fact(16, "", "cores of the machine")
-    l1_bytes_cycle: float = fact(128.0, "bytes/cycle", "a core reads from its first-level cache")
-    l2_bytes_cycle: float = fact(32.0, "bytes/cycle", "a core reads from its second-level cache")
-    l3_bytes_cycle: float = fact(8.0, "bytes/cycle", "a core reads from the third-level cache")
-    memory_bytes_us: float = fact(8_000.0, "bytes/µs", "one thread moves to and from memory")
+    l1_bytes_cycle: float = fact(128.0, "bytes/cycle", "bandwidth of a core's first-level cache")
+    l2_bytes_cycle: float = fact(32.0, "bytes/cycle", "bandwidth of a core's second-level cache")
+    l3_bytes_cycle: float = fact(8.0, "bytes/cycle", "bandwidth of the third-level cache, for a core")
+    memory_bytes_us: float = fact(8_000.0, "bytes/µs", "bandwidth of one thread to and from memory")
 
-    handover_cycles: int = fact(512, "cycles", "until another thread has begun a task")
-    task_cycles: int = fact(32 * 512, "cycles", "the least work that is worth a task")
-    most_tasks: int = fact(64, "tasks", "the most that a loop is shared out to")
-    launch_us: float = fact(1.0, "µs", "ONNX Runtime spends on a node besides its kernel")
-    launch_elements: int = fact(1 << 14, "elements", "that are packed in that time")
-    team_bytes: int = fact(1 << 20, "bytes", "of the inputs of a program for which threads stay together")
-    idle_looks: int = fact(1 << 15, "looks", "for work, about a millisecond, until a thread leaves")
+    handover_cycles: int = fact(512, "cycles", "delay until another thread starts a task")
+    task_cycles: int = fact(32 * 512, "cycles", "the least work worth a task")
+    most_tasks: int = fact(64, "tasks", "the most tasks of a loop")
+    launch_us: float = fact(1.0, "µs", "overhead of a node in ONNX Runtime")
+    launch_elements: int = fact(1 << 14, "elements", "packed in the time of launch_us")
+    team_bytes: int = fact(1 << 20, "bytes", "input bytes of a program from which its threads stay together")
+    idle_looks: int = fact(1 << 15, "looks", "polls for work before a thread leaves, about a millisecond")
 
-    l2_budget: int = fact(1 << 20, "bytes", "of the second-level cache that schedules count on")
-    sum_chains: int = fact(4, "vectors", "sums side by side, so that none waits for the one before")
-    products_a_cycle: int = fact(16, "a cycle", "products of f32 that a micro-kernel adds up")
+    l2_budget: int = fact(1 << 20, "bytes", "part of the second-level cache that schedules use")
+    sum_chains: int = fact(4, "vectors", "independent partial sums, to hide latency")
+    products_a_cycle: int = fact(16, "a cycle", "products of f32 in a micro-kernel, as throughput")
 
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source], compare=False, repr=False)
     """The sources of figures, by their names; those of missing figures are typical."""
@@ -239,8 +241,8 @@ def given_of(data: Mapping[str, Any]) -> tuple[Given, ...]:
     for name, entry in data.items():
         if name not in names:
             close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"the figures are {', '.join(names)}"
-            raise MachineError(f"a machine has no figure '{name}'; {hint}")
+            hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"
+            raise MachineError(f"unknown figure '{name}' of a machine; {hint}")
         value, source = entry, "given"
         if isinstance(entry, Mapping) and "value" in entry:
             whole = cast("Mapping[str, Any]", entry)
@@ -249,7 +251,7 @@ def given_of(data: Mapping[str, Any]) -> tuple[Given, ...]:
             if unknown or source not in get_args(Source):
                 what = f"key '{unknown[0]}'" if unknown else f"source '{source}'"
                 raise MachineError(
-                    f"figure '{name}': there is no {what}; an entry has a value, its unit, and a source of "
+                    f"figure '{name}': unknown {what}; an entry has a value, its unit, and one of the sources "
                     f"{', '.join(get_args(Source))}"
                 )
         found.append((name, _checked(name, value), cast("Source", source)))
@@ -269,13 +271,13 @@ def override(base: MachineModel, given: Iterable[Given]) -> MachineModel:
         own = getattr(base, name)
         if name in IDENTITY and value != own and name != "name":
             raise MachineError(
-                f"the machine's {name} is '{value}', and that of target '{base.name}' is '{own}': name the target that "
-                f"the machine was described for, or leave '{name}' out"
+                f"the machine's {name} is '{value}', but target '{base.name}' has '{own}'; name the target of the "
+                f"machine's description, or leave out '{name}'"
             )
         if name in INSTRUCTIONS and value > own:
             raise MachineError(
-                f"figure '{name}' is {_shown(value)}, and target '{base.name}' has {_shown(own)}: a target with more "
-                "of it has to be named"
+                f"figure '{name}' is {_shown(value)}, but target '{base.name}' has {_shown(own)}; name a target that "
+                "has it"
             )
         if name in IDENTITY:
             continue
@@ -306,37 +308,37 @@ def _checked(name: str, value: Any) -> Any:
     if isinstance(default, str):
         if isinstance(value, str):
             return value
-        raise MachineError(f"figure '{name}' is {value!r}, and has to be a name")
+        raise MachineError(f"figure '{name}' is {value!r}; it must be a name")
     if isinstance(default, bool):
         if isinstance(value, bool):
             return value
-        raise MachineError(f"figure '{name}' is {value!r}, and has to be true or false")
+        raise MachineError(f"figure '{name}' is {value!r}; it must be true or false")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or (isinstance(default, int) and value % 1):
         kind = "a whole number" if isinstance(default, int) else "a number"
-        raise MachineError(f"figure '{name}' is {value!r}, and has to be {kind}")
+        raise MachineError(f"figure '{name}' is {value!r}; it must be {kind}")
     least = LEAST.get(name, 1 if isinstance(default, int) else 0.01)
     if not least <= value < float(1 << 50):
-        raise MachineError(f"figure '{name}' is {value}, and has to be {least} or more")
+        raise MachineError(f"figure '{name}' is {value}; it must be at least {least}")
     if name == "vector_bytes" and value not in (16, 32, 64):
-        raise MachineError(f"figure 'vector_bytes' is {value}, and has to be 16, 32 or 64")
+        raise MachineError(f"figure 'vector_bytes' is {value}; it must be 16, 32 or 64")
     if name == "registers" and value < 8:
-        raise MachineError(f"figure 'registers' is {value}, and tiles of sums need 8")
+        raise MachineError(f"figure 'registers' is {value}; it must be at least 8")
     return type(default)(value)
 
 
 def _checked_ops(value: Any) -> tuple[tuple[str, int], ...]:
     known = dict(OP_CYCLES)
     if not isinstance(value, Mapping):
-        raise MachineError(f"figure 'op_cycles' is {value!r}, and has to give cycles by the names of ops")
+        raise MachineError(f"figure 'op_cycles' is {value!r}; it must map names of ops to cycles")
     found: list[tuple[str, int]] = []
     for op, cycles in cast("Mapping[str, Any]", value).items():
         if op not in known:
             close = difflib.get_close_matches(op, known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(known)}"
-            raise MachineError(f"figure 'op_cycles': the op '{op}' is counted as one cycle; {hint}")
+            hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
+            raise MachineError(f"figure 'op_cycles': op '{op}' always counts as one cycle; {hint}")
         if isinstance(cycles, bool) or not isinstance(cycles, int) or not 0 < cycles < 1_000_000:
             raise MachineError(
-                f"figure 'op_cycles': '{op}' takes {cycles!r} cycles, and has to take 1 or more, whole ones"
+                f"figure 'op_cycles': '{op}' takes {cycles!r} cycles; it must be a positive whole number"
             )
         found.append((op, cycles))
     return tuple(sorted(found))

@@ -121,7 +121,7 @@ def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     """Returns the sizes; raises `IgniterError` for a size below 1."""
     for name, size in sizes.items():
         if size < 1:
-            raise IgniterError(f"the typical size of '{name}' is {size}: a size is positive")
+            raise IgniterError(f"the typical size of '{name}' is {size}; it must be positive")
     return dict(sizes)
 
 

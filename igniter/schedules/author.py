@@ -63,7 +63,7 @@ def choices_of(author: ScheduleAuthor, kernel: KernelOp, machine: MachineModel) 
         for label, schedule in choice.schedules.items():
             reason = _reason(there.get(label), schedule, label in said)
             if reason is not None:
-                raise AuthorError(f"{where} gives a schedule of '{label}', and {reason}")
+                raise AuthorError(f"{where} gives a schedule for '{label}': {reason}")
             said.add(label)
     return found
 
@@ -71,7 +71,7 @@ def choices_of(author: ScheduleAuthor, kernel: KernelOp, machine: MachineModel) 
 def _reason(op: ComputeOp | None, schedule: ScheduleAttr, again: bool) -> str | None:
     """Returns the error in a schedule of a nest or a procedure."""
     if op is None:
-        return "there is no such nest"
+        return "there is no nest of this name"
     if again:
-        return "it gave one before"
+        return "it has already given one"
     return schedule_reason(schedule, {a.name: a.kind for a in op.axes}, op.loops_inside)

@@ -154,7 +154,7 @@ def _choose(bands: Bands, label: str, machine: Machine) -> Choice:
     for ending in bands.endings:
         found[ending.nest.label] = _of_ending(ending, label, machine)
     what = "band by band" if count else "as one band"
-    return Choice(found, f"tiles are made, multiplied and taken apart {what}")
+    return Choice(found, f"tiles are formed, multiplied and split up {what}")
 
 
 def _of_procedure(op: ProcedureOp, count: int, label: str, machine: Machine) -> ScheduleAttr:

@@ -49,9 +49,7 @@ def schedules_of(group: Group, label: str, machine: Machine) -> dict[str, Schedu
 def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: Machine) -> Choice:
     if group.by_rows:
         height = row_block(group, machine)
-        return Choice(
-            _schedule_rows(group, label, machine), f"blocks of {height} rows go through all, which share them"
-        )
+        return Choice(_schedule_rows(group, label, machine), f"all nests share blocks of {height} rows")
     if group.products:
         found = product_schedules(group, label, machine)
         return Choice(found, _told_product(group, found[group.members[0].label]))
@@ -67,10 +65,12 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
     width = _column_lanes(group, machine)
     if width is not None:
         found = {nest.label: _schedule_columns(nest, group, label, width, machine) for nest in group.members}
-        return Choice(found, f"{width} rows are a vector: they lie side by side in memory, and their elements do not")
+        return Choice(
+            found, (f"{width} rows form a vector: rows are contiguous in memory, the elements of a row are not")
+        )
     (first, *others) = group.members
     if not others and first in packed and _packs_columns(first):
-        return Choice({first.label: packing_schedule(first, label, machine)}, "stretches of each row are packed")
+        return Choice({first.label: packing_schedule(first, label, machine)}, "contiguous parts of each row are packed")
     found = {nest.label: schedule_member(nest, group, label, machine) for nest in group.members}
     return Choice(found, _told_vector(found[first.label]))
 
@@ -86,8 +86,8 @@ def _told_product(group: Group, schedule: ScheduleAttr) -> str:
 def _told_vector(schedule: ScheduleAttr) -> str:
     vector = next((loop for loop in schedule.loops if loop.vector), None)
     if vector is None:
-        return "no axis has elements side by side: one at a time"
-    sums = f", with {vector.accumulators} sums in turn" if vector.accumulators > 1 else ""
+        return "scalar: no axis is contiguous"
+    sums = f", with {vector.accumulators} partial sums" if vector.accumulators > 1 else ""
     return f"vectors of {vector.vector} along '{vector.axis}'{sums}"
 
 

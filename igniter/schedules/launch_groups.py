@@ -119,14 +119,14 @@ def joined(group: LaunchGroup, nest: NestOp) -> dict[str, str] | str:
         if reason is not None:
             return reason
     if len(set(found.values())) < len(found):
-        return "two of its axes are one dim of the launch"
+        return "two of its axes map to one dim of the launch"
     _match_rest(group, nest, found)
     for axis in nest.axes:
         if group.dims.get(found[axis.name], axis.extent) != axis.extent:
-            return f"'{axis.name}' is not as long as the dim of the launch"
+            return f"'{axis.name}' and its dim of the launch have different extents"
     for read in reads:
         if renamed(read.subscripts, found) != group.written(read.source):
-            return "it reads other elements than those of its block"
+            return "it reads elements outside its block"
     reason = _reduction_reason(group, nest, found)
     return found if reason is None else reason
 
@@ -135,15 +135,15 @@ def _match(group: LaunchGroup, read: ReadOp, found: dict[str, str]) -> str | Non
     """Adds the dims implied for the axes by a read of a member's result; returns a reason if they contradict
     `found`."""
     if read.indices:
-        return "it reads at places that are data"
+        return "its reads have indirect subscripts"
     for mine, theirs in zip(read.subscripts, group.written(read.source), strict=True):
         axis, dim = mine.symbol, theirs.symbol
         if axis is None or dim is None or dim not in group.dims:
             if axis is not None and theirs == Expr.of(0):
-                return "it reads along a dim of one"
+                return "it reads along a dim of size 1"
             continue
         if found.setdefault(axis, dim) != dim:
-            return "it reads other elements than those of its block"
+            return "it reads elements outside its block"
     return None
 
 
@@ -176,20 +176,20 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
         drops = {group.names[member][a.name] for a in member.axes if a.kind == "reduction"}
         mine = {names[a.name] for a in nest.axes if a.kind == "parallel"}
         if drops and reduces & kept:
-            return f"it reduces along what tells the sums of '{member.label}' apart"
+            return f"it reduces along a parallel axis of the sums of '{member.label}'"
         if reduces and drops & mine:
-            return f"'{member.label}' reduces along what tells its own sums apart"
+            return f"'{member.label}' reduces along one of its parallel axes"
     extents = {**group.dims, **{names[a.name]: a.extent for a in nest.axes}}
     weighed = group.weighed(nest)
     whole = group.whole | {names[axis] for axis in (weighed,) if axis is not None}
     grid = {d for d in extents if d not in group.reduced | reduces | whole and extents[d] != ONE}
     if reduces and group.grid and not grid:
-        return "no dim would be left to tell programs apart"
+        return "no dim would be left for the grid of programs"
     # A nest without one of the grid's dims would be computed again by each program along it, and not at all if it is
     # empty.
     for member, dims in ((nest, names), *group.names.items()):
         if not grid <= set(dims.values()):
-            return f"not every program would have elements of '{member.label}' of its own"
+            return f"'{member.label}' lacks a dim of the grid, so several programs would compute the same elements"
     return None
 
 
@@ -311,6 +311,6 @@ def in_order(groups: Sequence[LaunchGroup]) -> list[LaunchGroup]:
         waiting = [any(s in left for s in sources_of(g, groups)) for g in left]
         if all(waiting):
             names = ", ".join(f"'{g.members[0].label}'" for g in left)
-            raise IgniterError(f"launches wait for each other's results: those of the nests {names}")
+            raise IgniterError(f"launches depend on each other in a cycle: those of the nests {names}")
         done.append(left.pop(waiting.index(False)))
     return done

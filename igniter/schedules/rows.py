@@ -421,5 +421,5 @@ def _marked(schedule: ScheduleAttr, names: Sequence[str], label: str, slides: bo
 def _told(chain: Chain, window: Window | None) -> str:
     first, last = chain.groups[0].members[-1], chain.groups[-1].members[-1]
     if window is None:
-        return f"'{chain.links[-1].reader.label}' reads each row of '{first.label}' as it is finished"
-    return f"from '{first.label}' to '{last.label}' in rows, of which as many are kept as a window has"
+        return f"'{chain.links[-1].reader.label}' reads each row of '{first.label}' as soon as it is finished"
+    return f"from '{first.label}' to '{last.label}' row by row, keeping as many rows as a window has"

@@ -69,7 +69,7 @@ def _of_depth(nest: NestOp, machine: MachineModel) -> SizeVariant | None:
     rows = deep_rows(nest, machine)
     if rows is None or not rows.symbols:
         return None
-    why = f"one row reads each panel of '{nest.label}' on end, not in blocks of the depth"
+    why = f"one row reads each panel of '{nest.label}' contiguously, without blocks of the depth"
     return SizeVariant("one_row", rows, 1, dict.fromkeys(sorted(rows.symbols), 1), why)
 
 
@@ -86,4 +86,4 @@ def _of_packed(nest: NestOp, factor: UnpackedFactor, kernel: KernelOp, machine: 
     is_small = not is_open and typical.value(factor.elements, WORK) < machine.launch_elements
     if rows.evaluate(ones) > most or is_small:
         return None
-    return SizeVariant("few_rows", rows, most, ones, f"so few rows do not share a packed factor of '{nest.label}'")
+    return SizeVariant("few_rows", rows, most, ones, f"too few rows to repay packing a factor of '{nest.label}'")

@@ -136,7 +136,7 @@ class ScheduleSpace:
         known = {p.name: p.values for p in self.parameters}
         for name, value in point.items():
             if value not in known.get(name, ()):
-                raise ValueError(f"the space has no '{name}' of '{value}'")
+                raise ValueError(f"the schedule space has no value '{value}' for '{name}'")
         found: dict[str, ScheduleAttr] = {}
         for group in self._groups:
             said = {n.removeprefix(f"{group.name}."): v for n, v in point.items() if n.startswith(f"{group.name}.")}

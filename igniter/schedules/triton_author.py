@@ -69,7 +69,7 @@ def _choice(group: LaunchGroup, label: str, products: str) -> Choice:
     ways = _Ways(lanes, looped, shares)
     schedules = {nest.label: _schedule(nest, group, ways, label, launch) for nest in group.members}
     told = " x ".join(str(lanes[d]) for d in group.dims if lanes[d] > 1) or "1"
-    return Choice(schedules, f"one launch, blocks of {told}" + (", one after the other" if looped else ""))
+    return Choice(schedules, f"one launch, blocks of {told}" + (", in sequence" if looped else ""))
 
 
 def _product_blocks(group: LaunchGroup, products: str) -> tuple[dict[str, int], set[str]]:

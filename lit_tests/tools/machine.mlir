@@ -12,8 +12,8 @@
 // SMALL:  schedule [j by 64 threads fuse "g0", i by 6 fuse "g0", j by 16 {{.*}}, product(i, j, k) tile [6, 1], i, j vector 8 unroll]
 // SMALL:  schedule [i threads, j vector 8 accumulators 2]
 
-// WIDE:     figure 'vector_bytes' is 64, and target 'x86-64-v3' has 32: a target with more of it has to be named
-// MISSPELT: misspelt_machine.json: a machine has no figure 'l2_byte'; did you mean 'l2_bytes'?
+// WIDE:     figure 'vector_bytes' is 64, but target 'x86-64-v3' has 32; name a target that has it
+// MISSPELT: misspelt_machine.json: unknown figure 'l2_byte' of a machine; did you mean 'l2_bytes'?
 
 builtin.module {
   loop.kernel @product symbols [n] (%x: tensor<?x256xf32, #sym.dims<n, 256>>, %y: tensor<256x4096xf32>) -> (tensor<?x4096xf32, #sym.dims<n, 4096>>) {

@@ -16,13 +16,13 @@
 // LONG:  loop.for i = 0 to n threads(max(((n + 63) floordiv 64), {{[1-9]}}))
 // LONG:  loop.func @own symbols [n] {{.*}} outputs 1 typical [n = 3] {
 
-// REMARKS: 'sum' applied: scheduled: vectors of 16 along 'j', with 4 sums in turn; about {{[0-9.]+}} us at n=8, m=4096, bound by {{arithmetic|memory}}
+// REMARKS: 'sum' applied: scheduled: vectors of 16 along 'j', with 4 partial sums; about {{[0-9.]+}} us at n=8, m=4096, bound by {{arithmetic|memory}}
 
 // INSTEAD: loop.kernel @sum {{.*}} typical [n = 5] {
 // INSTEAD: loop.kernel @own {{.*}} typical [n = 5] {
 
 // MISSPELT: error: the model has no dim rows; its dims are k, m, n
-// ZERO:     error: the typical size of 'n' is 0: a size is positive
+// ZERO:     error: the typical size of 'n' is 0; it must be positive
 // TWICE:    error: 'n=1,n=2' gives 'n' two sizes: write each symbol once
 // NOSIZE:   error: 'n' is not a choice of sizes: write dim=number,... as in batch=1,seq=128, or the shape of an input, image=1x3x224x224
 

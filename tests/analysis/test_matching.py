@@ -67,7 +67,7 @@ def test_the_same(kernel: MicroKernel, body: str) -> None:
 @pytest.mark.parametrize(("kernel", "body"), OTHER)
 def test_not_the_same(kernel: MicroKernel, body: str) -> None:
     reason = why_not(nest_of("f32", "f32", "f32", body), kernel)
-    assert reason == f"its body is not what micro-kernel '{kernel.name}' means"
+    assert reason == f"its body differs from the meaning of micro-kernel '{kernel.name}'"
 
 
 WIDENED = """%u = arith.{0} %x : i8 to i16

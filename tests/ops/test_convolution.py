@@ -120,7 +120,7 @@ def test_conv_refuses() -> None:
     assert refusal("Conv", [x, w], {"auto_pad": "SAME_UPPER", "dilations": [2]}) == (
         "ONNX Runtime does not dilate with automatic padding"
     )
-    assert refusal("Conv", [x, floats(6, 2, 3)], {"group": 2}, dynamic=True).startswith("its groups are not known to divide")
+    assert refusal("Conv", [x, floats(6, 2, 3)], {"group": 2}, dynamic=True).startswith("its groups are not known")
 
 
 @pytest.mark.parametrize(

@@ -238,9 +238,9 @@ def test_quantised_refusals() -> None:
 
     assert "weights are not known to fit its input" in changed(1, inputs[1][:, :-1])
     assert "its input 3 is not known to have the dims" in changed(3, inputs[3][:, :-1])
-    assert "scales of R are one for each direction" in changed(10, np.ones((1, 2), np.float32))
-    assert "zero points of W have other dims" in changed(9, np.zeros((1, 48), np.int8))
-    assert "unknown activation 'Cosine'" in refusal(QUANTISED, inputs, {**given, "activations": ["Cosine"] * 3}, **model)
+    assert "scales of R are not known to be one for each direction" in changed(10, np.ones((1, 2), np.float32))
+    assert "zero points and the scales of W have different dims" in changed(9, np.zeros((1, 48), np.int8))
+    assert "activation 'Cosine'" in refusal(QUANTISED, inputs, {**given, "activations": ["Cosine"] * 3}, **model)
     last = model_of(QUANTISED, inputs, given, **model)
     last.graph.node[0].output[0] = ""
     del last.graph.output[0]

@@ -54,7 +54,7 @@ def test_a_crash_in_the_lowering_of_a_plug_in_is_an_error_with_its_node(
 
 
 def test_an_op_that_nobody_knows_is_an_error_with_its_node(tmp_path: Path) -> None:
-    with pytest.raises(NotLoaded, match=r"'cube' \(mine\.Cube\): Igniter has no lowering of mine\.Cube"):
+    with pytest.raises(NotLoaded, match=r"'cube' \(mine\.Cube\): Igniter has no lowering for mine\.Cube"):
         igniter.load(model_of([CUBE, AFTER])).compile(tmp_path / "out", verify=False, cache=False)
     assert not list(tmp_path.iterdir())
 

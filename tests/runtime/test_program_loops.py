@@ -290,7 +290,7 @@ def test_a_loop_with_a_constant_trip_count(count: int) -> None:
     )
     made = model(open_outputs(main))
     artifact = compiled(made)
-    # Where it never runs, ONNX Runtime gives dims of its own to what is stacked.
+    # Where its trip count is 0, ONNX Runtime gives dims of its own to what is stacked.
     assert is_whole(artifact) == (count > 0)
     agree(made, artifact, [{"h0": rng(n, 8)} for n in ((1, 5, 0) if count > 0 else ())])
 
@@ -481,7 +481,7 @@ def test_rows_of_symbolic_dims_that_the_data_counts_stay() -> None:
     made = model(main)
     artifact = compiled(made)
     assert "Loop" in op_types(artifact)
-    assert "how much it stacks depends on the data" in reason(artifact, "Loop")
+    assert "the number of iterations that it stacks depends on the data" in reason(artifact, "Loop")
     agree(made, artifact, [{"trips": np.array(t), "h0": rng(3, 8)} for t in (3, 0)])
 
 
@@ -515,5 +515,5 @@ def test_a_loop_without_programs_runs_its_kernels_in_onnx_runtime() -> None:
     made = rnn()
     artifact = igniter.compile(made, options=igniter.CompileOptions(program_passes=""), verify=False)
     assert op_types(artifact) == ["Scan"]
-    assert reason(artifact, "Scan") == "no program holds it"
+    assert reason(artifact, "Scan") == "it is not in a program"
     agree(made, artifact, [{"h0": rng(2, 24), "xs": rng(3, 2, 16)}])

@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "types.md"
 WORDS = {
     ("Identity", TensorProto.COMPLEX64): "MLDataType for: tensor(complex64) is not currently registered or supported",
     ("Identity", TensorProto.COMPLEX128): "MLDataType for: tensor(complex128) is not currently registered or supported",
-    ("Trilu", TensorProto.STRING): "Trilu: kernels do not compute with !onnx.string",
+    ("Trilu", TensorProto.STRING): "Trilu: kernels do not support !onnx.string",
 }
 
 

@@ -154,7 +154,7 @@ def test_packing_and_caching(tmp_path: Path) -> None:
         )
     )
     s = Schedule(file)
-    with pytest.raises(IgniterError, match="the columns of neither factor lie side by side"):
+    with pytest.raises(IgniterError, match="neither factor has contiguous columns"):
         s.tensorize("matmul", "i", "j", "k", (8, 3))
     made = s.pack("matmul")
     assert made in s.nests
@@ -183,7 +183,7 @@ def test_what_is_refused_changes_nothing(linear: Schedule) -> None:
         (lambda: s.word("matmul", "j", vectr=8), "cannot have 'vectr' on loop 'j'; did you mean 'vector'?"),
         (lambda: s.inline("matmul"), "nest 'matmul' cannot be inlined: its values combine with 'add'"),
         (lambda: s.compute_at("bias", "matmul", "k"), "where 'k' goes over 64: it has no more loops"),
-        (lambda: s.tensorize("matmul", "j", "i", "k", (8, 3)), "its rows, columns and depth are"),
+        (lambda: s.tensorize("matmul", "j", "i", "k", (8, 3)), "its rows, columns and depth must be"),
         (lambda: s.split_reduction("matmul", "i", 4), "has no reduction 'i'; it has: k"),
         (lambda: s.cache("relu", 3), "nest 'relu' reads 1 tensors: there is no number 3"),
         (lambda: s.pack("relu"), "nothing to pack in nest 'relu'"),

@@ -154,7 +154,7 @@ def test_the_space_has_what_kernels_need() -> None:
         '[y threads fuse "g1", o by 32 tail mask fuse "g1", x by 7 tail mask fuse "g1", ky, kx_c, x unroll, '
         "o vector 16 unroll]"
     )
-    with pytest.raises(ValueError, match="the space has no"):
+    with pytest.raises(ValueError, match="the schedule space has no"):
         conv.schedules({"g1.tile": "99x9"})
     assert all(p.values[0] == AUTHOR for p in (*gemm.parameters, *conv.parameters))
 

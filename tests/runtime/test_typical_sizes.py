@@ -147,7 +147,7 @@ def test_sizes_are_no_promise(sizes: dict[str, int]) -> None:
 def test_what_is_wrong_is_said_with_the_symbols_there_are(tmp_path: Path) -> None:
     with pytest.raises(IgniterError, match="the model has no dim row; its dims are inner, rows"):
         igniter.compile(product_model(), sizes={"row": 3}, cache=False)
-    with pytest.raises(IgniterError, match="the typical size of 'rows' is -1: a size is positive"):
+    with pytest.raises(IgniterError, match="the typical size of 'rows' is -1; it must be positive"):
         igniter.compile(product_model(), sizes={"rows": -1})
     with pytest.raises(IgniterError, match="sizes is given twice"):
         igniter.compile(product_model(), sizes={"rows": 1}, options=CompileOptions(sizes=(("rows", 2),)))
@@ -157,7 +157,7 @@ def test_what_is_wrong_is_said_with_the_symbols_there_are(tmp_path: Path) -> Non
     onnx.save(product_model(), model)
     for arguments, said in (
         (["--sizes", "row=3"], "the model has no dim row; its dims are inner, rows"),
-        (["--sizes", "rows=0"], "the typical size of 'rows' is 0: a size is positive"),
+        (["--sizes", "rows=0"], "the typical size of 'rows' is 0; it must be positive"),
         (["--sizes", "rows"], "'rows' is not a choice of sizes"),
         (["--sizes", "rows=1,rows=2"], "gives 'rows' two sizes"),
         (["--sizes", "rows=1", "--emit", "onnx"], "--sizes decides about a level behind --emit=onnx"),

@@ -150,7 +150,7 @@ def test_what_is_left_is_said_with_its_reason(tmp_path: Path) -> None:
     text = "left (float[n] x) => (int64[1, m] places, float[n] y) { places = NonZero(x) t = Tanh(x) y = Add(t, x) }"
     folder = tmp_path / "left.igniter"
     igniter.compile(save(tmp_path / "left.onnx", text), folder, verify=False)
-    assert lines(folder)["left to ORT"] == ["NonZero: Igniter has no lowering of NonZero"]
+    assert lines(folder)["left to ORT"] == ["NonZero: Igniter has no lowering for NonZero"]
 
 
 def test_reasons_are_counted_and_cut(tmp_path: Path) -> None:

@@ -119,11 +119,13 @@ def checked(author: FusionAuthor, what: str, answer: T, expected: type, *labels:
     """Returns an answer after checking it: `None` or the method's type, and a `Reason` of a kind that authors may
     give."""
     if answer is not None and not isinstance(answer, expected):
-        raise AuthorError(f"{_where(author, what, labels)} answered {answer!r}, which is no {expected.__name__}")
+        raise AuthorError(
+            f"{_where(author, what, labels)} answered {answer!r}; it must answer a {expected.__name__} or None"
+        )
     if isinstance(answer, Reason) and answer.kind not in CHOICE_KINDS:
         kinds = " or ".join(f"'{k}'" for k in sorted(CHOICE_KINDS))
         raise AuthorError(
-            f"{_where(author, what, labels)} gives a reason of kind '{answer.kind}': it has to be {kinds}"
+            f"{_where(author, what, labels)} gives a reason of kind '{answer.kind}'; the kind must be {kinds}"
         )
     return answer
 

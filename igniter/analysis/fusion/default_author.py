@@ -98,9 +98,9 @@ class DefaultAuthor(FusionAuthor):
         if small and self.contractions != "none" and not (spec is not None and spec.slow_when_small):
             slow = None
         if slow is None and not self.byte_products and not small and multiplies_bytes(op):
-            slow = "no target multiplies bytes, and ONNX Runtime adds their products in 16 bits"
+            slow = "no target has byte products, and ONNX Runtime adds them in 16 bits"
         if slow is None and self.byte_products and rounds_many_rows(op):
-            slow = "ONNX Runtime has tiles of rows for products of bytes"
+            slow = "ONNX Runtime computes products of bytes in tiles of rows"
         if node.convolved and slow is None:
             slow = "it is part of a convolution, or done in its layout"
         if slow is not None and self.singletons != "all":
@@ -137,14 +137,14 @@ class DefaultAuthor(FusionAuthor):
         connected = a.feeds(b) or b.feeds(a)
         if a.classes and b.classes and not (connected and are_chained(a, b)):
             if "weights" in a.classes or "weights" in b.classes:
-                return Refusal("contractions", "each holds a contraction of its own, one of them with weights")
+                return Refusal("contractions", "both contain a contraction, at least one of them with weights")
             if not connected:
-                message = "each holds a contraction, and neither reads the other"
+                message = "both contain a contraction, and neither reads the other"
                 return Refusal("contractions", message, final=False)
         if not connected:
             gap = max(a.first, b.first) - min(a.last, b.last) - 1
             if gap > SIBLING_DISTANCE:
-                return Refusal("far", f"they share an input only, and {gap} nodes lie between them", final=False)
+                return Refusal("far", f"they only share an input, and {gap} nodes are between them", final=False)
         return None
 
     def give_back(self, node: FusionNode, inside: Set[Operation]) -> Reason | None:
@@ -155,13 +155,13 @@ class DefaultAuthor(FusionAuthor):
         source = node.op.operands[0]
         if source.owner in inside and all(use.operation in inside for use in source.uses):
             return None
-        return Reason("view", "a view of a tensor that the region gets or gives anyway costs ORT nothing")
+        return Reason("view", "a view of an input or output of the region costs ONNX Runtime nothing")
 
     def refuse_region(self, nodes: Sequence[FusionNode]) -> Reason | None:
         """Refuses a kernel of views alone (a mere copy) and a single node unless it beats ORT's kernel."""
         working = [node for node in nodes if node.name not in VIEWS or self.views == "all"]
         if not working:
-            return Reason("view", "views move no data, so a kernel of nothing else gains nothing")
+            return Reason("view", "a kernel of views only gains nothing, because views move no data")
         if len(working) > 1 or self.singletons == "all":
             return None
         (node,) = working

@@ -136,7 +136,7 @@ def topological_order(count: int, edges: Iterable[tuple[int, int]], priority: Se
                 heapq.heappush(ready, (key[target], target))
     if len(order) != count:
         stuck = next(node for node in range(count) if missing[node])
-        raise ValueError(f"the graph has a cycle that node {stuck} follows or lies on")
+        raise ValueError(f"the graph has a cycle that contains node {stuck} or leads to it")
     return order
 
 

@@ -246,4 +246,4 @@ def fill_of(op: OnnxOp) -> int | None:
 def summary(images: Mapping[SSAValue, ImageLayout]) -> str:
     """Describes the layouts in words."""
     padded = sum(layout.is_padded for layout in images.values())
-    return f"{len(images)} tensors have their channels last, {padded} of them with a rim"
+    return f"{len(images)} tensors have their channels last, {padded} of them with padding"

@@ -61,12 +61,12 @@ def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) ->
             if label in failed:
                 kind, reason = FAILED, failed[label]
             else:
-                inside = ("subgraph", f"it is in a subgraph of '{outer}', which ONNX Runtime runs")
-                given = reasons.get(label, [inside if outer else ("unknown", "no pass says why")])
+                inside = ("subgraph", f"it is in a subgraph of '{outer}', which runs in ONNX Runtime")
+                given = reasons.get(label, [inside if outer else ("unknown", "no pass gives a reason")])
                 # Nodes may share a label: each takes the next reason.
                 kind, reason = given.pop(0) if len(given) > 1 else given[0]
                 if kind == "loop":
-                    reason = no_program.get(label, "no program holds it")
+                    reason = no_program.get(label, "it is not in a program")
             found.append(LeftNode(label, op, kind, reason))
     return found
 

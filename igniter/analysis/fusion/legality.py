@@ -146,20 +146,20 @@ def node_reason(op: Operation, outer_symbols: frozenset[str]) -> Reason | None:
     `outer_symbols` are bound in every region, from the graph's inputs.
     """
     if not isinstance(op, OnnxOp):
-        return Reason("no-lowering", f"'{op.name}' is no ONNX node")
+        return Reason("no-lowering", f"'{op.name}' is not an ONNX node")
     if is_loop(op):
         from igniter.analysis.fusion.program_loops import compiled, loop_reason
 
         return loop_reason(op, outer_symbols, compiled) or Reason("loop", "its body is called from a program")
     if op.regions:
-        return Reason("subgraph", f"{op.qualified_name} has a subgraph, which ONNX Runtime runs")
+        return Reason("subgraph", f"{op.qualified_name} has a subgraph, which runs in ONNX Runtime")
     if is_carrier(op):
-        return Reason("carrier", "what its values are becomes known between two kernels")
+        return Reason("carrier", "its values become known between two kernels")
     if is_shape_arithmetic(op):
         return Reason("shape", f"{op.qualified_name} is shape arithmetic whose value the compiler knows")
     spec = spec_of(op)
     if spec is None or spec.lower is None:
-        return Reason("no-lowering", f"Igniter has no lowering of {op.qualified_name}")
+        return Reason("no-lowering", f"Igniter has no lowering for {op.qualified_name}")
     types = _types_reason(op)
     if types is not None:
         return types
@@ -197,11 +197,11 @@ def _types_reason(op: OnnxOp) -> Reason | None:
     for value in tensors_of(op):
         type_ = as_tensor(value.type)
         if type_ is None:
-            return Reason("rank", f"{op.qualified_name}: the rank of a {value.type} is not known")
+            return Reason("rank", f"{op.qualified_name}: the rank of a {value.type} is unknown")
         if not is_kernel_type(type_.element_type):
             integer = as_integer(type_.element_type)
-            more = ", of which several are in a byte" if integer is not None and integer.width.data < 8 else ""
-            return Reason("type", f"{op.qualified_name}: kernels do not compute with {type_.element_type}{more}")
+            more = ", because several share a byte" if integer is not None and integer.width.data < 8 else ""
+            return Reason("type", f"{op.qualified_name}: kernels do not support {type_.element_type}{more}")
         if not has_dims(type_):
             return Reason("rank", f"{op.qualified_name}: the dims of a {type_} have no names; run infer-shapes")
     return None

@@ -121,9 +121,9 @@ def loop_reason(op: OnnxOp, outer: frozenset[str], node: NodeReason) -> Reason |
     for value in _tensors(form):
         free = type_symbols(value.type) - known
         if free:
-            return _reason(op, f"the size {min(free)} of a tensor in its body is not known before it runs")
+            return _reason(op, f"the size {min(free)} of a tensor in its body is known only at run time")
     if form.count is not None and not form.count.symbols <= known:
-        return _reason(op, "how often it runs is not known")
+        return _reason(op, "its trip count is unknown")
     for inner in form.body.ops:
         if not is_node(inner) or isinstance(inner, (DimsOp, PackOp)) or is_shape_arithmetic(inner):
             continue
@@ -132,7 +132,7 @@ def loop_reason(op: OnnxOp, outer: frozenset[str], node: NodeReason) -> Reason |
             return _reason(op, f"its body stays with ONNX Runtime: {reason}")
         if not form.runs and unproven(r for n in _nodes(inner) for r in _requirements(n)):
             # A check at the entry of the op would be wrong if the body never runs.
-            return _reason(op, f"{node_label(inner)} in its body has sizes to check, and the body may run never")
+            return _reason(op, f"{node_label(inner)} in its body has sizes to check, but the body may never run")
     return None
 
 
@@ -153,7 +153,7 @@ def compiled(op: Operation, known: frozenset[str]) -> Reason | None:
     """Returns the reason why a node of a body is no region and no view; used once regions are formed."""
     if isinstance(op, RegionOp) or is_known_view(op):
         return None
-    return node_reason(op, known) or Reason("barrier", f"{op_name(op)} is in no region", (node_label(op),))
+    return node_reason(op, known) or Reason("barrier", f"{op_name(op)} is not in a region", (node_label(op),))
 
 
 def is_known_view(op: Operation) -> bool:
@@ -170,7 +170,7 @@ def is_known_view(op: Operation) -> bool:
 
 
 def _reason(op: OnnxOp, message: str) -> Reason:
-    return Reason("subgraph", f"{op.qualified_name} stays a loop of ONNX Runtime: {message}")
+    return Reason("subgraph", f"{op.qualified_name} stays a loop in ONNX Runtime: {message}")
 
 
 def _loop_form(op: OnnxOp) -> LoopForm | Reason:
@@ -209,17 +209,17 @@ def _loop_form(op: OnnxOp) -> LoopForm | Reason:
     )
     for value in (form.limit, form.start, form.going):
         if value is not None and (not _is_tensor(value.type) or any(d.constant != 1 for d in dims_of(value.type))):
-            return _reason(op, "its trip count or its condition is no single element")
+            return _reason(op, "its trip count or its condition is not a single element")
     if count == ZERO:
-        return _reason(op, "it never runs")
+        return _reason(op, "its trip count is 0")
     if outputs and (count is None or form.start is not None or form.going is not None):
-        return _reason(op, "how much it stacks depends on the data")
+        return _reason(op, "the number of iterations that it stacks depends on the data")
     return _types_reason(form) or form
 
 
 def _scan_form(op: OnnxOp) -> LoopForm | Reason:
     if op.opset < 9:
-        return _reason(op, "Scan of opset 8 has batches of its own")
+        return _reason(op, "Scan of opset 8 has a batch axis")
     body, yielded = _body(op)
     inputs: int = op.attr("num_scan_inputs")
     carried = len(op.operands) - inputs
@@ -229,7 +229,7 @@ def _scan_form(op: OnnxOp) -> LoopForm | Reason:
     states = tuple(State(op.operands[k], body.args[k], yielded[k], op.results[k]) for k in range(carried))
     for value in (*op.operands[carried:], *op.results[carried:]):
         if not _is_tensor(value.type) and not isinstance(value.type, NoneType):
-            return _reason(op, f"the dims of a {value.type} are not known")
+            return _reason(op, f"the dims of a {value.type} are unknown")
     sliced: list[Sliced] = []
     counts: dict[Expr, None] = {}
     for k, value in enumerate(op.operands[carried:]):
@@ -240,7 +240,7 @@ def _scan_form(op: OnnxOp) -> LoopForm | Reason:
         counts[dims[axis]] = None
         sliced.append(Sliced(value, body.args[carried + k], axis, bool(in_ways[k])))
     if len(counts) != 1:
-        return _reason(op, "it is not known that what it scans is of one length")
+        return _reason(op, "its scanned inputs are not known to have the same length")
     outputs: list[Sliced] = []
     for k, value in enumerate(op.results[carried:]):
         if isinstance(value.type, NoneType):
@@ -257,7 +257,7 @@ def _types_reason(form: LoopForm) -> Reason | None:
     """Returns the reason if an iteration's types may differ from the first one's, or a stack's from its slices'."""
     for value in _tensors(form):
         if not _is_tensor(value.type):
-            return _reason(form.node, f"kernels have no {value.type}, or its dims are not known")
+            return _reason(form.node, f"kernels do not support {value.type}, or its dims are unknown")
     for state in form.states:
         kinds = [state.initial.type, state.argument.type, state.following.type]
         if not isinstance(state.result.type, NoneType):
@@ -268,9 +268,9 @@ def _types_reason(form: LoopForm) -> Reason | None:
         dims = dims_of(part.whole.type)
         rest = (*dims[: part.axis], *dims[part.axis + 1 :])
         if rest != dims_of(part.part.type) or element_of(part.whole.type) != element_of(part.part.type):
-            return _reason(form.node, f"a slice of {part.whole.type} is a {part.part.type}")
+            return _reason(form.node, f"a slice of {part.whole.type} cannot be a {part.part.type}")
         if dims[part.axis] != form.count:
-            return _reason(form.node, "how much it stacks is not known")
+            return _reason(form.node, "the number of iterations that it stacks is unknown")
     return None
 
 

@@ -84,9 +84,9 @@ def _symbols_of_inputs(block: Block) -> frozenset[str]:
     return frozenset(name for argument in block.args for name in type_symbols(argument.type))
 
 
-_LOOP = Reason("loop", "programs are asked for that hold no loops")
-_ALONE = Reason("alone", "no other region can be in a program with it")
-_VIEW = Reason("view", "a view of a tensor that a program gets or gives anyway costs ORT nothing")
+_LOOP = Reason("loop", "programs without loops are requested")
+_ALONE = Reason("alone", "no other region can join it in a program")
+_VIEW = Reason("view", "a view of an input or output of a program costs ONNX Runtime nothing")
 
 
 @dataclass(frozen=True)
@@ -169,15 +169,15 @@ def _build(block: Block, outer: frozenset[str], outside: Mapping[Operation, Reas
 def _node_reason(op: Operation, outer: frozenset[str]) -> Reason | None:
     if isinstance(op, RegionOp):
         if any(draws(inner) for inner in op.block.ops):
-            return Reason("draws", "what is drawn stays a value of the graph, which verification feeds")
+            return Reason("draws", "random values must stay values of the graph, so that verification can feed them")
         return None if op.kernel_name is not None else Reason("no-kernel", "it has no kernel; run lower-onnx-to-loop")
     if is_loop(op):
         assert isinstance(op, OnnxOp)
         return loop_reason(op, outer, _body_reason)
     if op_name(op) not in VIEWS:
-        return Reason("barrier", f"{op_name(op)} is no region")
+        return Reason("barrier", f"{op_name(op)} is not a region")
     if any(operand_kind(op, k) == "tensor" for k in range(1, len(op.operands))) or operand_kind(op, 0) != "tensor":
-        return Reason("shape", f"{op_name(op)}: its shape is not known")
+        return Reason("shape", f"{op_name(op)}: its shape is unknown")
     return node_reason(op, outer)
 
 

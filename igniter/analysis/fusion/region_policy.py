@@ -125,7 +125,7 @@ class RegionPolicy:
     def refuse(self, a: int, b: int) -> Refusal | None:
         limits, first, second = self.limits, self.groups[a], self.groups[b]
         if self.draws[a] or self.draws[b]:
-            return Refusal("draws", "what is drawn stays a value of the graph, which verification feeds")
+            return Refusal("draws", "random values must stay values of the graph, so that verification can feed them")
         if len(first) + len(second) > limits.nodes:
             return Refusal("nodes", f"the region would have more than {limits.nodes} nodes (max-nodes)")
         refusal = self._author_refusal(first, second)
@@ -147,7 +147,7 @@ class RegionPolicy:
         if refusal is not None and refusal.kind in OWN_KINDS:
             raise AuthorError(
                 f"the fusion author '{author.name}' refuses a merge of '{a.label}' and '{b.label}' with the kind "
-                f"'{refusal.kind}', which is not an author's to give: name another"
+                f"'{refusal.kind}', which is reserved for Igniter; use another kind"
             )
         return refusal
 
@@ -180,7 +180,7 @@ def ordered_candidates(graph: FusionGraph, author: FusionAuthor) -> Sequence[Pai
             inside = all(0 <= n < len(graph.nodes) for n in pair)
             shown = " and ".join(repr(graph.labels[n]) for n in pair) if inside else str(pair)
             raise AuthorError(
-                f"the fusion author '{author.name}' in order names {shown}, which are no candidate: choose among "
+                f"the fusion author '{author.name}' in order names {shown}, which is not a candidate; choose from "
                 "graph.candidates"
             )
     tried = set(first)

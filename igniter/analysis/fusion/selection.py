@@ -42,7 +42,7 @@ class Selection:
                 continue
             nodes = self.groups[-1 - unit]
             order += nodes
-            left.update(dict.fromkeys(nodes, Reason("limit", "no more regions were to be formed")))
+            left.update(dict.fromkeys(nodes, Reason("limit", "the limit on the number of regions was reached")))
         return replace(self, groups=self.groups[:count], order=tuple(order), bindings=self.bindings[:count], left=left)
 
     def reason_between(self, graph: FusionGraph, source: int, target: int) -> Reason:
@@ -58,7 +58,11 @@ class Selection:
         for a, b, refusal in self.growth.refusals:
             if (a, b) == (min(pair), max(pair)):
                 return as_reason(graph, refusal)
-        return self.left.get(source) or self.left.get(target) or Reason("cost", "their regions are not worth merging")
+        return (
+            self.left.get(source)
+            or self.left.get(target)
+            or Reason("cost", ("merging their regions is not profitable"))
+        )
 
     def refused_merges(self, graph: FusionGraph) -> list[tuple[int, int, Reason]]:
         """Returns a candidate for each two regions kept apart by the author, with its reason."""

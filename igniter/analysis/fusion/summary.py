@@ -107,15 +107,15 @@ class FusionSummary:
     def __str__(self) -> str:
         saved = sum(r.bytes_saved for r in self.regions)
         lines = [
-            f"{self.graph}: {self.nodes_before} nodes before, {self.nodes_after} after, "
-            f"{len(self.regions)} of them regions, which keep {saved:,} bytes out of memory",
+            f"{self.graph}: {self.nodes_before} nodes before, {self.nodes_after} after, {len(self.regions)} of them "
+            f"regions, which save {saved:,} bytes of memory traffic",
             *(f"  {region}" for region in self.regions),
         ]
         if self.left:
             kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.left.items()))
-            lines.append(f"  nodes in no region, by reason: {kinds}")
+            lines.append(f"  nodes outside regions, by reason: {kinds}")
         if self.missed:
-            lines.append("  largest fusions that did not happen:")
+            lines.append("  largest missed fusions:")
             lines.extend(f"    {missed}" for missed in self.missed)
         return "\n".join(lines)
 

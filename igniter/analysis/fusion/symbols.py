@@ -55,7 +55,7 @@ class SymbolSources:
             told = (v for v in sources if _symbols(v) <= _bound([*operands, *added, v]) | needed)
             source = next(told, None)
             if source is None:
-                return Reason("symbols", f"no tensor that the region could read has the dim {name}")
+                return Reason("symbols", f"no possible input of the region has the dim {name}")
             added.append(source)
             bound = _bound([*operands, *added])
         return tuple(added)

@@ -36,7 +36,7 @@ class DimEqualities:
     def assumptions(self) -> list[Requirement]:
         """The equalities of every valid run that the dims of inputs do not show. A violation must be rejected, as ORT
         would have rejected it at the node with the requirement."""
-        text = "its dims do not fit together"
+        text = "its dims are inconsistent"
         return [
             equal(Expr({(atom,): 1}), self.resolve(value), text).at(node) for atom, (value, node) in self._calls.items()
         ]

@@ -59,7 +59,7 @@ def by_symbol(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
             symbol = called[text][0] if text not in symbols and len(called.get(text, ())) == 1 else text
         elif dim.constant is not None:
             if dim.constant != size:
-                raise IgniterError(f"{text} is {dim} in the model, and not {size}")
+                raise IgniterError(f"{text} is {dim} in the model, not {size}")
             continue
         elif dim.symbol is None:
             raise IgniterError(f"{text} is {dim}: give {', '.join(sorted(dim.symbols))} instead")
@@ -76,7 +76,7 @@ def _at(places: Mapping[tuple[str, int], Expr], text: str) -> Expr | None:
     if place is None:  # An input with one dim is a name for that dim.
         place = (text, 0) if ranks[text] == 1 else None
     if isinstance(text, Place) and ranks[text.input] not in (0, text.rank):
-        raise IgniterError(f"input '{text.input}' has {ranks[text.input]} dims, and {text.rank} sizes are given")
+        raise IgniterError(f"input '{text.input}' has {ranks[text.input]} dims, but {text.rank} sizes are given")
     return None if place is None else places.get(place)
 
 

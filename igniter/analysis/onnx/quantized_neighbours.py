@@ -28,7 +28,7 @@ def beside_integer_ops(nodes: Sequence[Operation], reasons: Sequence[Reason | No
     found: dict[int, Reason] = {}
     for k, op in enumerate(nodes):
         if reasons[k] is not None and op_name(op) == "MatMulInteger":
-            reason = Reason("cost", "it is part of the MatMulInteger that ONNX Runtime runs")
+            reason = Reason("cost", "it is part of a MatMulInteger that is left to ONNX Runtime")
             found.update((n, reason) for n in _beside_product(op, number, reasons) if reasons[n] is None)
             continue
         if reasons[k] is None or op_name(op) not in INTEGER_OPS or not op.operands:
@@ -39,7 +39,7 @@ def beside_integer_ops(nodes: Sequence[Operation], reasons: Sequence[Reason | No
             continue
         readers = [number.get(u.operation) for r in op.results for u in r.uses]
         after = [r for r in readers if r is not None and op_name(nodes[r]) in ("QuantizeLinear", "Relu", "Clip")]
-        reason = Reason("cost", f"it is part of the {op_name(op)} of integers that ONNX Runtime runs")
+        reason = Reason("cost", f"it is part of an integer {op_name(op)} that is left to ONNX Runtime")
         for n in (*before, *after):
             if reasons[n] is None and not is_constant(nodes[n].results[0]):
                 found[n] = reason

@@ -206,7 +206,7 @@ def shared_element(loop: ForOp) -> str | None:
             for y, other in (pair for j, pair in enumerate(both) if j >= k or not pair[0].writes):
                 if not same_iteration_only(x, loop.axis, other, loop.axis, loop.step):
                     shown = [f"[{', '.join(map(str, a.subscripts))}]" for a in (x, y)]
-                    return f"two iterations may meet in an element of {x.base.type}, at {' and '.join(shown)}"
+                    return f"two iterations may access the same element of {x.base.type}, at {' and '.join(shown)}"
     return None
 
 

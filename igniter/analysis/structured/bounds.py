@@ -118,7 +118,7 @@ def unproven_writes(op: KernelOp | FuncOp) -> Iterator[Unproven]:
                 yield Unproven(nest.label, f"a write of {result.type}: {reason}")
             if clause.combiner == "none" and not tells_apart(clause.subscripts, extents):
                 where = ", ".join(map(str, clause.subscripts))
-                yield Unproven(nest.label, f"two points may write one element at [{where}]")
+                yield Unproven(nest.label, f"two iterations may write the same element at [{where}]")
 
 
 def _reached(loop: ForOp) -> tuple[Expr, Expr]:
@@ -150,7 +150,7 @@ def enclosing_guards(op: MemoryOp) -> list[Expr]:
 def unproven_accesses(op: Operation) -> list[Unproven]:
     """Returns the unproven accesses and writes of a `loop.kernel` or a `loop.func`."""
     if not isinstance(op, (KernelOp, FuncOp)):
-        raise ValueError(f"'{op.name}' is neither a loop.kernel nor a loop.func")
+        raise ValueError(f"'{op.name}' is not a loop.kernel or loop.func")
     found = [
         Unproven(access.where, f"{_what(access.op)} {access.op.accessed.type}: {reason}")
         for access in known_accesses(op)

@@ -104,15 +104,15 @@ def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) ->
         return contraction
     wanted = contraction.rows or "", contraction.columns, contraction.depth
     if (product.rows, product.columns, product.depth) != wanted:
-        return f"its rows, columns and depth are {list(wanted)}"
+        return f"its rows, columns and depth must be {list(wanted)}"
     height, panels = product.tile
     width = panels * panel_lanes(element_of(nest.outputs[0].type))
     for axis, most in ((product.rows, height), (product.columns, width)):
         if axis and axis not in blocks:
-            return f"no loop around it goes over '{axis}', of which it computes {most} at most"
+            return f"it needs a loop over '{axis}' around it: a tile has at most {most} of them"
     if blocks.get(product.rows, 1) > height or blocks[product.columns] != width:
         return (
-            f"a tile of {height} rows and {panels} panels takes blocks of {height} rows at most and of {width} columns"
+            f"a tile of {height} rows and {panels} panels needs blocks of at most {height} rows and of {width} columns"
         )
     return None
 
@@ -145,9 +145,9 @@ def factors_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
     """Returns the two reads whose product is summed, or the reason why a nest is no such sum."""
     clauses = nest.yield_op.clauses
     if len(clauses) != 1 or clauses[0].combiner != "add":
-        return "it is not one sum"
+        return "it is not a single sum"
     if all(a.kind != "reduction" for a in nest.axes):
-        return "it sums over no axis"
+        return "it has no reduction axis"
     product = clauses[0].value.owner
     if not isinstance(product, Operation) or product.name not in ("arith.mulf", "arith.muli"):
         return "it does not sum products"
@@ -158,7 +158,7 @@ def factors_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
     a, b = reads
     assert a is not None and b is not None
     if any(r.guards or r.indices for r in (a, b)):
-        return "what it reads is guarded or indirect"
+        return "its reads are guarded or indirect"
     return a, b
 
 
@@ -190,7 +190,7 @@ def window_of(nest: NestOp, reads: Sequence[ReadOp]) -> str | None:
 def _along_some_depth(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, moved: bool) -> Contraction | str:
     window = window_of(nest, (b,))
     if window is not None:
-        return f"along '{window}' it sums a window that moves with the result"
+        return f"along '{window}' it sums over a sliding window"
     found: Contraction | str = ""
     # Contiguous steps are preferred, of a then of b.
     steps = [{n: offset_of(nest, r, {}, nest.axes_attr.ranges).coefficient(n) for n in depths_of(nest)} for r in (a, b)]
@@ -207,16 +207,16 @@ def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, depth: str, moved
     names = [x.name for x in nest.axes if x.kind == "parallel" and x.extent != ONE]
     columns = [n for n in names if n in in_b and n not in in_a]
     if depth not in in_a or depth not in in_b:
-        return "one factor does not change along the depth"
+        return "one factor does not depend on the depth"
     lanes, group = panel_lanes(element_of(nest.outputs[0].type)), group_of(kind)
     column = next((n for n in reversed(columns) if _has_panels(nest, b, n, depth, lanes, group)), None)
     if column is None:
-        return "the columns of neither factor lie side by side in panels"
+        return "neither factor has contiguous columns in panels"
     rows = [n for n in names if n in in_a and n not in in_b and (moved or _is_affine(nest, a, (n, depth)))]
     if not moved and not _is_affine(nest, a, (depth,)):
-        return "the depth of a factor has no constant step"
+        return "a factor has no constant stride along the depth"
     if not _is_multiple(nest.axis(depth).extent, group) or (group > 1 and not moved and not _is_dense(nest, a, depth)):
-        return "steps of depth that one instruction multiplies do not lie side by side"
+        return "the depth steps of one instruction are not contiguous"
     row = rows[-1] if rows else None
     batch = tuple(n for n in names if n not in (row, column))
     sums = tuple(x.name for x in nest.axes if x.kind == "reduction" and x.name != depth)

@@ -88,9 +88,9 @@ def reads_of(nest: NestOp, kernel: MicroKernel) -> tuple[ReadOp, ReadOp] | str:
     clauses = nest.yield_op.clauses
     wanted = kernel.facts.combiner
     if len(clauses) != 1 or clauses[0].combiner != wanted:
-        return f"micro-kernel '{kernel.name}' folds one value by '{wanted}', which it does not"
+        return f"micro-kernel '{kernel.name}' needs a single value combined with '{wanted}'"
     if all(a.kind != "reduction" for a in nest.axes):
-        return f"micro-kernel '{kernel.name}' folds along an axis, which it does not"
+        return f"micro-kernel '{kernel.name}' needs a reduction axis"
     found: dict[SSAValue, None] = {}
     todo, seen = [clauses[0].value], set[SSAValue]()
     while todo:
@@ -104,11 +104,11 @@ def reads_of(nest: NestOp, kernel: MicroKernel) -> tuple[ReadOp, ReadOp] | str:
             todo += value.owner.operands
     reads = [v.owner for v in found]
     if len(reads) != 2:
-        return f"micro-kernel '{kernel.name}' is of two reads, and it has {len(reads)}"
+        return f"micro-kernel '{kernel.name}' needs two reads, not {len(reads)}"
     one, other = reads
     assert isinstance(one, ReadOp) and isinstance(other, ReadOp)
     if any(r.guards or r.indices for r in (one, other)):
-        return "what it reads is guarded or indirect"
+        return "its reads are guarded or indirect"
     return one, other
 
 
@@ -128,7 +128,7 @@ def difference(nest: NestOp, kernel: MicroKernel, a: ReadOp, b: ReadOp, widened:
     forms = Forms()
     means = forms.of(facts.nest.yield_op.clauses[0].value, {facts.a.result: "a", facts.b.result: "b"})
     if forms.of(nest.yield_op.clauses[0].value, {left: "a", b.result: "b"}) != means:
-        return f"its body is not what micro-kernel '{kernel.name}' means"
+        return f"its body differs from the meaning of micro-kernel '{kernel.name}'"
     return None
 
 

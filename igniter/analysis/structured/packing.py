@@ -54,13 +54,13 @@ def unpacked_factor(nest: NestOp) -> UnpackedFactor | str:
         return f"there is no micro-kernel for products of {a} and {b} in {result}"
     window = window_of(nest, factors)
     if window is not None:
-        return f"along '{window}' it sums a window that moves with the result"
+        return f"along '{window}' it sums over a sliding window"
     found = next(((n, *c) for n in depths_of(nest) if (c := _columns(nest, factors, n)) is not None), None)
     if found is None:
-        return "no axis of the result is in one factor only"
+        return "no axis of the result is in only one factor"
     depth, read, column, rows = found
     if not halves and element_of(read.source.type) != result:
-        return f"elements of {element_of(read.source.type)} are packed at compile time only"
+        return f"elements of {element_of(read.source.type)} can be packed only at compile time"
     used = symbols_of(read.subscripts)
     stride = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(column)
     elements = product(a.extent for a in nest.axes if a.name in used)

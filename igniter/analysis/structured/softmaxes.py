@@ -59,16 +59,16 @@ def softmax_of(nest: NestOp, size: int) -> Softmax | str:
     score, floor = reads
     own = [a for a in nest.axes if a.name not in symbols_of(floor.subscripts) and a.extent.constant != 1]
     if len(own) != 1:
-        return f"it runs over {len(own)} axes, {', '.join(a.name for a in own)}: one is split"
+        return f"it runs over {len(own)} axes, {', '.join(a.name for a in own)}; only one axis can be split"
     keys = own[0]
     count = keys.extent.constant
     if count is not None and count <= size:
-        return f"its {count} keys are no more than a block of {size}"
+        return f"its {count} keys fit into one block of {size}"
     if type(element_of(nest.outputs[0].type)) not in (Float32Type, Float64Type):
-        return f"its exponentials are of {element_of(nest.outputs[0].type)}, not of f32 or f64"
+        return f"its exponentials are {element_of(nest.outputs[0].type)}, not f32 or f64"
     names = {a.name for a in nest.axes}
     if any(_bare(s) != names for s in (score.subscripts, nest.yield_op.clauses[0].subscripts)):
-        return "its scores and exponentials do not have its axes for their dims"
+        return "the dims of its scores and exponentials are not its axes"
     sums = _sums(nest, keys.name)
     if isinstance(sums, str):
         return sums
@@ -78,7 +78,7 @@ def softmax_of(nest: NestOp, size: int) -> Softmax | str:
     scores = _scores(score.source, dim_of(score.subscripts, keys.name), (nest, top))
     scheduled = next((n for n in (nest, top, *sums, *(s for s, _ in scores)) if n.schedule is not None), None)
     if scheduled is not None:
-        return f"'{scheduled.label}' has a schedule, which speaks of the loops that it has now"
+        return f"'{scheduled.label}' has a schedule for its present loops"
     return Softmax(nest, score, floor, keys, top, sums, scores)
 
 
@@ -100,7 +100,7 @@ def _readers(tensor: SSAValue) -> list[NestOp] | str:
         read = use.operation
         nest = read.parent_op()
         if not isinstance(read, ReadOp) or not isinstance(nest, NestOp):
-            return f"{read.name} takes them, too"
+            return f"{read.name} uses them too"
         if nest in found or read.guards or read.indices:
             return f"'{nest.label}' reads them more than once, or under a condition"
         found.append(nest)
@@ -117,7 +117,7 @@ def _sums(nest: NestOp, keys: str) -> tuple[NestOp, ...] | str:
     tensor = nest.outputs[0]
     readers = _readers(tensor)
     if isinstance(readers, str):
-        return f"its exponentials do not stay inside of it: {readers}"
+        return f"its exponentials have other uses: {readers}"
     dim = dim_of(nest.yield_op.clauses[0].subscripts, keys)
     for reader in readers:
         at = read_of(reader, tensor).subscripts
@@ -131,9 +131,12 @@ def _sums(nest: NestOp, keys: str) -> tuple[NestOp, ...] | str:
             or _bare(at) is None
             or not (plain or not isinstance(factors_of(reader), str))
         ):
-            return f"'{reader.label}' reads its exponentials, and is no sum over the keys of them or of products"
+            return (
+                f"'{reader.label}' reads its exponentials, but is not a sum over the keys of them or of products "
+                "with them"
+            )
     if all(isinstance(factors_of(reader), str) for reader in readers):
-        return "no contraction weighs values with its exponentials"
+        return "no contraction multiplies values by its exponentials"
     return tuple(sorted(readers, key=place_of))
 
 
@@ -147,10 +150,10 @@ def _top(nest: NestOp, score: ReadOp, keys: str) -> NestOp | str:
     """Returns the maximum of the scores over the keys; it alone reads them beside `nest`."""
     readers = _readers(score.source)
     if isinstance(readers, str):
-        return f"its scores do not stay inside of it: {readers}"
+        return f"its scores have other uses: {readers}"
     others = [r for r in readers if r is not nest]
     if not others:
-        return "nothing takes the maximum of its scores"
+        return "no nest computes the maximum of its scores"
     dim = dim_of(score.subscripts, keys)
     for top in others:
         read, clauses = read_of(top, score.source), top.yield_op.clauses
@@ -163,7 +166,7 @@ def _top(nest: NestOp, score: ReadOp, keys: str) -> NestOp | str:
             or sums != [read.subscripts[dim].symbol]
             or _bare(read.subscripts) is None
         ):
-            return f"'{top.label}' reads its scores, and is not their maximum over the keys alone"
+            return f"'{top.label}' reads its scores, but is not their maximum over the keys alone"
     return others[0]
 
 

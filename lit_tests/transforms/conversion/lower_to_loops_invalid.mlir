@@ -54,7 +54,7 @@ builtin.module {
 // -----
 
 // Only sums.
-// CHECK: nest 'matmul': it has a schedule for a product, but it is not one sum
+// CHECK: nest 'matmul': it has a schedule for a product, but it is not a single sum
 
 builtin.module {
   loop.kernel @combiner symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
@@ -71,7 +71,7 @@ builtin.module {
 // -----
 
 // The columns are those of the factor that has them side by side.
-// CHECK: nest 'matmul': it has a schedule for a product, but its rows, columns and depth are ['i', 'j', 'k']
+// CHECK: nest 'matmul': it has a schedule for a product, but its rows, columns and depth must be ['i', 'j', 'k']
 
 builtin.module {
   loop.kernel @swapped symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
@@ -88,7 +88,7 @@ builtin.module {
 // -----
 
 // More rows to a block than the micro-kernel has sums for.
-// CHECK: nest 'matmul': it has a schedule for a product, but a tile of 8 rows and 3 panels takes blocks of 8 rows at most and of 48 columns
+// CHECK: nest 'matmul': it has a schedule for a product, but a tile of 8 rows and 3 panels needs blocks of at most 8 rows and of 48 columns
 
 builtin.module {
   loop.kernel @rows symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
@@ -105,7 +105,7 @@ builtin.module {
 // -----
 
 // A block of columns is the panels of a tile.
-// CHECK: nest 'matmul': it has a schedule for a product, but a tile of 8 rows and 3 panels takes blocks of 8 rows at most and of 48 columns
+// CHECK: nest 'matmul': it has a schedule for a product, but a tile of 8 rows and 3 panels needs blocks of at most 8 rows and of 48 columns
 
 builtin.module {
   loop.kernel @columns symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
@@ -169,7 +169,7 @@ builtin.module {
 // -----
 
 // The micro-kernel means something else.
-// CHECK: nest 'matmul': it has a schedule for a product, but its body is not what micro-kernel 'f32' means
+// CHECK: nest 'matmul': it has a schedule for a product, but its body differs from the meaning of micro-kernel 'f32'
 
 builtin.module {
   loop.kernel @meaning symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
@@ -203,7 +203,7 @@ builtin.module {
 // -----
 
 // The tile is not that of the blocks.
-// CHECK: nest 'matmul': it has a schedule for a product, but a tile of 6 rows and 3 panels takes blocks of 6 rows at most and of 48 columns
+// CHECK: nest 'matmul': it has a schedule for a product, but a tile of 6 rows and 3 panels needs blocks of at most 6 rows and of 48 columns
 
 builtin.module {
   loop.kernel @blocks symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {

@@ -33,7 +33,7 @@ loop.kernel @whole symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<1xf3
 
 // -----
 
-// CHECK: lower-to-triton: nest 'reversed' cannot be in launch 'l0': it reads other elements than those of its block
+// CHECK: lower-to-triton: nest 'reversed' cannot be in launch 'l0': it reads elements outside its block
 loop.kernel @elsewhere symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid fuse "l0", i vector 8, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -86,7 +86,7 @@ loop.kernel @warps symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: launches wait for each other's results: those of the nests 'first', 'between'
+// CHECK: launches depend on each other in a cycle: those of the nests 'first', 'between'
 loop.kernel @wait symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "first" [i: parallel 8] schedule [i by 8 grid fuse "l0", i vector 8, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -118,7 +118,7 @@ loop.kernel @bytes symbols [] (%x: tensor<8xf8E5M2>) -> (tensor<8xf8E5M2>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy' cannot be in launch 'l0': not every program would have elements of 'sum' of its own
+// CHECK: lower-to-triton: nest 'copy' cannot be in launch 'l0': 'sum' lacks a dim of the grid, so several programs would compute the same elements
 loop.kernel @own symbols [n, m, l] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<n>>, tensor<?x?xf32, #sym.dims<n, l>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction m] schedule [i grid fuse "l0", k by 8, k vector 8, launch warps 1 stages 1] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32

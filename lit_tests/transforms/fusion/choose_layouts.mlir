@@ -27,7 +27,7 @@
 // CHECK:      %z_1 = fusion.region @l1
 // CHECK-NEXT:   %z_3 = onnx.Transpose(%z_2) {perm = array<i64: 0, 3, 1, 2>}
 // CHECK:      onnx.return %z_1
-// REMARKS: remark: choose-layouts: note: 3 tensors have their channels last, 2 of them with a rim
+// REMARKS: remark: choose-layouts: note: 3 tensors have their channels last, 2 of them with padding
 // APART-LABEL: @two
 // APART-NOT:   fusion.
 // APART:       onnx.Pad

@@ -121,11 +121,11 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
 // CHECK: %f = onnx.Flatten
 // CHECK-NOT: fusion.region
 // CHECK: onnx.return %a, %i, %r
-// REMARK: 'view' missed: views move no data, so a kernel of nothing else gains nothing [reason=view]
-// REMARK: 'strange' missed: Igniter has no lowering of other.Strange [reason=no-lowering]
+// REMARK: 'view' missed: a kernel of views only gains nothing, because views move no data [reason=view]
+// REMARK: 'strange' missed: Igniter has no lowering for other.Strange [reason=no-lowering]
 // REMARK: 'add' missed: Add alone is left to ONNX Runtime (singletons=winning) [reason=cost]
-// REMARK: 'string' missed: Identity: kernels do not compute with !onnx.string [reason=type]
-// REMARK: 'unranked' missed: Relu: the rank of a tensor<*xf32> is not known [reason=rank]
+// REMARK: 'string' missed: Identity: kernels do not support !onnx.string [reason=type]
+// REMARK: 'unranked' missed: Relu: the rank of a tensor<*xf32> is unknown [reason=rank]
 
 // -----
 
@@ -177,7 +177,7 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
 // CHECK-NEXT: %b = fusion.region @r0 (%x_1 = %x : tensor<?x8xf32, #sym.dims<n, 8>>)
 // CHECK: onnx.return %b
 // REMARK: 'mul' applied: in region @r0 [region=r0]
-// REMARK: 'choose' missed: If has a subgraph, which ONNX Runtime runs [reason=subgraph]
+// REMARK: 'choose' missed: If has a subgraph, which runs in ONNX Runtime [reason=subgraph]
 
 // -----
 

@@ -15,10 +15,10 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: %c = onnx.Hardmax(%b)
 // CHECK-NEXT: %d = fusion.region @r2
-// REMARK:      remark: form-programs: 'r2' missed: in no program: no other region can be in a program with it [reason=alone]
+// REMARK:      remark: form-programs: 'r2' missed: in no program: no other region can join it in a program [reason=alone]
 // REMARK-NEXT: remark: form-programs: 'p0' applied: 2 regions, from @r0 to @r1
 
-// LIMIT:      remark: form-programs: 'r1' missed: in no program: no other region can be in a program with it [reason=alone]
+// LIMIT:      remark: form-programs: 'r1' missed: in no program: no other region can join it in a program [reason=alone]
 // LIMIT-NEXT: remark: form-programs: 'r2' missed
 // LIMIT-NEXT: remark: form-programs: 'p0' applied: 1 regions, from @r0 to @r0
 
@@ -136,7 +136,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // -----
 
-// A Scan with a node in its body that is in no region stays outside.
+// A Scan with a node in its body that is not in a region stays outside.
 
 // CHECK-LABEL: @main(%h: tensor<8xf32>, %x: tensor<?x8xf32, #sym.dims<t, 8>>)
 // CHECK-NOT:     fusion.program

@@ -7,8 +7,8 @@
 
 // CHECK: loop.nest "neg" [i: parallel n] schedule [i threads vector 16] ->
 // NOBODY: pass 'choose-schedule': there is no schedule author called 'nobody'; there are default
-// OPTION: pass 'choose-schedule': the schedule author 'default' has no option 'tile': it has none
-// SEVERAL: pass 'choose-schedule': 'default,default' is no schedule author: write one as NAME
+// OPTION: pass 'choose-schedule': the schedule author 'default' has no option 'tile': it has no options
+// SEVERAL: pass 'choose-schedule': 'default,default' is not a schedule author; write NAME
 
 builtin.module {
   loop.kernel @neg symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {

@@ -4,7 +4,7 @@
 // RUN: igniter-opt %s -p "collapse-axes,choose-schedule" --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
 
 // REMARKS:     remark: collapse-axes: 'points' missed: i and j stay apart: 'input', whose loops 'points' may share, has both i and j
-// REMARKS:     remark: choose-schedule: 'input' applied: scheduled with 'points', 'output', 'image': tiles are made, multiplied and taken apart band by band
+// REMARKS:     remark: choose-schedule: 'input' applied: scheduled with 'points', 'output', 'image': tiles are formed, multiplied and split up band by band
 
 // A procedure, a contraction with a weight for each of two points, and a procedure share the loops over bands. What reads
 // the results of tiles goes over blocks of them: 16 rows are a band, 4 of those a tile. `collapse-axes` keeps the axes of

@@ -9,7 +9,7 @@
 // own; a symbol of rows without a variant keeps the schedule that does for all. Panels go by together as far as there are
 // tasks enough for the cores.
 
-// REMARKS: remark: form-variants: 'deep' applied: variant @one_row when m <= 1: one row reads each panel of 'product' on end, not in blocks of the depth
+// REMARKS: remark: form-variants: 'deep' applied: variant @one_row when m <= 1: one row reads each panel of 'product' contiguously, without blocks of the depth
 // REMARKS-NOT: remark
 
 // CHECK:      loop.nest "product"

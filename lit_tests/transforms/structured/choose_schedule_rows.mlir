@@ -4,7 +4,7 @@
 // RUN: sed 's/900/20/g' %s | igniter-opt -p "choose-schedule" | filecheck %s --check-prefix=SMALL
 // RUN: igniter-opt %s -p "choose-schedule" --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
 
-// REMARKS: remark: choose-schedule: 'conv' applied: scheduled with 'pool': 'pool' reads each row of 'conv' as it is finished
+// REMARKS: remark: choose-schedule: 'conv' applied: scheduled with 'pool': 'pool' reads each row of 'conv' as soon as it is finished
 
 // Windows of a pool go along the rows of a convolution: both share the loop over rows.
 

@@ -21,7 +21,7 @@
 // PACKED:      } variants {
 // PACKED-NOT:    scores.pack
 // PACKED:        loop.return
-// REMARKS: remark: form-variants: 'k' applied: variant @few_rows when m <= 1: so few rows do not share a packed factor of 'scores'
+// REMARKS: remark: form-variants: 'k' applied: variant @few_rows when m <= 1: too few rows to repay packing a factor of 'scores'
 // ASKED:     loop.kernel @n_to_7 symbols [m, n] {{.*}} typical [n = 7] when n <= 7 {
 
 builtin.module {

@@ -129,7 +129,7 @@ builtin.module {
 
 // CHECK:      loop.kernel @k
 // CHECK-NEXT:   loop.nest "scores"
-// REMARKS: remark: pack-operands: 'scores' missed: no axis of the result is in one factor only
+// REMARKS: remark: pack-operands: 'scores' missed: no axis of the result is in only one factor
 
 builtin.module {
   loop.kernel @k symbols [n] (%x: tensor<64xf32>, %y: tensor<?x64xf32, #sym.dims<n, 64>>) -> (tensor<?xf32, #sym.dims<n>>) {
@@ -235,7 +235,7 @@ builtin.module {
 
 // CHECK:      loop.kernel @k
 // CHECK-NEXT:   loop.nest "scores"
-// REMARKS: remark: pack-operands: 'scores' missed: elements of i8 are packed at compile time only
+// REMARKS: remark: pack-operands: 'scores' missed: elements of i8 can be packed only at compile time
 
 builtin.module {
   loop.kernel @k symbols [m, n] (%x: tensor<?x8xi8, #sym.dims<m, 8>>, %y: tensor<?x8xi8, #sym.dims<n, 8>>) -> (tensor<?x?xi32, #sym.dims<m, n>>) {

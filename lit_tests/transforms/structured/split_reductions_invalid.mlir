@@ -31,7 +31,7 @@ builtin.module {
 // -----
 
 // A schedule speaks of the loops that are there.
-// CHECK: split-reductions: nest 'sum' has a schedule, which speaks of the loops that it has now
+// CHECK: split-reductions: nest 'sum' has a schedule for its present loops
 
 builtin.module {
   loop.kernel @scheduled symbols [] (%x: tensor<8x64xf32>) -> (tensor<8xf32>) {

@@ -1,7 +1,7 @@
 // RUN: igniter-opt %s -p "split-softmax{keys=32}" --split-input-file --emit=none --remarks 2>&1 | filecheck %s
 
 // The exponentials leave the kernel.
-// CHECK: 'exp' missed: its exponentials do not stay inside of it: loop.return takes them, too
+// CHECK: 'exp' missed: its exponentials have other uses: loop.return uses them too
 
 builtin.module {
   loop.kernel @r symbols [s] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: tensor<96x16xf32>, %v: tensor<96x16xf32>) -> (tensor<?x16xf32, #sym.dims<s, 16>>, tensor<?x96xf32, #sym.dims<s, 96>>) {
@@ -51,7 +51,7 @@ builtin.module {
 // -----
 
 // So do the scores.
-// CHECK: 'exp' missed: its scores do not stay inside of it: loop.return takes them, too
+// CHECK: 'exp' missed: its scores have other uses: loop.return uses them too
 
 builtin.module {
   loop.kernel @r symbols [s] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: tensor<96x16xf32>, %v: tensor<96x16xf32>) -> (tensor<?x16xf32, #sym.dims<s, 16>>, tensor<?x96xf32, #sym.dims<s, 96>>) {
@@ -101,7 +101,7 @@ builtin.module {
 // -----
 
 // The scale comes before the values.
-// CHECK: 'exp' missed: 'weights' reads its exponentials, and is no sum over the keys of them or of products
+// CHECK: 'exp' missed: 'weights' reads its exponentials, but is not a sum over the keys of them or of products with them
 
 builtin.module {
   loop.kernel @r symbols [s] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: tensor<96x16xf32>, %v: tensor<96x16xf32>) -> (tensor<?x16xf32, #sym.dims<s, 16>>) {
@@ -157,7 +157,7 @@ builtin.module {
 // -----
 
 // No values.
-// CHECK: 'exp' missed: no contraction weighs values with its exponentials
+// CHECK: 'exp' missed: no contraction multiplies values by its exponentials
 
 builtin.module {
   loop.kernel @r symbols [s] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: tensor<96x16xf32>, %v: tensor<?x16xf32, #sym.dims<s, 16>>) -> (tensor<?x16xf32, #sym.dims<s, 16>>) {
@@ -201,7 +201,7 @@ builtin.module {
 // -----
 
 // The least score is no maximum.
-// CHECK: 'exp' missed: 'max' reads its scores, and is not their maximum over the keys alone
+// CHECK: 'exp' missed: 'max' reads its scores, but is not their maximum over the keys alone
 
 builtin.module {
   loop.kernel @r symbols [s] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: tensor<96x16xf32>, %v: tensor<96x16xf32>) -> (tensor<?x16xf32, #sym.dims<s, 16>>) {
@@ -251,7 +251,7 @@ builtin.module {
 // -----
 
 // One block.
-// CHECK: 'exp' missed: its 32 keys are no more than a block of 32
+// CHECK: 'exp' missed: its 32 keys fit into one block of 32
 
 builtin.module {
   loop.kernel @r symbols [s] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: tensor<32x16xf32>, %v: tensor<32x16xf32>) -> (tensor<?x16xf32, #sym.dims<s, 16>>) {
@@ -301,7 +301,7 @@ builtin.module {
 // -----
 
 // A nest that has its loops.
-// CHECK: 'exp' missed: 'scores' has a schedule, which speaks of the loops that it has now
+// CHECK: 'exp' missed: 'scores' has a schedule for its present loops
 
 builtin.module {
   loop.kernel @r symbols [s] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: tensor<96x16xf32>, %v: tensor<96x16xf32>) -> (tensor<?x16xf32, #sym.dims<s, 16>>) {
@@ -351,7 +351,7 @@ builtin.module {
 // -----
 
 // Few bits.
-// CHECK: 'exp' missed: its exponentials are of f16, not of f32 or f64
+// CHECK: 'exp' missed: its exponentials are f16, not f32 or f64
 
 builtin.module {
   loop.kernel @r symbols [s] (%q: tensor<?x16xf16, #sym.dims<s, 16>>, %k: tensor<96x16xf16>, %v: tensor<96x16xf16>) -> (tensor<?x16xf16, #sym.dims<s, 16>>) {
@@ -451,7 +451,7 @@ builtin.module {
 // -----
 
 // Keys of two dims.
-// CHECK: 'exp' missed: it runs over 2 axes, j, k: one is split
+// CHECK: 'exp' missed: it runs over 2 axes, j, k; only one axis can be split
 
 builtin.module {
   loop.kernel @r symbols [s] (%x: tensor<?x40x50xf32, #sym.dims<s, 40, 50>>) -> (tensor<?xf32, #sym.dims<s>>) {

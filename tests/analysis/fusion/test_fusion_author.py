@@ -292,14 +292,14 @@ def test_an_author_that_raises_is_named_with_the_node(where: str):
 @pytest.mark.parametrize(
     "author, said",
     [
-        ("failing{where=refuse_node answer=word}", "in refuse_node answered 'no', which is no Reason"),
-        ("failing{where=refuse_node answer=reason}", "a reason of kind 'illegal': it has to be 'cost' or 'view'"),
-        ("failing{where=refuse_region answer=word}", "in refuse_region answered 'no', which is no Reason"),
-        ("failing{where=refuse_merge answer=word}", "in refuse_merge answered 'no', which is no Refusal"),
-        ("failing{where=refuse_merge answer=refusal}", "the kind 'cycle', which is not an author's to give"),
-        ("failing{where=within_loop answer=word}", "in within_loop answered 'no', which is no FusionAuthor"),
-        ("stranger", "in order names 'a' and 'd', which are no candidate"),
-        ("stranger{last=9}", "in order names (0, 9), which are no candidate"),
+        ("failing{where=refuse_node answer=word}", "in refuse_node answered 'no'; it must answer a Reason"),
+        ("failing{where=refuse_node answer=reason}", "a reason of kind 'illegal'; the kind must be 'cost' or 'view'"),
+        ("failing{where=refuse_region answer=word}", "in refuse_region answered 'no'; it must answer a Reason"),
+        ("failing{where=refuse_merge answer=word}", "in refuse_merge answered 'no'; it must answer a Refusal"),
+        ("failing{where=refuse_merge answer=refusal}", "the kind 'cycle', which is reserved for Igniter"),
+        ("failing{where=within_loop answer=word}", "in within_loop answered 'no'; it must answer a FusionAuthor"),
+        ("stranger", "in order names 'a' and 'd', which is not a candidate"),
+        ("stranger{last=9}", "in order names (0, 9), which is not a candidate"),
     ],
 )
 def test_answers_that_are_none(author: str, said: str):
@@ -312,13 +312,13 @@ def test_answers_that_are_none(author: str, said: str):
     "author, more, said",
     [
         ("nobody", "", "there is no fusion author called 'nobody'; there are backward, default, "),
-        ("wrong", "", "it has to be a class derived from igniter.analysis.fusion.author.FusionAuthor"),
+        ("wrong", "", "it must be a class derived from igniter.analysis.fusion.author.FusionAuthor"),
         ("pairs{mots=3}", "", "the fusion author 'pairs' has no option 'mots'"),
         ("pairs{mots=3}", "", "did you mean 'most'?"),
         ("pairs{most=x}", "", "the option 'most' of the fusion author 'pairs' is int, not x"),
-        ("everything{most=3}", "", "the fusion author 'everything' has no option 'most': it has none"),
+        ("everything{most=3}", "", "the fusion author 'everything' has no option 'most': it has no options"),
         ("pairs", " singletons=all", "the fusion author 'pairs' has no option 'singletons'"),
-        ("modest{views=all}", " views=all", "'views' is said of the pass and of the fusion author 'modest'"),
+        ("modest{views=all}", " views=all", "'views' is given both to the pass and to the fusion author 'modest'"),
     ],
 )
 def test_options_are_checked(author: str, more: str, said: str):

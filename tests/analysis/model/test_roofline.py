@@ -81,13 +81,13 @@ def test_a_device_from_the_file_of_igniter_machine(tmp_path: Path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([], "holds no device"),
-        ({"peaks": {"float": 1}}, "'bandwidth' is missing"),
-        ({"peaks": {"float16": 1}, "bandwidth": 1}, "'float' at least"),
+        ([], "does not describe a device"),
+        ({"peaks": {"float": 1}}, "'bandwidth' (bytes per second) is missing"),
+        ({"peaks": {"float16": 1}, "bandwidth": 1}, "at least 'float'"),
         ({"peaks": {"float": 1}, "bandwith": 1}, "did you mean 'bandwidth'"),
         ({"peaks": {"float": 1, "f16": 1}, "bandwidth": 1}, "no peak of 'f16'"),
-        ({"peaks": {"float": 0}, "bandwidth": 1}, "nothing would ever end"),
-        ({"peaks": {"float": "fast"}, "bandwidth": 1}, "is a number"),
+        ({"peaks": {"float": 0}, "bandwidth": 1}, "it must be positive"),
+        ({"peaks": {"float": "fast"}, "bandwidth": 1}, "must be a non-negative number"),
     ],
 )
 def test_a_file_that_is_no_device_is_an_error(data: Any, message: str):
@@ -99,7 +99,7 @@ def test_a_device_that_is_not_there_is_an_error(tmp_path: Path):
     with pytest.raises(igniter.IgniterError, match="did you mean 'h100'"):
         device_of("h10")
     (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(igniter.IgniterError, match="is no JSON file"):
+    with pytest.raises(igniter.IgniterError, match="is not a JSON file"):
         device_of(str(tmp_path / "bad.json"))
 
 

@@ -141,22 +141,22 @@ def test_what_is_derived() -> None:
     ("given", "message"),
     [
         ({"l2_byte": 1}, "no figure 'l2_byte'; did you mean 'l2_bytes'?"),
-        ({"colour": 1}, "no figure 'colour'; the figures are name, cpu,"),
-        ({"l2_bytes": "1M"}, "figure 'l2_bytes' is '1M', and has to be a whole number"),
+        ({"colour": 1}, "no figure 'colour'; known: name, cpu,"),
+        ({"l2_bytes": "1M"}, "figure 'l2_bytes' is '1M'; it must be a whole number"),
         ({"l2_bytes": 0.5}, "has to be a whole number"),
         ({"l2_bytes": -1}, "has to be 1 or more"),
         ({"fma_ports": True}, "has to be a number"),
         ({"fma_ports": 0}, "has to be 0.01 or more"),
-        ({"fma": 1}, "figure 'fma' is 1, and has to be true or false"),
-        ({"vector_bytes": 24}, "has to be 16, 32 or 64"),
-        ({"registers": 4}, "tiles of sums need 8"),
+        ({"fma": 1}, "figure 'fma' is 1; it must be true or false"),
+        ({"vector_bytes": 24}, "it must be 16, 32 or 64"),
+        ({"registers": 4}, "it must be at least 8"),
         ({"stretch_lines": 1}, "has to be 2 or more"),
-        ({"vector_bytes": 64}, "target 'x86-64-v3' has 32: a target with more of it has to be named"),
-        ({"byte_tiles": True}, "figure 'byte_tiles' is true, and target 'x86-64-v3' has false"),
-        ({"cpu": "znver4"}, "cpu is 'znver4', and that of target 'x86-64-v3' is 'x86-64-v3': name the target"),
+        ({"vector_bytes": 64}, "target 'x86-64-v3' has 32; name a target that has it"),
+        ({"byte_tiles": True}, "figure 'byte_tiles' is true, but target 'x86-64-v3' has false"),
+        ({"cpu": "znver4"}, "cpu is 'znver4', but target 'x86-64-v3' has 'x86-64-v3'; name the target"),
         ({"op_cycles": {"math.expo": 1}}, "did you mean 'math.exp'?"),
-        ({"op_cycles": {"math.exp": 0}}, "has to take 1 or more"),
-        ({"op_cycles": 3}, "has to give cycles by the names of ops"),
+        ({"op_cycles": {"math.exp": 0}}, "it must be a positive whole number"),
+        ({"op_cycles": 3}, "it must map names of ops to cycles"),
         ({"l2_bytes": {"value": 1, "unti": "bytes"}}, "there is no key 'unti'"),
         ({"l2_bytes": {"value": 1, "source": "rumour"}}, "there is no source 'rumour'"),
     ],
@@ -182,7 +182,7 @@ def test_files(tmp_path: Path) -> None:
     path.write_text(json.dumps(measured.to_dict()))
     again = machine_for("znver4", read_machine(str(path)))
     assert again == measured and again.source_of("add_latency") == "measured" and again.sum_chains == 3
-    with pytest.raises(MachineError, match="name the target that the machine was described for"):
+    with pytest.raises(MachineError, match="name the target of the machine's description"):
         machine_for("aarch64", read_machine(path))
     with pytest.raises(MachineError, match="cannot read the machine"):
         read_machine(tmp_path / "none.json")

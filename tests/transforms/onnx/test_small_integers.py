@@ -156,6 +156,6 @@ def test_computed_tensors_of_few_bits_are_left() -> None:
     model = model_of(nodes, {"x": x}, {})
     artifact = igniter.compile(model, verify=False)
     reasons = [each["reason"] for each in artifact.report["left_to_onnxruntime"]]
-    assert len(reasons) == 2 and all("several are in a byte" in r for r in reasons)
+    assert len(reasons) == 2 and all("several share a byte" in r for r in reasons)
     wanted = make_session(model.SerializeToString()).run(None, {"x": x})[0]
     np.testing.assert_array_equal(artifact.session().run(None, {"x": x})[0], wanted)

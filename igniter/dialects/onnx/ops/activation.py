@@ -211,7 +211,7 @@ def _rows_reason(op: OnnxOp) -> str | None:
 
 def _gate_requires(op: OnnxOp) -> list[Requirement]:
     dims = operand_dims(op, 0)
-    text = "its gate does not have  one element per row"
+    text = "its gate does not have one element per row"
     wanted = (dims, (*dims[:-1], ONE))
     return [at_most(1, dims[-1], "its rows have no elements")] + [
         each

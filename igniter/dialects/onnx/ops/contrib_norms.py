@@ -88,7 +88,7 @@ def _group_reason(op: OnnxOp) -> str | None:
     if channels.constant is None or groups < 1 or channels.constant % groups:
         return f"its channels are not known to form {groups} groups"
     if any(operand_dims(op, k) != (channels,) for k in (1, 2)):
-        return "its scale and bias do not have  one element per channel"
+        return "its scale and bias do not have one element per channel"
     return None
 
 
@@ -100,7 +100,7 @@ def _skip_group_reason(op: OnnxOp) -> str | None:
     if operand_dims(op, 3) not in (dims, (dims[0], ONE, ONE, dims[3]), (dims[0], dims[3])):
         return "its residual is not known to have the dims of its input"
     if operand(op, 4) is not None and operand_dims(op, 4) != dims[3:]:
-        return "its bias does not have  one element per channel"
+        return "its bias does not have one element per channel"
     return None
 
 
@@ -351,7 +351,7 @@ def _engram_reason(op: OnnxOp) -> str | None:
         return "its query and its value are not known to have the dims of its keys"
     wanted = [3, 4] + ([5] if len(op.outputs) > 1 and op.outputs[1] is not None else [])
     if any(operand(op, k) is None or operand_dims(op, k) != dims[2:] for k in wanted):
-        return "its scales are not known to have  one element per feature"
+        return "its scales are not known to have one element per feature"
     return None
 
 

@@ -122,7 +122,7 @@ def _suppression_reason(op: OnnxOp) -> str | None:
         return "its boxes or scores do not have rank 3, or a box does not have four numbers"
     if boxes[0] != scores[0] or boxes[1] != scores[2]:
         return "it is not known to have a score for each box"
-    return None if all(element_of(op.operands[k].type) == f32 for k in (0, 1)) else "its boxes  are not f32"
+    return None if all(element_of(op.operands[k].type) == f32 for k in (0, 1)) else "its boxes are not f32"
 
 
 def _corners(p: Procedure, boxes: SSAValue, batch: Expr, box: Scalar | Expr, centred: bool) -> tuple[Scalar, ...]:

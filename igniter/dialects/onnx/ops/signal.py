@@ -303,10 +303,10 @@ def _mel_reason(op: OnnxOp) -> str | None:
     if known(op, 0) is None or known(op, 1) is None:
         return "its size is known only at run time"
     if any(element_of(op.operands[k].type) != f32 for k in (3, 4)):
-        return "its edges  are not f32, which are all that ONNX Runtime takes"
+        return "its edges are not f32, the only type that ONNX Runtime supports"
     if element_of(op.results[0].type) in (f32, f64):
         return None
-    return "its elements  are not f32 or f64: ONNX Runtime divides its integers by sizes that may not fit them"
+    return "its elements are not f32 or f64: ONNX Runtime divides its integers by sizes that may not fit them"
 
 
 def _mel_requires(op: OnnxOp) -> list[Requirement]:
