@@ -247,7 +247,7 @@ def test_a_scan_of_nothing_is_refused_as_onnx_runtime_does() -> None:
     feed = {"h0": rng(2, 24), "xs": rng(0, 2, 16)}
     with pytest.raises(Exception, match="Dimension 0 is 0"):
         ORT.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)
-    with pytest.raises(Exception, match="there is nothing to scan"):
+    with pytest.raises(Exception, match="its scanned input is empty"):
         artifact.session().run(None, feed)
 
 

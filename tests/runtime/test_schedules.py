@@ -137,7 +137,7 @@ def test_a_place_that_cannot_be_is_refused(linear: Schedule) -> None:
     s, before = linear, linear.text()
     with pytest.raises(IgniterError, match="which the readers of the result do not share"):
         s.store_at("matmul", "i")
-    with pytest.raises(IgniterError, match="one of the kernel's, whose memory is the caller's"):
+    with pytest.raises(IgniterError, match="a result of the kernel, in the caller's memory"):
         s.store_at("relu")
     with pytest.raises(IgniterError, match="in registers: its dims are not constant"):
         s.store_at("matmul", memory="registers")
@@ -181,7 +181,7 @@ def test_what_is_refused_changes_nothing(linear: Schedule) -> None:
         (lambda: s.vectorize("matmul", "j", -1), "'vector' takes a positive count, not -1"),
         (lambda: s.reorder("matmul", "i", "i"), "nest 'matmul' has loops named twice: i, i"),
         (lambda: s.word("matmul", "j", vectr=8), "cannot have 'vectr' on loop 'j'; did you mean 'vector'?"),
-        (lambda: s.inline("matmul"), "nest 'matmul' cannot be inlined: its values combine with 'add'"),
+        (lambda: s.inline("matmul"), "nest 'matmul' cannot be inlined: it is a reduction with 'add'"),
         (lambda: s.compute_at("bias", "matmul", "k"), "where 'k' goes over 64: it has no more loops"),
         (lambda: s.tensorize("matmul", "j", "i", "k", (8, 3)), "its rows, columns and depth must be"),
         (lambda: s.split_reduction("matmul", "i", 4), "has no reduction 'i'; it has: k"),
@@ -196,7 +196,7 @@ def test_what_is_refused_changes_nothing(linear: Schedule) -> None:
 
 def test_what_a_pass_finds_out_is_raised(linear: Schedule) -> None:
     linear.unroll("matmul", "i")
-    with pytest.raises(IgniterError, match="loop 'i' makes n iterations, which is no constant"):
+    with pytest.raises(IgniterError, match="loop 'i' has n iterations, which is not a constant"):
         linear.apply()
 
 

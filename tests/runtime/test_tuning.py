@@ -301,7 +301,7 @@ def test_what_the_language_refuses_is_counted_and_no_failure(tmp_path: Path) -> 
     assert found.ratio < 1
     with opened(tmp_path / "found.sqlite") as database:
         refused = [t for t in database.trials(what.subject) if t.outcome == "refused"]
-    assert "which is no constant" in refused[0].reason
+    assert "which is not a constant" in refused[0].reason
 
 
 def test_a_search_is_taken_up_and_repeats_nothing(tmp_path: Path) -> None:
@@ -383,12 +383,12 @@ def test_stored_schedules_are_applied_and_stale_ones_skipped(tmp_path: Path) -> 
     for stale, reason in (
         (["[i by 2, i, k vector 8]"], "unknown axis 'k'"),
         (["[i, j nonsense 8]"], "unknown word 'nonsense'"),
-        (["[i, j]", "[i, j]"], "it is for 2 nests, and the kernel has 1"),
+        (["[i, j]", "[i, j]"], "it is for 2 nests, but the kernel has 1"),
     ):
         record(path, what, stale)
         kernel, said = applied(path, what)
         assert schedules_of(kernel) == ("",)
-        assert "missed: the schedule that was found at n<=64, threads=1 is stale" in said[0] and reason in said[0]
+        assert "missed: the schedule found at n<=64, threads=1 is stale" in said[0] and reason in said[0]
 
 
 def relu_model(folder: Path) -> Path:
@@ -429,7 +429,7 @@ def test_compiling_takes_the_stored_schedule_and_says_so(tmp_path: Path, monkeyp
     again = igniter.compile(model, tmp_path / "again", options=options)
     assert again.report["kernel_digest"] == plain.report["kernel_digest"]
     remarks = [r["message"] for r in again.report["remarks"] if r["pass"] == "driver"]
-    assert any(f"compiled with no schedule of {path}" in m for m in remarks)
+    assert any(f"compiled without the schedules of {path}" in m for m in remarks)
 
 
 def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,7 +441,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     text.write_text("no database\n" * 100)
     for arguments, said in (
         (["compile", model, "--tuned"], "there is no database of schedules at"),
-        (["compile", model, "--tuned", "--db", nothing], "`igniter tune MODEL` makes one, --db names another"),
+        (["compile", model, "--tuned", "--db", nothing], "create one with `igniter tune MODEL`, or name another with --db"),
         (["compile", model, "--db", nothing], "--db names the database of --tuned"),
         (["compile", model, "--tuned", "--db", text], "file is not a database"),
         (["compile", model, "--tuned", "--emit", "onnx"], "--tuned decides about a level behind --emit=onnx"),
@@ -451,7 +451,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         done = CliRunner().invoke(app, [str(a) for a in arguments])
         assert done.exit_code == 1
         assert said in done.stderr.replace("\n", " "), done.stderr
-    with pytest.raises(IgniterError, match="a database has schedules by target: give --target, or the option cpu"):
+    with pytest.raises(IgniterError, match="a database stores schedules by target: give --target, or the option cpu"):
         run_for_plain("apply-tuned-schedules{db=somewhere}")
 
 

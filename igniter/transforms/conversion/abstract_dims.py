@@ -47,7 +47,7 @@ class AbstractDims(ModulePass):
     """Gives kernels symbols for computed dims, if they need nothing else of the symbols inside."""
 
     name = "abstract-dims"
-    one_rewrite = "a dim of a kernel that becomes a symbol"
+    one_rewrite = "a computed dim of a kernel replaced by a symbol"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         regions: dict[str, list[RegionOp]] = {}
@@ -62,7 +62,7 @@ class AbstractDims(ModulePass):
                     return
                 made.append(_abstract(kernel, found, regions.get(name, [])))
             if made:
-                remark(ctx, self.name, name, "applied", f"dims that are computed are symbols: {', '.join(made)}")
+                remark(ctx, self.name, name, "applied", f"computed dims become symbols:  {', '.join(made)}")
 
 
 def _next(kernel: KernelOp) -> Call | None:

@@ -51,8 +51,8 @@ class AttentionBody(LaunchBody):
         assert attention is not None
         if dims is None:
             raise IgniterError(
-                f"lower-to-triton: nests '{attention.scores.label}' and '{attention.values.label}' are no attention: "
-                "they go along other rows or keys, or have too many features for a block"
+                f"lower-to-triton: nests '{attention.scores.label}' and '{attention.values.label}' are not an "
+                "attention: their rows or keys differ, or a block cannot hold their features"
             )
         self.attention, self.at = attention, dims
         self.inner = (dims.rows, dims.keys) if dims.rows else (dims.keys, dims.features)
@@ -88,14 +88,14 @@ class AttentionBody(LaunchBody):
             dim = self.by_name[name]
             if dim.lanes < LEAST or (name in (at.features, at.depth) and (dim.grid or dim.looped)):
                 raise IgniterError(
-                    f"lower-to-triton: the attention of nest '{self.attention.values.label}' needs {LEAST} lanes or "
-                    f"more of its {wanted}, and a program that has all of its features"
+                    f"lower-to-triton: the attention of nest '{self.attention.values.label}' needs at least {LEAST} "
+                    f"lanes along its {wanted}, and all features in one program"
                 )
         wide = [d.name for d in self.dims if d.lanes > 1 and d.name not in (at.rows, at.keys, at.features, at.depth)]
         if wide:
             raise IgniterError(
-                f"lower-to-triton: the attention of nest '{self.attention.values.label}' has lanes along other dims "
-                "than its rows, keys and features"
+                f"lower-to-triton: the attention of nest '{self.attention.values.label}' can have lanes only along "
+                "its rows, keys and features"
             )
 
     # -- computing ----------------------------------------------------------------------------------------------------

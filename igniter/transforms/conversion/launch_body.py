@@ -194,7 +194,9 @@ class LaunchBody:
     def _take_share(self, dim: Dim, number: SSAValue) -> None:
         """Sets the program's share of a dim reduced by several programs."""
         del number
-        raise IgniterError(f"lower-to-triton: programs share the dim '{dim.name}', which only those of an attention do")
+        raise IgniterError(
+            f"lower-to-triton: programs split the dim '{dim.name}'; this is supported only for an attention"
+        )
 
     def _enter(self, scope: Scope, dim: Dim, block: SSAValue | None) -> None:
         """Enters the `block`-th block of a dim, or the whole dim, into a scope."""
@@ -388,7 +390,9 @@ class LaunchBody:
         """Folds the reduced values, starting from the identity unless already `started`, and stores wanted results."""
         for k, (clause, result) in enumerate(zip(nest.yield_op.clauses, nest.outputs, strict=True)):
             if clause.otherwise is not None:
-                raise IgniterError(f"lower-to-triton: nest '{nest.label}' leaves a rim of its result")
+                raise IgniterError(
+                    f"lower-to-triton: nest '{nest.label}' has padding around its result, which launches do not support"
+                )
             if terms is None:
                 if result not in self.stored:
                     continue
@@ -490,7 +494,7 @@ class LaunchBody:
         owner = source.owner
         assert isinstance(owner, NestOp)
         if self._reduces(owner):
-            raise IgniterError(f"lower-to-triton: the sums of nest '{owner.label}' are wanted before they are made")
+            raise IgniterError(f"lower-to-triton: the sums of nest '{owner.label}' are used before they are computed")
         index = list(owner.outputs).index(source)  # pyright: ignore[reportArgumentType]
         return self._value(owner, owner.yield_op.clauses[index].value, scope)
 

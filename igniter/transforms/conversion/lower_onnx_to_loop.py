@@ -171,7 +171,7 @@ def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAV
         values[op.result] = unpacked(kernel, op, values[op.source])
         return
     if not isinstance(op, OnnxOp):
-        raise LoweringError(f"'{op.name}' in a fusion region is no ONNX op")
+        raise LoweringError(f"'{op.name}' in a fusion region is not an ONNX op")
     array = constant_value(op.results[0]) if op.name == "onnx.Constant" else None
     if array is not None:
         values[op.results[0]] = constant_tensor(kernel, array, op.results[0].type)
@@ -205,10 +205,10 @@ def _bind(op: OnnxOp, context: Lowering, made: list[SSAValue | None], values: di
             continue
         if value is None:
             if result.first_use is not None:
-                raise context.fail(f"its lowering gives no output {index}")
+                raise context.fail(f"its lowering returns no output {index}")
             continue
         if value.type != result.type:
-            raise context.fail(f"its lowering gives {value.type} for output {index}, which is {result.type}")
+            raise context.fail(f"its lowering returns {value.type} for output {index} of type {result.type}")
         values[result] = value
 
 

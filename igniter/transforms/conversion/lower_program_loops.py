@@ -70,7 +70,7 @@ class _LoopLowering:
         p, form = self.p, self.form
         label = node_label(form.node)
         if form.node.op_type == "Scan" and form.count is not None:
-            p.requires.append(at_most(1, form.count, "there is nothing to scan").at(label))
+            p.requires.append(at_most(1, form.count, "its scanned input is empty").at(label))
         for state in form.states:
             if not state.unchanged:
                 slots = p.alloc(label, memref_of(element_of(state.argument.type), [2, *self._dims(state)], "scratch"))

@@ -96,7 +96,7 @@ class LowerPrograms(ModulePass):
                 op.body.block.add_op(func)
                 for batch in batches:
                     count = sum(isinstance(step, RegionOp) for step in batch.ops)
-                    message = f"{count} steps for one element of '{batch.symbol}' after the other"
+                    message = f"{count} steps run for one element of '{batch.symbol}' at a time"
                     remark(ctx, self.name, program.label, "applied", message)
 
     def _lower(
@@ -356,5 +356,5 @@ def _symbol_values(region: RegionOp, kernel: OpOp) -> dict[str, Expr]:
         values[step.symbol] = floordiv(rest if step.coefficient > 0 else -rest, Expr.of(abs(step.coefficient)))
     missing = sorted(set(kernel.symbol_names) - values.keys())
     if missing:
-        raise IgniterError(f"lower-programs: no dim of an input of region @{region.label} gives '{missing[0]}'")
+        raise IgniterError(f"lower-programs: '{missing[0]}' is not a dim of any input of region @{region.label}")
     return values

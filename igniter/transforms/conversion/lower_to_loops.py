@@ -168,8 +168,8 @@ class _Lowering:
         for result in op.outputs:
             if result in self.buffers and storage is not None and not isinstance(self.buffers[result].owner, AllocOp):
                 raise IgniterError(
-                    f"{LowerToLoops.name}: nest '{op.label}' says 'store', but its result is one of the kernel's, "
-                    "whose memory is the caller's"
+                    f"{LowerToLoops.name}: nest '{op.label}' cannot have 'store': its result is a result of the "
+                    "kernel, in the caller's memory"
                 )
             if result not in self.buffers:
                 alloc = AllocOp(op.label, self._memref(result, "scratch"), storage=storage)

@@ -128,8 +128,8 @@ class _Lowering:
             raise IgniterError(f"lower-to-triton: kernel @{kernel.sym_name.data} has variants")
         if kernel.checks:
             raise IgniterError(
-                f"lower-to-triton: kernel @{kernel.sym_name.data} checks its data, of which a GPU tells nobody; "
-                "drop-checks does without"
+                f"lower-to-triton: kernel @{kernel.sym_name.data} checks its data, and a GPU cannot report a failed "
+                "check; run drop-checks to remove the checks"
             )
         for op in kernel.computations:
             if not isinstance(op, NestOp):
@@ -229,7 +229,7 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
     labels: dict[str, list[NestOp]] = {}
     for nest in kernel.nests:
         if nest.schedule is None or nest.schedule.launch is None:
-            raise IgniterError(f"lower-to-triton: nest '{nest.label}' has no schedule that says how it is launched")
+            raise IgniterError(f"lower-to-triton: nest '{nest.label}' needs a schedule with 'launch'")
         _require_words(nest)
         labels.setdefault(_label(nest), []).append(nest)
     groups = {label: LaunchGroup(_attention(nests)) for label, nests in labels.items()}
@@ -262,7 +262,7 @@ def _require_words(nest: NestOp) -> None:
     for step in nest.schedule.data:
         said = [word for word in words_of(step) if word not in WORDS]
         if said:
-            raise IgniterError(f"lower-to-triton: nest '{nest.label}': a launch has no '{said[0]}', as in '{step}'")
+            raise IgniterError(f"lower-to-triton: nest '{nest.label}': '{step}': a launch cannot have '{said[0]}'")
 
 
 def launch_of(group: LaunchGroup) -> Launch:
@@ -271,8 +271,8 @@ def launch_of(group: LaunchGroup) -> Launch:
     for nest, launch in others:
         if launch != first[1]:
             raise IgniterError(
-                f"lower-to-triton: nest '{nest.label}' says '{launch}', and '{first[0].label}', which is launched with "
-                f"it, '{first[1]}'"
+                f"lower-to-triton: nest '{nest.label}' has '{launch}', but '{first[0].label}' of the same launch has "
+                f"'{first[1]}'"
             )
     assert first[1] is not None
     return first[1]
@@ -299,8 +299,8 @@ def dims_of_group(group: LaunchGroup) -> list[Dim]:
             other = found.setdefault(dim.name, dim)
             if other != dim:
                 raise IgniterError(
-                    f"lower-to-triton: nest '{nest.label}' goes along '{axis.name}' in another way than the nests that "
-                    "it is launched with"
+                    f"lower-to-triton: nest '{nest.label}' schedules '{axis.name}' differently than the other nests "
+                    "of its launch"
                 )
     return [found[name] for name in group.dims]
 
@@ -316,14 +316,14 @@ def _dim(name: str, extent: Expr, nest: NestOp, axis: str, *, shared: bool) -> D
         # A program may have a part of the keys of an attention.
         share, outer = outer[0].by, outer[1:]
         if share % lanes:
-            raise IgniterError(f"{where}: {share} elements for a program are no whole blocks of {lanes}")
+            raise IgniterError(f"{where}: {share} elements per program are not a multiple of {lanes} lanes")
     if len(outer) > 1:
-        raise IgniterError(f"{where} has loops that a launch does not: {', '.join(map(str, loops))}")
+        raise IgniterError(f"{where} has loops that a launch cannot have: {', '.join(map(str, loops))}")
     grid = bool(outer) and outer[0].grid
     if outer and outer[0].by != lanes:
         raise IgniterError(f"{where} has blocks of {outer[0].by}, and {lanes} lanes")
     if not outer and (extent.constant is None or extent.constant > lanes):
-        raise IgniterError(f"{where} is in a program wholly, but {lanes} lanes do not have its {extent} elements")
+        raise IgniterError(f"{where} is entirely in one program, but {lanes} lanes cannot hold its {extent} elements")
     if lanes & (lanes - 1):
-        raise IgniterError(f"{where} has {lanes} lanes, which is no power of two")
+        raise IgniterError(f"{where} has {lanes} lanes; the number must be a power of two")
     return Dim(name, extent, grid, bool(outer) and not grid, lanes, share)

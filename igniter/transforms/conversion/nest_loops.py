@@ -187,7 +187,7 @@ class NestLoops:
         if at < len(self.levels) and self.levels[at].loop.into_result:
             if sums is not None:
                 name = self.levels[at].axis.name
-                raise self._refusal(f"loop '{name}' adds to the result, but is inside of another reduction")
+                raise self._refusal(f"loop '{name}' adds to the result, but is inside another reduction")
             block = self.levels[at].open(values, block, self.fresh)
             self.first = values[self.levels[at].axis.name]
             self._run(at + 1, values, block, None)
@@ -196,7 +196,7 @@ class NestLoops:
         while end < len(self.levels) and self.levels[end].is_reduction:
             end += 1
         if any(level.loop.into_result for level in self.levels[at:end]):
-            raise self._refusal("the loop that adds to the result is the outermost that sums")
+            raise self._refusal("the loop that adds to the result must be the outermost reduction")
         if at == end and (sums is not None or self.first is not None):
             self._add(self._body(values, block), values, block, sums)
             return
@@ -222,9 +222,9 @@ class NestLoops:
             most = first.most()
             if most is None:
                 raise self._refusal(
-                    f"loop '{first.axis.name}' goes over {first.axis.extent} elements inside the reduction "
-                    f"'{self.levels[at].axis.name}', whose sums need room for a constant number: put it in blocks "
-                    "around the reduction, or say 'into result' of that"
+                    f"loop '{first.axis.name}' iterates over {first.axis.extent} elements inside the reduction "
+                    f"'{self.levels[at].axis.name}', whose partial sums need a constant size: split it into blocks "
+                    "outside the reduction, or give the reduction 'into result'"
                 )
             dims.append(most)
         unrolled = all(level.loop.unroll == 0 for level in self.levels[end:] if not level.is_reduction)
@@ -418,10 +418,14 @@ class NestLoops:
         result."""
         name = level.axis.name
         if not level.loop.into_result:
-            what = "cuts the depth of a product" if name == product.depth else "sums around the tiles of a product"
+            what = (
+                "splits the depth of a product"
+                if name == product.depth
+                else ("is a reduction around the tiles of a product")
+            )
             raise self._refusal(
-                f"loop '{name}' {what}, whose tiles are to be added to the result: say 'into result', or put it right "
-                "before the product, where its iterations add to the tile"
+                f"loop '{name}' {what}, so tiles must be added to the result: give it 'into result', or put it "
+                "directly before the product, where its iterations add to the tile"
             )
         self.first = values[name]
 
@@ -444,8 +448,7 @@ class NestLoops:
         extent = self.nest.axis(name).extent
         if self.nest.axis(name).kind == "reduction" and size % group:
             raise self._refusal(
-                f"a micro-kernel takes {group} steps of depth at a time, of which no whole number makes "
-                f"blocks of {size}"
+                f"a micro-kernel takes {group} depth steps at a time, and blocks of {size} are not a multiple of that"
             )
         if extent.constant is not None and extent.constant % size == 0:
             return Expr.of(size)

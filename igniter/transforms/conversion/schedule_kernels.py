@@ -92,7 +92,7 @@ def schedule_kernel(
         if not tuned:
             raise
         # A schedule in the database may use features removed from the passes. Its other schedules stay valid.
-        remark(ctx, SAYS, name, "missed", f"compiled with no schedule of {tuned}: {reason_of(error)}")
+        remark(ctx, SAYS, name, "missed", f"compiled without the schedules of {tuned}: {reason_of(error)}")
         alone = ModuleOp([kernel.clone()])
         _run(ctx, alone, passes, "", verify_each)
     func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
@@ -114,7 +114,7 @@ def _run(ctx: IgniterContext, alone: ModuleOp, pipeline: str, tuned: str, verify
 def _with_database(passes: Sequence[ModulePass], pipeline: str, path: str) -> tuple[ModulePass, ...]:
     """Returns the passes with a database for `apply-tuned-schedules`; raises `IgniterError` if that pass is missing."""
     if not any(isinstance(this, ApplyTunedSchedules) for this in passes):
-        raise IgniterError(f"nothing asks the database of schedules {path}: '{pipeline}' has no apply-tuned-schedules")
+        raise IgniterError(f"the database of schedules {path} is not used: '{pipeline}' has no apply-tuned-schedules")
     return tuple(
         dataclasses.replace(this, db=path) if isinstance(this, ApplyTunedSchedules) and not this.db else this
         for this in passes

@@ -73,6 +73,6 @@ def _verify_places(
         names = ", ".join(f"'{loops[k].axis}'" for k in inner)
         raise IgniterError(
             f"lower-to-loops: nest '{op.label}': the loops inside the blocks of {names} cannot be in this order. With "
-            "'tail', one is right inside its blocks, or below the last reduction, or below all loops that are neither "
-            "vectors nor unrolled, the vector innermost; without 'tail' any order goes"
+            "'tail', such a loop must be directly inside its blocks, or below the last reduction, or below all loops "
+            "that are neither vectors nor unrolled (the vector innermost); without 'tail', any order is allowed"
         )

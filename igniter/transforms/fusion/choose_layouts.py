@@ -78,7 +78,7 @@ class ChooseLayouts(ModulePass):
     """Stores images with their channels last and with the padding of their convolutions."""
 
     name = "choose-layouts"
-    one_rewrite = "the tensors of a graph stored with their channels last"
+    one_rewrite = "a graph whose tensors are stored with their channels last"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
@@ -339,5 +339,5 @@ class _Nodes:
 
 def _number(e: Expr) -> int:
     if e.constant is None:
-        raise IgniterError(f"{ChooseLayouts.name}: {e} is no number, which an attribute has to be")
+        raise IgniterError(f"{ChooseLayouts.name}: {e} is not a constant; an attribute must be")
     return e.constant

@@ -103,7 +103,7 @@ class _Symbols:
     def _symbol(self, symbol: Sym) -> SSAValue:
         step = self._steps.get(symbol.name)
         if step is None:
-            raise IgniterError(f"{self.region.what} @{self.region.label}: no operand tells the size {symbol}")
+            raise IgniterError(f"{self.region.what} @{self.region.label}: no operand has the size {symbol}")
         dim = self._dim(step.input, step.axis)
         if isinstance(step, Bind):
             return dim

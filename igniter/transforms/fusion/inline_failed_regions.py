@@ -50,7 +50,7 @@ class InlineFailedRegions(ModulePass):
         for program in [p for p in op.walk() if isinstance(p, ProgramOp)]:
             reason = failure_of(program)
             if reason is not None:
-                remark(ctx, SAYS, program.label, "missed", f"its regions stay ops of their own: {reason}")
+                remark(ctx, SAYS, program.label, "missed", f"its regions remain separate ops: {reason}")
                 inline_group(program)
         for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
             reason = failure_of(region)

@@ -36,7 +36,7 @@ class LiftConstants(ModulePass):
     """Turns the different constants of equal regions into operands."""
 
     name = "lift-constants"
-    one_rewrite = "the constants in which a set of equal regions differs, lifted"
+    one_rewrite = "a set of equal regions whose different constants are lifted"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         alike: dict[Hashable, list[RegionOp]] = {}

@@ -31,7 +31,7 @@ class MarkBatches(ModulePass):
     """Marks regions batched along their first dim."""
 
     name = "mark-batches"
-    one_rewrite = "a region that is marked"
+    one_rewrite = "a region marked"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rewrites = budget(ctx, self.name)

@@ -100,7 +100,7 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
     dims = dims_of(argument.type)
     lanes = panel_lanes(sums)
     extents = dims[columns].constant, dims[depths[-1]].constant
-    assert extents[0] is not None and extents[1] is not None, "a constant has constant dims"
+    assert extents[0] is not None and extents[1] is not None, "a packed constant must have constant dims"
     other, own = elements[1 - index], elements[index]
     kind = kind_of(other, own, sums)
     if kind is None or extents[1] % group_of(kind):
@@ -117,9 +117,9 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
         if moved != sorted(moved):
             _read_packed(region, user, place, Layout(tuple(map(Part, order))))
     if dots or extents[0] < SMALLEST_COLUMNS:
-        return f"{extents[0]} columns fill too little of a panel"
+        return f"{extents[0]} columns fill too small a part of a panel"
     if extents[1] % group:
-        return f"a depth of {extents[1]} is no multiple of the {group} steps that are multiplied together"
+        return f"a depth of {extents[1]} is not a multiple of the {group} steps of one instruction"
     # Phases are separate loops, like groups.
     columns_of_group = (extents[0] or 0) // (int(node.attr("group", 1)) * prod(phases_of(node)))
     blocks = columns_of_group if columns_of_group != extents[0] and columns_of_group % lanes else 0

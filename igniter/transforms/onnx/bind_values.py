@@ -54,7 +54,7 @@ class BindValues(ModulePass):
         first = next((node for node in op.walk() if isinstance(node, OnnxOp) and not node.domain), None)
         opset = OLDEST_OPSET if first is None else first.opset
         if opset < OLDEST_OPSET:
-            message = f"the model is of opset {opset}; parameters are computed in opset {OLDEST_OPSET} or newer"
+            message = f"the model is of opset {opset}; bound parameters need opset {OLDEST_OPSET} or newer"
             remark(ctx, self.name, "", "missed", message)
         for _ in range(MAX_ROUNDS):
             applied = run_rules(op, rules_of(opset, self.ops), budget(ctx, self.name)).applied

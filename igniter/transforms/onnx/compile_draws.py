@@ -31,7 +31,7 @@ class CompileDraws(ModulePass):
     """Compiles random nodes with a seed."""
 
     name = "compile-draws"
-    one_rewrite = "a node that is given to a kernel"
+    one_rewrite = "a random node moved to a kernel"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         outer = {node for graph in op.ops if isinstance(graph, GraphOp) for node in graph.body.ops}
@@ -43,7 +43,7 @@ class CompileDraws(ModulePass):
             if node.attributes.get("seed") is None:
                 remark(ctx, self.name, node.node_name, "missed", f"{node.op_type} has no seed")
             elif node not in outer:
-                remark(ctx, self.name, node.node_name, "missed", f"{node.op_type} is inside of another node")
-            elif budget(ctx, self.name).take(node.node_name, f"a kernel draws for {node.op_type}"):
+                remark(ctx, self.name, node.node_name, "missed", f"{node.op_type} is inside another node")
+            elif budget(ctx, self.name).take(node.node_name, f"a kernel computes {node.op_type}"):
                 node.attributes[DRAWS_ATTRIBUTE] = UnitAttr()
-                remark(ctx, self.name, node.node_name, "applied", f"a kernel draws for {node.op_type}")
+                remark(ctx, self.name, node.node_name, "applied", f"a kernel computes {node.op_type}")

@@ -42,7 +42,7 @@ class CopyDequantized(ModulePass):
                 for reader in others:
                     _copy(node, reader)
         if count:
-            remark(ctx, self.name, "", "applied", f"{count} copies, each for a reader", count=count)
+            remark(ctx, self.name, "", "applied", f"{count} copies, one for each reader", count=count)
 
 
 def _other_readers(node: OnnxOp) -> Sequence[Operation]:

@@ -41,7 +41,7 @@ class EliminateCommonNodes(ModulePass):
     """Merges equal nodes."""
 
     name = "eliminate-common-nodes"
-    one_rewrite = "a node merged with an equal one before it"
+    one_rewrite = "a node merged with an earlier equal one"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for graph in op.ops:

@@ -31,7 +31,7 @@ class EliminateDeadNodes(ModulePass):
     """Removes unused nodes, optional results and functions."""
 
     name = "eliminate-dead-nodes"
-    one_rewrite = "a node erased that nothing uses"
+    one_rewrite = "an unused node erased"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for graph in op.ops:

@@ -284,7 +284,7 @@ def dynamic(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 RULES: Rules = {
     "QLinearConv": [named(conv, "Conv")],
     "QLinearMatMul": [named(matmul, "MatMul")],
-    "com.microsoft.DynamicQuantizeMatMul": [named(dynamic, "MatMul of rows quantised as they come")],
+    "com.microsoft.DynamicQuantizeMatMul": [named(dynamic, "MatMul of dynamically quantised rows")],
     "com.microsoft.MatMulIntegerToFloat": [named(integer_to_float, "MatMul to float")],
     "com.microsoft.QAttention": [named(attention, "Attention")],
     "com.microsoft.QEmbedLayerNormalization": [named(embedding, "EmbedLayerNormalization")],

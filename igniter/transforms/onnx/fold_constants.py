@@ -60,7 +60,7 @@ class FoldConstants(ModulePass):
     """Computes input-independent values at compile time."""
 
     name = "fold-constants"
-    one_rewrite = "a node folded, or an operand replaced by the integers that inference knows"
+    one_rewrite = "a node folded, or an operand replaced by integers known from shape inference"
     max_bytes: int = 32 << 20
     """The largest size of a node's results in bytes; layouts and conversions may also have the size of their
     operands."""
@@ -195,24 +195,24 @@ class _Folder:
         if any(a.name == "onnx.ref" for a in op.attributes.values()):
             return "it reads an attribute of its function"
         if _keeps_bytes(op):
-            return "what reads it multiplies integers"
+            return "its reader multiplies integers"
         if self._as_stored(op, weights) is not None:
             # It needs no bytes of its own.
             return None
         sizes = [_bytes_of(r) for r in op.results if not isinstance(r.type, NoneType)]
         known = [s for s in sizes if s is not None]
         if len(known) != len(sizes):
-            return "the size of a result is not known"
+            return "the size of a result is unknown"
         total = sum(known)
         read = sum(w.nbytes for w in weights.values()) + sum(self.sizes.get(v, 0) for v in op.operands)
         if total > SMALL and not self.options.weights:
-            return f"{total} bytes of results are a weight, and weights are left as they are"
+            return f"{total} bytes of results are a weight, and weights are not folded"
         # A node that only moves or converts a weight is always folded: layouts are chosen at compile time, not in each
         # run.
         if total > self.options.max_bytes and not (op.op_type in _LAYOUT and total <= read):
             return f"{total} bytes of results are more than max_bytes"
         if total > SMALL and total > self.options.max_growth * read and not _is_weight(op):
-            return f"{total} bytes of results are too many for the {read} bytes that it reads"
+            return f"{total} bytes of results are too many for its {read} bytes of operands"
         return None
 
     def _fold(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> None:

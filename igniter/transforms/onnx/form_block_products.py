@@ -86,7 +86,7 @@ class FormBlockProducts(ModulePass):
         count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values())
         if count:
             import_domains(op)
-            remark(ctx, self.name, "", "applied", f"{count} products read the codes of their weights", count=count)
+            remark(ctx, self.name, "", "applied", f"{count} products read quantised weights directly", count=count)
 
 
 def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacement | None:

@@ -46,7 +46,7 @@ class FormHalfProducts(ModulePass):
     """Makes products read weights in their stored form of 16-bit floats."""
 
     name = "form-half-products"
-    one_rewrite = "a product that reads what is stored"
+    one_rewrite = "a product that reads 16-bit floats directly"
 
     half_loads: bool = True
     """True if all targets convert a vector of f16 to f32 in one instruction."""
@@ -62,7 +62,7 @@ class FormHalfProducts(ModulePass):
                 _read(node, source, made)
                 count += 1
         if count:
-            remark(ctx, self.name, "", "applied", f"{count} products read floats of 16 bits", count=count)
+            remark(ctx, self.name, "", "applied", f"{count} products read 16-bit floats directly", count=count)
 
     def _source(self, node: OnnxOp) -> Weight | None:
         """Returns the 16-bit floats for the product to read; `None` if its weight is stored in another form."""

@@ -92,7 +92,7 @@ class FormSubpixelConvolutions(ModulePass):
     """Turns each ConvTranspose into a Conv whose channels are placed side by side."""
 
     name = "form-subpixel-convolutions"
-    one_rewrite = "a ConvTranspose that becomes convolutions"
+    one_rewrite = "a ConvTranspose replaced by convolutions"
 
     force: bool = False
     """Also rewrites nodes with a faster ONNX Runtime kernel."""
@@ -115,7 +115,7 @@ class FormSubpixelConvolutions(ModulePass):
         for name, why in missed.items():
             remark(ctx, self.name, name, "missed", why)
         if count:
-            remark(ctx, self.name, "", "applied", f"{count} transposed convolutions as convolutions", count=count)
+            remark(ctx, self.name, "", "applied", f"{count} transposed convolutions became convolutions", count=count)
 
 
 @dataclass(frozen=True)
@@ -137,14 +137,14 @@ class Axis:
         """Returns the axis of a transposed convolution, or the reason why it has none."""
         kernel, low, stride, dilation = spread.kernel.constant, spread.low.constant, spread.stride, spread.dilation
         if kernel is None or low is None:
-            return "what it cuts off in front hangs on its size"
+            return "its crop at the start depends on its size"
         if stride > kernel or (stride > 1 and dilation > 1):
-            return f"its windows of {kernel}, dilated by {dilation}, are {stride} apart"
+            return f"its windows of {kernel}, dilated by {dilation}, have a stride of {stride}"
         first = low // stride
         count = floordiv(spread.count + low + stride - 1, Expr.of(stride)) - first
         more, end = (count - spread.size).constant, (count * stride - (spread.count + low - first * stride)).constant
         if more is None or end is None:
-            return "what it cuts off behind hangs on its size"
+            return "its crop at the end depends on its size"
         return Axis(stride, dilation, kernel, first, more, low - first * stride, end)
 
     def taps(self, phase: int) -> int:
@@ -361,7 +361,7 @@ def plan_of(op: OnnxOp) -> Plan | str:
     """Returns the plan of a ConvTranspose, or the reason why it has none."""
     data, weight, known = known_dims(operand(op, 0)), known_dims(operand(op, 1)), known_dims(op.results[0])
     if data is None or weight is None or known is None:
-        return "its shapes are not known"
+        return "its shapes are unknown"
     spec = spec_of(op)
     reason = spec.legal(op) if spec is not None and spec.legal is not None else None
     if reason is None:
@@ -374,7 +374,7 @@ def plan_of(op: OnnxOp) -> Plan | str:
         if isinstance(axis, str):
             return axis
         if any(p < 0 for part in axis.parts() for p in axis.pads(part[0])):
-            return "it cuts off more than its windows reach"
+            return "it crops more than its windows cover"
         found.append(axis)
     axes, groups = tuple(found), int(op.attr("group", 1))
     convolutions = tuple(_convolutions(axes, groups))
@@ -403,9 +403,9 @@ def _convolutions(axes: Sequence[Axis], groups: int) -> Iterator[tuple[Phase, ..
 def _constant_reason(op: OnnxOp) -> str | None:
     weight, bias = constant_weight(op.operands[1]), operand(op, 2)
     if weight is None:
-        return "its weight is no constant"
+        return "its weight is not a constant"
     if bias is not None and constant_weight(bias) is None:
-        return "its bias is no constant"
+        return "its bias is not a constant"
     if not weight.elided and not bool(np.isfinite(weight.array()).all()):
         return "its weight is not finite"
     return None
@@ -416,8 +416,8 @@ def _opset_reason(op: OnnxOp, plan: Plan) -> str | None:
     if max(plan.strides) == 1:
         return None
     if has_blocks(plan.axes):
-        return "DepthToSpace has no modes in its opset" if not plan.outer and opset < MODES_OPSET else None
-    return "Reshape has no operand in its opset" if opset < RESHAPE_OPSET else None
+        return "DepthToSpace has no modes in this opset" if not plan.outer and opset < MODES_OPSET else None
+    return "Reshape has no shape operand in this opset" if opset < RESHAPE_OPSET else None
 
 
 def _slow_reason(op: OnnxOp, plan: Plan, beside: bool) -> str | None:
@@ -428,9 +428,9 @@ def _slow_reason(op: OnnxOp, plan: Plan, beside: bool) -> str | None:
     depthwise = weight is not None and weight[1] == Expr.of(1) and plan.groups > 1
     full = weight is not None and (weight[1].constant or 0) >= FULL_VECTORS
     if not beside and not depthwise and (max(plan.strides) > 1 or not full):
-        return "no convolution is beside it, whose layout it would have"
+        return "it has no neighbouring convolution to share a layout with"
     if len(plan.convolutions) > 1 and element(op.results[0]) not in (f32, f64):
-        return "its phases see parts of other sizes, and floats of 16 bits are converted for each"
+        return "its phases read parts of different sizes, and 16-bit floats would be converted for each phase"
     return None
 
 

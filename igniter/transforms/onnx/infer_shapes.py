@@ -50,10 +50,10 @@ class InferShapes(ModulePass):
         facts = infer_shapes(op)
         for graph, dims in told.items():
             resolve = facts.equalities[cast("GraphOp", graph)].resolve
-            text = "its dims do not fit together"
+            text = "its dims are inconsistent"
             assume(graph, [equal(resolve(given), resolve(found), text) for given, found in dims])
         for node, reason in facts.failures:
-            message = f"the shape rule of {node.qualified_name} broke off: {reason}"
+            message = f"the shape rule of {node.qualified_name} failed: {reason}"
             remark(ctx, self.name, node.node_name, "missed", message)
         apply_facts(op, facts)
 

@@ -100,8 +100,8 @@ class InlineFunctions(ModulePass):
             largest = max((key for key in calls if key in known), key=sizes.__getitem__)
             raise IgniterError(
                 f"the model's functions call one another until it has {total:,} nodes, more than {self.max_nodes:,} "
-                f"(one call of {'.'.join(largest[:2])} is {sizes[largest]:,} nodes): export it with fewer functions "
-                "in one another, or allow more by the option max-nodes of inline-functions"
+                f"(one call of {'.'.join(largest[:2])} is {sizes[largest]:,} nodes); export it with less nesting of "
+                "functions, or raise the option max-nodes of inline-functions"
             )
 
 
@@ -159,7 +159,7 @@ def _import_opsets(module: ModuleOp, function: FunctionOp) -> str | None:
                 if mine is None or theirs is None or mine.since_version != theirs.since_version:
                     return (
                         f"{op.qualified_name} differs between opset {to_python(version)}, which the function "
-                        f"{'.'.join(function.key[:2])} imports, and {to_python(present)}, which the model does"
+                        f"{'.'.join(function.key[:2])} imports, and opset {to_python(present)} of the model"
                     )
     header["opset_import"] = DictionaryAttr(model_imports)
     module.attributes["onnx.model"] = DictionaryAttr(header)

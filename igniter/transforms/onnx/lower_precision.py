@@ -69,7 +69,7 @@ class LowerPrecision(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.to not in PRECISIONS:
-            raise VerifyException(f"to is one of {', '.join(PRECISIONS)}, not '{self.to}'")
+            raise VerifyException(f"the option 'to' must be one of {', '.join(PRECISIONS)}, not '{self.to}'")
         if self.to == "f32":
             return
 
@@ -80,11 +80,11 @@ class LowerPrecision(ModulePass):
         count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values()) if refused is None else 0
         why = ""
         if refused is not None:
-            why = f": that takes opset {LEAST_OPSET}, and {refused}"
+            why = f": it needs opset {LEAST_OPSET}, and {refused}"
         elif count == 0:
             why = (
-                f": none is of f32 with a constant matrix of {FEWEST_COLUMNS} columns or more and a depth that is a "
-                f"multiple of {GROUPS[self.to]}"
+                f": no product is of f32 with a constant matrix of at least {FEWEST_COLUMNS} columns and a depth that "
+                f"is a multiple of {GROUPS[self.to]}"
             )
         remark(ctx, self.name, "", "note", f"{count} products in {self.to}{why}", count=count)
 

@@ -162,7 +162,7 @@ class Rewriter:
             if result.first_use is None:
                 continue
             if value is None:
-                raise ValueError(f"{op.qualified_name} {op.node_name!r}: a result that is used was not replaced")
+                raise ValueError(f"{op.qualified_name} {op.node_name!r}: the rewrite did not replace a used result")
             for use in result.uses:
                 self.push(use.operation)
             result.replace_all_uses_with(value)

@@ -75,7 +75,7 @@ class Winograd(ModulePass):
     """Computes 3 x 3 convolutions in tiles of up to `tile` x `tile` results, with fewer multiplications."""
 
     name = "winograd"
-    one_rewrite = "a convolution that is computed in tiles"
+    one_rewrite = "a convolution computed in Winograd tiles"
 
     tile: int = 4
     """2 or 4."""
@@ -94,7 +94,7 @@ class Winograd(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.tile not in FILTERS:
             listed = " or ".join(map(str, FILTERS))
-            raise IgniterError(f"winograd: tile is {listed}, not {self.tile}")
+            raise IgniterError(f"winograd: the option 'tile' must be {listed}, not {self.tile}")
         machine, given, count = machine_of(ctx), TypicalSizes(tuple(sizes_of(ctx, op).items())), 0
         found = [n for n in op.walk() if isinstance(n, OnnxOp) and n.qualified_name in CONVOLUTIONS]
         candidates = {node: self._candidate(node, machine, given) for node in found}
@@ -103,15 +103,22 @@ class Winograd(ModulePass):
             chosen = candidate if isinstance(candidate, str) else within[candidate]
             # Only for chosen convolutions, because the check reads the whole weight.
             if isinstance(chosen, Tiling) and not _is_finite(node):
-                chosen = "its weight is not finite, and no tile would be"
+                chosen = "its weight is not finite, so no tile would be finite"
             if isinstance(chosen, str):
                 remark(ctx, self.name, node.node_name, "missed", chosen)
             elif budget(ctx, self.name).take(node.node_name, "it is computed in tiles"):
                 node.attributes[WINOGRAD_ATTRIBUTE] = chosen.to_attr()
                 count += 1
                 remark(ctx, self.name, node.node_name, "applied", _said_of(chosen.filter), **_details(chosen))
-        why = "" if found else ": the model has none"
-        remark(ctx, self.name, "", "note", f"{count} of {len(found)} convolutions in tiles{why}", count=count)
+        why = "" if found else ": the model has no convolutions"
+        remark(
+            ctx,
+            self.name,
+            "",
+            "note",
+            (f"{count} of {len(found)} convolutions are computed in tiles{why}"),
+            count=count,
+        )
 
     def _candidate(self, node: OnnxOp, machine: MachineModel, given: TypicalSizes) -> Candidate | str:
         """Returns the ways to compute a convolution in tiles, or the reason why it stays direct."""
@@ -121,13 +128,13 @@ class Winograd(ModulePass):
         sizes = [self.tile] if self.force else [size for size in FILTERS if size <= self.tile]
         exact = [FILTERS[size] for size in sizes if self.force or self._is_exact(node, FILTERS[size])]
         if not exact:
-            return f"the error of its tiles is not {MARGIN} times less than {self.tolerance:g} of its results"
+            return f"the error of its tiles is not {MARGIN} times smaller than {self.tolerance:g} of its results"
         layer = Layer.of(node, given)
         efforts = [best_effort(self._tilings(layer, found), layer, machine) for found in exact]
         efforts.sort(key=lambda e: e.total)
         direct = Effort.direct(layer, machine)
         if not self.force and efforts[0].total >= direct:
-            return f"{efforts[0]}; force=true takes it all the same"
+            return f"{efforts[0]}; force=true overrides this"
         return Candidate(layer, tuple(e for e in efforts if self.force or e.total < direct), direct)
 
     def _within_memory(self, module: ModuleOp, candidates: list[Candidate]) -> dict[Candidate, Tiling | str]:
@@ -143,8 +150,8 @@ class Winograd(ModulePass):
             else:
                 more = candidate.layer.memory(candidate.efforts[0].tiling)
                 found[candidate] = (
-                    f"its weight takes {more >> 20} MiB in tiles, of {most >> 20} for all convolutions, which go to "
-                    "others that save more; memory=.. allows for more, as a multiple of the model's weights"
+                    f"its weight takes {more >> 20} MiB in tiles; the limit of {most >> 20} MiB for all convolutions "
+                    "is used for others that save more; raise it with memory=.., as a multiple of the model's weights"
                 )
         return found
 
@@ -169,8 +176,9 @@ class Winograd(ModulePass):
 def _said_of(chosen: MinimalFilter) -> str:
     m, products = chosen.results, chosen.size**2
     return (
-        f"in tiles of {m} x {m}: {products} products for {(TAPS * m) ** 2}, and at most {chosen.amplification:.0f} "
-        f"times the error of a direct sum, for random data about {chosen.usual_error:g} times"
+        f"in tiles of {m} x {m}: {products} products for {(TAPS * m) ** 2}; the error is at most "
+        f"{chosen.amplification:.0f} times that of a direct sum, and about {chosen.usual_error:g} times for random "
+        "data"
     )
 
 
@@ -187,20 +195,20 @@ def shape_reason(node: OnnxOp) -> str | None:
     """Returns the reason why a convolution cannot be computed in tiles; None if it can."""
     data, weight = operand(node, 0), operand(node, 1)
     if data is None or weight is None or not known_dims(data) or not known_dims(weight):
-        return "its shapes are not known"
+        return "its shapes are unknown"
     rank, window = len(dims_of(data.type)) - 2, [d.constant for d in dims_of(weight.type)[2:]]
     if rank != 2 or window != [TAPS, TAPS]:
         return f"its windows are {_times(window)}, not 3 x 3"
-    for name, says in (("strides", "its windows are {} apart"), ("dilations", "its windows are dilated by {}")):
+    for name, says in (("strides", "its windows have a stride of {}"), ("dilations", "its windows are dilated by {}")):
         given = spatial_ints(node, name, rank, 1)
         if given != [1, 1]:
             return says.format(_times(given))
     if int(node.attr("group", 1)) != 1:
-        return f"it has {node.attr('group')} groups, whose channels do not meet"
+        return f"it has {node.attr('group')} groups, which do not share channels"
     if not isinstance(element_of(data.type), (Float32Type, Float64Type)):
-        return f"its elements are {element_of(data.type)}, which have too few bits for what tiles add up"
+        return f"its elements are {element_of(data.type)}, which have too few bits for the sums of tiles"
     if constant_weight(weight) is None:
-        return "its weight is no constant, which could be transformed at compile time"
+        return "its weight is not a constant, so it cannot be transformed at compile time"
     spec = spec_of(node)
     return spec.legal(node) if spec is not None and spec.legal is not None else None
 
@@ -296,8 +304,8 @@ class Effort:
     def __str__(self) -> str:
         m = self.tiling.filter.results
         return (
-            f"tiles of {m} x {m} take {self.products:,} multiplications, and the time of {self.tiles:,} more for their "
-            f"elements and of {self.weight:,} for the weight"
+            f"tiles of {m} x {m} take {self.products:,} multiplications, plus the time of {self.tiles:,} for "
+            f"transforming their elements and of {self.weight:,} for the weight"
         )
 
 

@@ -153,7 +153,7 @@ def why_not_fuse(first: ForOp, second: ForOp, accesses: Callable[[Operation], li
     if all(lanes) and lanes[0] != lanes[1]:
         return "they are vectorised differently"
     if first.words.by != second.words.by and not _asks(first, second):
-        return "only one of them is tiled, and neither asks for the other"
+        return "only one of them is tiled, and neither requests the other"
     crossing = _crossing(first, second, accesses)
     if crossing is not None:
         return crossing
@@ -186,8 +186,8 @@ def _crossing(first: ForOp, second: ForOp, accesses: Callable[[Operation], list[
             if not same_iteration_only(x, first.axis, y, second.axis, first.step):
                 name = base.name_hint or "a buffer"
                 return (
-                    f"different iterations meet in %{name}: "
-                    f"[{', '.join(map(str, x.subscripts))}] and [{', '.join(map(str, y.subscripts))}]"
+                    f"different iterations access the same element of %{name}: [{', '.join(map(str, x.subscripts))}] "
+                    f"and [{', '.join(map(str, y.subscripts))}]"
                 )
     return None
 
@@ -224,7 +224,7 @@ def _merge(first: ForOp, second: ForOp) -> None:
 
 
 def _no_block() -> Block:
-    raise IgniterError("fuse-loops: a loop stands in no block")
+    raise IgniterError("fuse-loops: a loop is not in a block")
 
 
 __all__ = ["FuseLoops", "fuse_block", "hoist_declarations", "is_pure", "why_not_fuse"]

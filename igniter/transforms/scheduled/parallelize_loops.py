@@ -44,7 +44,7 @@ class ParallelizeLoops(ModulePass):
     """Chooses the loops for the thread pool, and the number of iterations per task."""
 
     name = "parallelize-loops"
-    one_rewrite = "a loop given to threads"
+    one_rewrite = "a loop split between threads"
 
     auto: bool = False
     """Parallelises every outermost loop with independent iterations, with or without a hint."""
@@ -72,8 +72,8 @@ class ParallelizeLoops(ModulePass):
                 if loop.is_reduction:
                     if grain is not None:
                         raise IgniterError(
-                            f"parallelize-loops: @{func.sym_name.data}: loop '{loop.axis}' is a reduction; its "
-                            "iterations meet in one element and cannot go to threads"
+                            f"parallelize-loops: @{func.sym_name.data}: loop '{loop.axis}' is a reduction; it cannot "
+                            "have 'threads' (split it with split_reduction first)"
                         )
                     continue
                 if grain is None and (enclosing_loops(loop) or loop.is_sequential or loop.indices):
@@ -83,7 +83,7 @@ class ParallelizeLoops(ModulePass):
                     # A loop without a proof is still correct on one thread.
                     remark(ctx, self.name, func.sym_name.data, "missed", f"loop '{loop.axis}' stays sequential: {met}")
                     continue
-                if not budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "it is given to threads"):
+                if not budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "it is split between threads"):
                     continue
                 while _is_shared(loop, machine) and _coalesce(loop, names):
                     pass

@@ -134,8 +134,8 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
         if memory == "stack":
             what = f"of {size} bytes" if size.constant is None else f"of {size} bytes beside {stack} others"
             raise IgniterError(
-                f"plan-buffers: func '{func.sym_name.data}': the result of nest '{alloc.label.data}', a buffer {what}, "
-                f"cannot be stored on the stack, of which a task has {stack_bytes} bytes"
+                f"plan-buffers: func '{func.sym_name.data}': the result of nest '{alloc.label.data}', a buffer "
+                f"{what}, cannot be stored on the stack: a task has {stack_bytes} bytes of stack"
             )
         moved = _to_scratch(alloc)
         slots[moved] = _task_count(moved)

@@ -48,7 +48,7 @@ class PrefetchLoops(ModulePass):
     statements."""
 
     name = "prefetch-loops"
-    one_rewrite = "what a loop goes to fetched"
+    one_rewrite = "a loop whose data is prefetched"
 
     axis: str | None = None
 
@@ -61,11 +61,11 @@ class PrefetchLoops(ModulePass):
                     continue
                 where, first = f"{func.sym_name.data}.{loop.axis}", _first_statement(loop)
                 if first is loop:
-                    alone = f"nothing stands before loop '{loop.axis}', so nothing can be fetched meanwhile"
+                    alone = f"no statement precedes loop '{loop.axis}', so a prefetch has nothing to overlap with"
                     if self.axis is not None:
                         raise IgniterError(f"prefetch-loops: {alone}")
                     remark(ctx, self.name, where, "missed", alone)
-                elif budget(ctx, self.name).take(where, "what it goes to is fetched"):
+                elif budget(ctx, self.name).take(where, "its data is prefetched"):
                     fetch(loop, first, names, line)
 
 

@@ -46,7 +46,7 @@ class PromoteBuffers(ModulePass):
     """Moves buffers into their loops, shrinks them, and forwards stores to loads."""
 
     name = "promote-buffers"
-    one_rewrite = "a view resolved, a buffer moved, a load forwarded from a store, or a buffer dropped that is not read"
+    one_rewrite = "a view resolved, a buffer moved, a load forwarded from a store, or an unread buffer dropped"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.walk():
@@ -59,7 +59,7 @@ def promote_in(func: FuncOp, rewrites: Budget) -> None:
     resolve_views(func, rewrites)
     for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
         if alloc.storage is not None and alloc.storage.depth is not None:
-            if rewrites.take(func.sym_name.data, f"buffer '{alloc.label.data}' is put where its schedule says"):
+            if rewrites.take(func.sym_name.data, f"buffer '{alloc.label.data}' is placed as scheduled"):
                 _put(alloc, func)
         elif not rewrites.is_spent and promote(alloc):
             rewrites.count(func.sym_name.data, f"buffer '{alloc.label.data}' is moved")
@@ -162,17 +162,18 @@ def _put(alloc: AllocOp, func: FuncOp) -> None:
         return
     accesses = places_of(alloc.result)
     if not accesses:
-        raise IgniterError(f"{where} inside of loops: what uses it takes it as a whole")
+        raise IgniterError(f"{where} inside loops: a user takes it as a whole")
     bodies = {_body_at(place.op, depth) for place in accesses}
     (block,) = bodies if len(bodies) == 1 else (None,)
     if block is None:
         raise IgniterError(
-            f"{where} where its schedule says: not all that write and read it are in one loop there. 'fuse' on "
-            "the loops around it makes them one, where that is legal"
+            f"{where} at the scheduled place: its writers and readers are not in one loop there (give the loops "
+            "around it 'fuse', where that is legal)"
         )
     if not _move(alloc, accesses, block, space):
         raise IgniterError(
-            f"{where} where its schedule says: an iteration reads another part than it writes, or one without a bound"
+            f"{where} at the scheduled place: an iteration reads a part that it does not write, or one of "
+            "unbounded size"
         )
 
 

@@ -61,7 +61,7 @@ class SlideLoops(ModulePass):
     """Moves producers of rows into the loops whose windows slide along them, and keeps only the rows of a window."""
 
     name = "slide-loops"
-    one_rewrite = "a loop moved into the one that slides along its rows"
+    one_rewrite = "a loop moved into the loop that slides along its rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
@@ -76,10 +76,10 @@ class SlideLoops(ModulePass):
                     continue  # It is the reader of a loop that could not be moved, or has no partner.
                 found = _slide_of(maker, reader)
                 if isinstance(found, str):
-                    remark(ctx, self.name, where, "missed", f"it stays in front of '{reader.axis}': {found}")
+                    remark(ctx, self.name, where, "missed", f"it stays before '{reader.axis}': {found}")
                 elif budget(ctx, self.name).take(where, f"it is moved into '{reader.axis}'"):
                     slide(found, names)
-                    message = f"'{reader.axis}' computes rows as it comes to them, and keeps {found.ring}"
+                    message = f"'{reader.axis}' computes rows as needed, and keeps {found.ring}"
                     remark(ctx, self.name, where, "applied", message)
             for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
                 consume(loop, "slide")
@@ -139,24 +139,24 @@ def _slide_of(maker: ForOp, reader: ForOp) -> Slide | str:
     """Returns the slide of two loops, or the reason against one."""
     outermost = _beside(reader, maker)
     if maker.step != 1 or reader.step != 1 or reader.first != ZERO or maker.is_sequential or reader.is_sequential:
-        return "only loops in steps of one, in any order, slide"
+        return "only parallel loops with step 1 can slide"
     touched, behind = list(accesses_in([maker])), list(accesses_in([outermost]))
     others = [word.name for word in words_in(reader.words) if word.name != "slide"]
     if others:
         return f"'{reader.axis}' also has {', '.join(others)}"
     met = {x.base for x, _ in conflicts(touched, behind)}
     if len(met) != 1:
-        return "the two loops meet in more than one buffer" if met else "what it makes is not read there"
+        return "the two loops share more than one buffer" if met else "its result is not read there"
     (base,) = met
     if not isinstance(base.owner, AllocOp):
-        return "the rows are a result of the kernel, which all are wanted of"
+        return "the rows are a result of the kernel, so all of them must be stored"
     if any(not x.writes and x.base is base for x in touched) or any(x.writes and x.base is base for x in behind):
-        return "a row is read where it is made, or written where it is read"
+        return "a row is read in the loop that writes it, or written in the loop that reads it"
     if any(x.writes and x.base is not base and not _is_within(x.base, maker) for x in touched):
-        return "it makes more than rows, which all are wanted of"
+        return "it also writes a buffer other than the rows"
     places = places_of(base)
     if places is None or any(place.is_indirect for place in places):
-        return "something takes the rows as a whole"
+        return "another op takes the rows as a whole"
     return _match(maker, reader, outermost, base.owner, places)
 
 
@@ -183,18 +183,18 @@ def _match(maker: ForOp, reader: ForOp, outermost: ForOp, buffer: AllocOp, place
         k for k in range(len(dims_of(buffer.result.type))) if any(maker.axis in p.subscripts[k].symbols for p in makes)
     ]
     if len(dims) != 1:
-        return "rows are not one dim of what it makes"
+        return "rows are not one dim of its result"
     (dim,) = dims
     shifts = {p.subscripts[dim] - Expr.of(maker.axis) for p in makes}
     shift = shifts.pop()
     if shifts or shift.constant is None:
-        return "an iteration makes another row than its own"
+        return "an iteration does not write the row of its own index"
     window = _window(reads, reader, dim)
     if isinstance(window, str):
         return window
     origin, step, ring = window
     if origin.symbols & {x.axis for x in outermost.walk() if isinstance(x, ForOp)} & _axes_inside(reader):
-        return "where windows begin depends on more than their row"
+        return "the start of a window depends on more than its row"
     rims: list[Rim] = []
     for place in others:
         rim = _rim(place, dim, maker, shift)
@@ -233,7 +233,7 @@ def _window(reads: Sequence[Place], reader: ForOp, dim: int) -> tuple[Expr, int,
         low.append(bounds[0] + constant)
         high.append(bounds[1] + constant)
     if len(bases) != 1 or len(steps) != 1:
-        return "not all that is read moves alike"
+        return "not all reads move in the same way"
     return bases.pop() + min(low), steps.pop(), max(high) - min(low) + 1
 
 

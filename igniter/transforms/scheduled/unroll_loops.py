@@ -62,13 +62,13 @@ def unroll(loop: ForOp, factor: int, names: AxisNames) -> None:
     block = loop.parent_block()
     assert block is not None
     if loop.going is not None or loop.indices:
-        raise IgniterError(f"unroll-loops: loop '{loop.axis}' ends where a value says")
+        raise IgniterError(f"unroll-loops: loop '{loop.axis}' has an end that is a value of the program")
     trips = trip_count(loop).constant
     if factor == 0 or (trips is not None and trips <= factor):
         if trips is None:
             raise IgniterError(
-                f"unroll-loops: loop '{loop.axis}' makes {trip_count(loop)} iterations, which is no constant; "
-                "tile it first, or unroll by a factor"
+                f"unroll-loops: loop '{loop.axis}' has {trip_count(loop)} iterations, which is not a constant; tile "
+                "it first, or unroll by a factor"
             )
         for op in _copies(loop, trips, names, whole=True):
             block.insert_op_before(op, loop)

@@ -59,7 +59,7 @@ class VectorizeLoops(ModulePass):
     """Vectorises loops with the hint `vector`, or the loop named by `axis`, with any width; tails are masked."""
 
     name = "vectorize-loops"
-    one_rewrite = "a loop made one of vectors"
+    one_rewrite = "a loop vectorised"
 
     axis: str | None = None
     width: int = 16
@@ -97,7 +97,7 @@ class _Vectorizer:
         if loop.step != 1:
             raise self._refusal(loop, f"it has step {loop.step}")
         if loop.is_sequential or loop.indices:
-            raise self._refusal(loop, "its iterations run in order, or a value says how many there are")
+            raise self._refusal(loop, "its iterations are sequential, or their number is a value of the program")
         self.loop = loop
         self.width = width
         self.names = names
@@ -315,7 +315,7 @@ class _Vectorizer:
         copy: Expr,
     ) -> None:
         if op.lane is not None:
-            raise self._refusal(self.loop, "it holds vector accesses already")
+            raise self._refusal(self.loop, "it already has vector accesses")
         buffer = mapping.get(op.accessed, op.accessed)
         subscripts = [s.substitute(values) for s in op.subscripts]
         guards = [g.substitute(values) for g in op.guards]
@@ -354,7 +354,7 @@ class _Vectorizer:
         assert isinstance(op, (StoreOp, AccumulateOp))
         value = mapping.get(op.value, op.value)
         if not varies:
-            raise self._refusal(self.loop, "its iterations store to one element")
+            raise self._refusal(self.loop, "its iterations store to the same element")
         value = self._widen(value, target)
         if isinstance(op, StoreOp):
             target.add_op(StoreOp(value, buffer, subscripts, indices=indices, guards=guards, lane=lane))

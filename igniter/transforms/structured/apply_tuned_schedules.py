@@ -47,7 +47,7 @@ class ApplyTunedSchedules(ModulePass):
         if not self.db:
             return
         if not self.cpu:
-            raise IgniterError("a database has schedules by target: give --target, or the option cpu")
+            raise IgniterError("a database stores schedules by target: give --target, or the option cpu")
 
         with opened(self.db) as database:
             for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
@@ -59,15 +59,13 @@ class ApplyTunedSchedules(ModulePass):
 
     def _apply(self, ctx: Context, kernel: KernelOp, entry: Entry) -> None:
         if any(each.schedule is not None for each in kernel.computations):
-            self._say(ctx, kernel, "missed", "it has a schedule of its own, and keeps it")
+            self._say(ctx, kernel, "missed", "it keeps its own schedule")
             return
         reason = set_schedules(ctx, kernel, entry.schedules)
         if reason is not None:
-            self._say(
-                ctx, kernel, "missed", f"the schedule that was found at {entry.subject.bucket} is stale: {reason}"
-            )
+            self._say(ctx, kernel, "missed", f"the schedule found at {entry.subject.bucket} is stale: {reason}")
             return
-        other = "" if entry.build == build_id() else ", by other code of this version"
+        other = "" if entry.build == build_id() else ", found by different code of this version"
         gain = f"{1 / entry.ratio:.2f} times as fast as the default at {entry.subject.bucket}{other}"
         self._say(ctx, kernel, "applied", f"tuned: {gain}")
 
@@ -80,7 +78,7 @@ def set_schedules(ctx: Context, kernel: KernelOp, schedules: tuple[str, ...]) ->
     changed."""
     computations = kernel.computations
     if len(computations) != len(schedules):
-        return f"it is for {len(schedules)} nests, and the kernel has {len(computations)}"
+        return f"it is for {len(schedules)} nests, but the kernel has {len(computations)}"
     before = [each.schedule for each in computations]
     try:
         for each, text in zip(computations, schedules, strict=True):

@@ -282,7 +282,7 @@ class CanonicalizeLoop(ModulePass):
     """Simplifies structured kernels without changing their results."""
 
     name = "canonicalize-loop"
-    one_rewrite = "a nest simplified as far as it goes, a view joined, or the equal nests of a kernel merged"
+    one_rewrite = "a nest simplified, a view joined, or the equal nests of a kernel merged"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
@@ -291,7 +291,7 @@ class CanonicalizeLoop(ModulePass):
     def run_on(self, ctx: Context, kernel: KernelOp) -> None:
         """Canonicalises one kernel, in program order."""
         for label in erase_dead_nests(kernel):
-            remark(ctx, self.name, label, "applied", "nothing uses it")
+            remark(ctx, self.name, label, "applied", "it is unused")
         rewrites = budget(ctx, self.name)
         for op in list(kernel.block.ops):
             if isinstance(op, ViewOp):

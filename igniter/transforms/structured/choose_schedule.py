@@ -38,7 +38,7 @@ class ChooseSchedule(ModulePass):
     """Chooses loop order, fusion, tiles, vectors and threads for nests without a schedule."""
 
     name = "choose-schedule"
-    one_rewrite = "a nest or a procedure that is given a schedule"
+    one_rewrite = "a nest or a procedure scheduled"
 
     author: str = ""
     """The schedule author, by name, with its options (`NAME{option=value}`). Empty: the backend's."""

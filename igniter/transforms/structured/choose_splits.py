@@ -35,7 +35,7 @@ class ChooseSplits(ModulePass):
     """Splits the reductions with too few results to fill a GPU."""
 
     name = "choose-splits"
-    one_rewrite = "a reduction that is split"
+    one_rewrite = "a reduction split"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         features = machine_of(ctx).features
@@ -47,7 +47,7 @@ class ChooseSplits(ModulePass):
                 if chosen is None:
                     continue
                 axis, parts = chosen
-                said = f"its sums over {axis} are made in {parts} parts"
+                said = f"its sums over {axis} are computed in {parts} parts"
                 if not budget(ctx, self.name).take(nest.label, said):
                     return
                 split_reduction(nest, axis, parts)

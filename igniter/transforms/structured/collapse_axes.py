@@ -237,7 +237,7 @@ def pair_refusal(
         if len(joined) != 1 or any(e.symbols & used for e in (*elsewhere, *access.guards)):
             # A nest with a rim around its result, or at the end of a contraction, has the same axes as its operands.
             along = access.surrounds or (not access.is_read and _ends_contraction(accesses))
-            return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=not along)
+            return Refusal(f"'{nest.label}' uses {a} and {b} separately", splits=not along)
     for op in nest.block.ops:
         if isinstance(op, IndexOp) and op.value.symbols & {a, b}:
             return Refusal(f"'{nest.label}' uses the position along {a} or {b}", splits=True)

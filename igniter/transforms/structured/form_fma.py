@@ -35,7 +35,7 @@ class FormFma(ModulePass):
     """Turns sums of a product and another value into fused multiply-adds."""
 
     name = "form-fma"
-    one_rewrite = "a sum and a product that become one op"
+    one_rewrite = "a sum and a product fused into one op"
 
     fma: bool = True
     """True if the machine has fused multiply-adds; otherwise the pass does nothing."""

@@ -47,15 +47,15 @@ class FormRims(ModulePass):
     """Shrinks nests with a constant rim to the box inside it."""
 
     name = "form-rims"
-    one_rewrite = "a nest that is left with the box that it computes"
+    one_rewrite = "a nest restricted to the box that it computes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             for nest in kernel.nests:
                 found = rim_of(nest)
-                if found is not None and budget(ctx, self.name).take(nest.label, "it is left with its box"):
+                if found is not None and budget(ctx, self.name).take(nest.label, "it is restricted to its box"):
                     shrink(nest, found)
-                    remark(ctx, self.name, nest.label, "applied", "it runs over what is not its rim")
+                    remark(ctx, self.name, nest.label, "applied", "it no longer runs over its padding")
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class FormVariants(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if bool(self.symbol) != (self.most > 0):
-            raise IgniterError("'most' is the largest size of 'symbol': give both, or neither")
+            raise IgniterError("'most' is the largest size of 'symbol'; give both or neither")
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             name = kernel.sym_name.data
             found = self._asked(kernel) if self.symbol else worthwhile_variant(kernel, machine_of(ctx))
@@ -71,7 +71,7 @@ class FormVariants(ModulePass):
         if self.symbol not in kernel.symbol_names:
             return f"it has no symbol '{self.symbol}'"
         if kernel.variants or any(each.schedule is not None for each in kernel.computations):
-            return "it has variants or a schedule of its own, and keeps them"
+            return "it keeps its own variants or schedule"
         name = f"{self.symbol}_to_{self.most}"
         return SizeVariant(name, Expr.of(self.symbol), self.most, {self.symbol: self.most}, "asked for")
 

@@ -175,7 +175,7 @@ def inline_nest(nest: NestOp) -> str | None:
     found = this.sites(nest, TYPICAL)
     if isinstance(found, str):
         nest.schedule = own
-        return found or "nothing reads it"
+        return found or "it is unused"
     this.fold_into_all(Context(), nest, found)
     return None
 
@@ -185,7 +185,7 @@ class InlineNests(ModulePass):
     """Folds nests into their readers by substituting subscripts."""
 
     name = "inline-nests"
-    one_rewrite = "a nest folded into its readers, or a move that is done by the nest in front of it"
+    one_rewrite = "a nest folded into its readers, or a data movement into the nest before it"
 
     max_duplicate: int = 4
     """The most expensive body to run in several readers. An addition costs 1; by default a division costs 5 and an
@@ -199,7 +199,9 @@ class InlineNests(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.divisions not in DIVISIONS:
-            raise VerifyException(f"divisions is one of {', '.join(DIVISIONS)}, not '{self.divisions}'")
+            raise VerifyException(
+                f"the option 'divisions' must be one of  {', '.join(DIVISIONS)}, not '{self.divisions}'"
+            )
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             self.run_on(ctx, kernel, machine_of(ctx))
 
@@ -238,8 +240,14 @@ class InlineNests(ModulePass):
             found = self.sites(nest, machine)
             writer = sink(nest) if isinstance(found, str) and not rewrites.is_spent else None
             if writer is not None:
-                rewrites.count(nest.label, f"'{writer}' does its move")
-                remark(ctx, self.name, nest.label, "applied", f"'{writer}' writes its elements where this moved them")
+                rewrites.count(nest.label, f"'{writer}' performs its data movement")
+                remark(
+                    ctx,
+                    self.name,
+                    nest.label,
+                    "applied",
+                    (f"'{writer}' writes its elements directly to their final places"),
+                )
             elif isinstance(found, str) and found:
                 remark(ctx, self.name, nest.label, "missed", found)
         erase_dead_nests(kernel)
@@ -274,11 +282,11 @@ class InlineNests(ModulePass):
         """Returns every read of a nest, located, if folding is possible and pays; else the reason ("": it has no
         readers)."""
         if nest.schedule is not None:
-            return "it has a schedule of its own"
+            return "it already has a schedule"
         clauses = nest.yield_op.clauses
         combined = [c.combiner for c in clauses if c.combiner != "none"]
         if combined:
-            return f"its values combine with '{combined[0]}'"
+            return f"it is a reduction with '{combined[0]}'"
         found: list[tuple[Clause, Site]] = []
         escapes = False
         for clause, result in zip(clauses, nest.outputs, strict=True):
@@ -309,7 +317,7 @@ class InlineNests(ModulePass):
                 return "its result leaves the kernel"
             if contraction is not None and not cost.is_movement:
                 if len(distinct) > 1:
-                    return f"it ends the contraction '{contraction}', once for its {len(distinct)} readers"
+                    return f"it ends the contraction '{contraction}', and has {len(distinct)} readers"
                 if site.read.guards:
                     return f"it ends the contraction '{contraction}', and '{name}' reads it under guards"
                 if permutes(site, clause):
@@ -317,11 +325,11 @@ class InlineNests(ModulePass):
             if len(distinct) > 1 and cost.total > self.max_duplicate:
                 return f"{len(distinct)} readers would each run its body (cost {cost.total} > {self.max_duplicate})"
             if len(ops) + len(site.reader.block.ops) > self.max_body:
-                return f"the body of '{name}' would pass {self.max_body} ops"
+                return f"the body of '{name}' would exceed {self.max_body} ops"
             if is_contraction(site.reader) and not cost.is_movement and not is_widened_read(nest):
-                return f"'{name}' is a contraction and takes plain reads"
+                return f"'{name}' is a contraction and needs plain reads"
             if is_contraction(site.reader) and cost.guarded:
-                return f"'{name}' is a contraction and takes reads without guards"
+                return f"'{name}' is a contraction and needs reads without guards"
             lacking = lacking_axes(site, nest)
             if lacking and cost.total > self.max_recompute:
                 along = ", ".join(lacking)
@@ -336,7 +344,7 @@ class InlineNests(ModulePass):
         if is_contraction(site.reader) and is_unpacking(nest):
             return None
         if is_contraction(site.reader) and turns(ops, site):
-            return f"'{site.reader.label}' is a contraction and takes steps of one size, and this turns at an edge"
+            return f"'{site.reader.label}' is a contraction and needs a constant stride, but this reverses at an edge"
         before, after = divisions_of([*ops, site.read]), divisions_after(ops, site)
         if after <= before or self.divisions == "always":
             return None

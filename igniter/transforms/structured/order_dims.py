@@ -48,7 +48,7 @@ class OrderDims(ModulePass):
     """Makes the dim of a nest's vector axis the last of its result."""
 
     name = "order-dims"
-    one_rewrite = "a tensor whose dims have another order"
+    one_rewrite = "a tensor whose dims are reordered"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
@@ -62,7 +62,7 @@ class OrderDims(ModulePass):
             if wanted is not None:
                 producer, k, place = wanted
                 put_last(producer, k, place)
-                message = f"the dim of which '{nest.label}' multiplies several together is the last of its result"
+                message = f"the dim that '{nest.label}' multiplies in groups is now the last of its result"
                 rewrites.count(producer.label, message)
                 remark(ctx, self.name, producer.label, "applied", message)
         for nest in kernel.nests:
@@ -72,11 +72,11 @@ class OrderDims(ModulePass):
                 place = last_place(nest, k, axis)
                 if place is not None and all(is_free(use.operation) for use in result.uses):
                     put_last(nest, k, place)
-                    rewrites.count(nest.label, f"the dim of '{axis}' is the last of its result")
-                    remark(ctx, self.name, nest.label, "applied", f"the dim of '{axis}' is the last of its result")
+                    rewrites.count(nest.label, f"the dim of '{axis}' is now the last of its result")
+                    remark(ctx, self.name, nest.label, "applied", f"the dim of '{axis}' is now the last of its result")
         for nest in kernel.nests:
             if not rewrites.is_spent and sink(nest, vector_axis) is not None:
-                rewrites.count(nest.label, "its move is done by the nest in front of it")
+                rewrites.count(nest.label, "the nest before it performs its data movement")
         erase_dead_nests(kernel)
 
 

@@ -72,8 +72,8 @@ class PackOperands(ModulePass):
                 if budget(ctx, self.name).is_spent:
                     return
                 if order_rows(nest):
-                    budget(ctx, self.name).count(nest.label, "its left factor is put in order")
-                    remark(ctx, self.name, nest.label, "applied", "its left factor is copied to the order of the rows")
+                    budget(ctx, self.name).count(nest.label, "its left factor is reordered")
+                    remark(ctx, self.name, nest.label, "applied", "its left factor is copied in the order of the rows")
                     continue
                 reason = pack_operand(nest, machine_of(ctx))
                 if reason is None:
@@ -141,7 +141,7 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
         return factor
     columns, depth = (nest.axis(n).extent.constant for n in (factor.column, factor.depth))
     if are_dot_products(columns, depth, _kind(nest)):
-        return f"{columns} columns fill too little of a panel"
+        return f"{columns} columns fill too small a part of a panel"
     count = typical_of(nest).known(factor.rows)
     if count is not None and count < machine.pack_rows:
         return f"only {count} rows would share it"

@@ -36,7 +36,7 @@ class PostponeScales(ModulePass):
     """Moves the scale of exponentials after their contraction."""
 
     name = "postpone-scales"
-    one_rewrite = "a contraction that is scaled after its sum"
+    one_rewrite = "a contraction scaled after its sum"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
@@ -45,8 +45,8 @@ class PostponeScales(ModulePass):
                     return
                 scaled = postpone(nest)
                 if scaled is not None:
-                    budget(ctx, self.name).count(nest.label, f"'{scaled}' is left out until after the sum")
-                    remark(ctx, self.name, nest.label, "applied", f"'{scaled}' is left out until after the sum")
+                    budget(ctx, self.name).count(nest.label, f"'{scaled}' is applied after the sum")
+                    remark(ctx, self.name, nest.label, "applied", f"'{scaled}' is applied after the sum")
 
 
 @dataclass(frozen=True)

@@ -31,13 +31,13 @@ class ReadPastViews(ModulePass):
     """Reads the sources of views that only add or remove dims of size 1."""
 
     name = "read-past-views"
-    one_rewrite = "a nest that reads past its views"
+    one_rewrite = "a nest that reads the sources of its views"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             for nest in kernel.nests:
                 reads = [read for read in nest.reads if past_views(read) is not None]
-                said = f"{len(reads)} reads go past views"
+                said = f"{len(reads)} reads use the sources of views"
                 if not reads:
                     continue
                 if not budget(ctx, self.name).take(nest.label, said):

@@ -116,7 +116,8 @@ class ScheduleDatabase:
         self.path = Path(path)
         if not create and not self.path.is_file():
             raise IgniterError(
-                f"there is no database of schedules at {self.path}: `igniter tune MODEL` makes one, --db names another"
+                f"there is no database of schedules at {self.path}; create one with `igniter tune MODEL`, or "
+                "name another with --db"
             )
         try:
             if create:
@@ -125,7 +126,9 @@ class ScheduleDatabase:
             self._connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             (layout,) = self._connection.execute("pragma user_version").fetchone()
             if layout not in (0, LAYOUT) or (layout == 0 and not create):
-                raise IgniterError(f"{self.path} is no database of schedules of this version of Igniter: name another")
+                raise IgniterError(
+                    f"{self.path} is not a database of schedules of this version of Igniter; name another"
+                )
             if create:
                 self._connection.executescript(_TABLES)
                 self._connection.execute(f"pragma user_version = {LAYOUT}")

@@ -48,7 +48,7 @@ class SplitReductions(ModulePass):
     """Splits the reduction `axis` of the nest called `nest` into `parts` partial ones"""
 
     name = "split-reductions"
-    one_rewrite = "a reduction that is split"
+    one_rewrite = "a reduction split"
 
     nest: str
     axis: str
@@ -59,12 +59,12 @@ class SplitReductions(ModulePass):
         found = [n for n in nests if n.label == self.nest]
         if not found:
             listed = ", ".join(n.label for n in nests)
-            raise IgniterError(f"split-reductions: there is no nest '{self.nest}'; there are: {listed or 'none'}")
+            raise IgniterError(f"split-reductions: unknown nest '{self.nest}'; known:  {listed or 'none'}")
         for nest in found:
             if not budget(ctx, self.name).take(nest.label, f"its sums over {self.axis} are split"):
                 break
             parts = split_reduction(nest, self.axis, self.parts)
-            remark(ctx, self.name, nest.label, "applied", f"its sums over {self.axis} are those of '{parts.label}'")
+            remark(ctx, self.name, nest.label, "applied", f"its partial sums over {self.axis} are in '{parts.label}'")
 
 
 def split_reduction(nest: NestOp, axis: str, parts: int) -> NestOp:
@@ -72,12 +72,12 @@ def split_reduction(nest: NestOp, axis: str, parts: int) -> NestOp:
     Raises `IgniterError` if it cannot."""
     where = f"split-reductions: nest '{nest.label}'"
     if nest.schedule is not None:
-        raise IgniterError(f"{where} has a schedule, which speaks of the loops that it has now")
+        raise IgniterError(f"{where} has a schedule for its present loops")
     if axis not in {a.name for a in nest.axes if a.kind == "reduction"}:
         names = ", ".join(a.name for a in nest.axes if a.kind == "reduction")
         raise IgniterError(f"{where} has no reduction '{axis}'; it has: {names or 'none'}")
     if parts < 2:
-        raise IgniterError(f"{where}: {parts} parts are no split")
+        raise IgniterError(f"{where}: the number of parts must be at least 2, not {parts}")
     whole = nest.axis(axis).extent
     length = whole.ceildiv(parts)
     part = _fresh_axis(nest, "part")

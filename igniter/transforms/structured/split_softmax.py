@@ -64,13 +64,13 @@ class SplitSoftmax(ModulePass):
     """Splits the keys of attention's softmax into blocks of `keys`"""
 
     name = "split-softmax"
-    one_rewrite = "a softmax that is split into blocks of keys"
+    one_rewrite = "a softmax split into blocks of keys"
 
     keys: int = 512
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.keys < 2:
-            raise IgniterError(f"split-softmax: blocks of {self.keys} keys are no blocks")
+            raise IgniterError(f"split-softmax: blocks of {self.keys} keys are too small")
         found = False
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             for nest in [n for n in kernel.nests if difference_of(n) is not None]:
@@ -82,7 +82,9 @@ class SplitSoftmax(ModulePass):
                     split_softmax(softmax, self.keys, machine_of(ctx))
                     remark(ctx, self.name, nest.label, "applied", f"its keys are split into blocks of {self.keys}")
         if not found:
-            remark(ctx, self.name, "", "missed", "no nest raises e to scores less what their row has for a maximum")
+            remark(
+                ctx, self.name, "", "missed", ("no nest computes exponentials of scores minus the maximum of their row")
+            )
 
 
 # -- the rewrite ------------------------------------------------------------------------------------------------------

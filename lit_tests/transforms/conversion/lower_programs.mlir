@@ -132,7 +132,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // CHECK-LABEL: loop.func @p0 symbols [t] (%a: memref<4xf32>, %b: memref<?x4xf32, #sym.dims<t, 4>>, %c: memref<4x?xf32, #sym.dims<4, t>>, %0: memref<4xf32>, %1: memref<?x4xf32, #sym.dims<t, 4>>, %2: memref<4x?xf32, #sym.dims<4, t>>) outputs 3
 // CHECK-SAME:    requires [
-// CHECK-NEXT:    1 <= t "there is nothing to scan" node "steps"]
+// CHECK-NEXT:    1 <= t "its scanned input is empty" node "steps"]
 // CHECK-NEXT:    [[S:%[0-9]+]] = loop.alloc "steps" : memref<2x4xf32, "scratch">
 // CHECK-NEXT:    [[F:%[0-9]+]] = loop.slice [[S]][0] : memref<2x4xf32, "scratch"> to memref<4xf32>
 // CHECK-NEXT:    loop.for c1 = 0 to 4 {

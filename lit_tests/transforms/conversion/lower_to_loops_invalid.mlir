@@ -122,7 +122,7 @@ builtin.module {
 // -----
 
 // Blocks of the depth are added to the result.
-// CHECK: nest 'matmul': loop 'k' cuts the depth of a product, whose tiles are to be added to the result: say 'into result', or put it right before the product, where its iterations add to the tile
+// CHECK: nest 'matmul': loop 'k' splits the depth of a product, so tiles must be added to the result: give it 'into result', or put it directly before the product, where its iterations add to the tile
 
 builtin.module {
   loop.kernel @depth symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
@@ -139,7 +139,7 @@ builtin.module {
 // -----
 
 // Sums of rows whose number is not known have no room.
-// CHECK: nest 'sum': loop 'i' goes over m elements inside the reduction 'k', whose sums need room for a constant number: put it in blocks around the reduction, or say 'into result' of that
+// CHECK: nest 'sum': loop 'i' iterates over m elements inside the reduction 'k', whose partial sums need a constant size: split it into blocks outside the reduction, or give the reduction 'into result'
 
 builtin.module {
   loop.kernel @room symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>) -> (tensor<?xf32, #sym.dims<m>>) {
@@ -154,7 +154,7 @@ builtin.module {
 // -----
 
 // Blocks that are made late go below the last reduction, or below everything.
-// CHECK: nest 'sum': the loops inside the blocks of 'i' cannot be in this order. With 'tail', one is right inside its blocks, or below the last reduction, or below all loops that are neither vectors nor unrolled, the vector innermost; without 'tail' any order goes
+// CHECK: nest 'sum': the loops inside the blocks of 'i' cannot be in this order. With 'tail', such a loop must be directly inside its blocks, or below the last reduction, or below all loops that are neither vectors nor unrolled (the vector innermost); without 'tail', any order is allowed
 
 builtin.module {
   loop.kernel @late symbols [m] (%a: tensor<?x64x32xf32, #sym.dims<m, 64, 32>>) -> (tensor<?xf32, #sym.dims<m>>) {

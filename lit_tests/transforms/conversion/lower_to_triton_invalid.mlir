@@ -1,6 +1,6 @@
 // RUN: igniter-opt %s -p lower-to-triton --split-input-file --verify-diagnostics --target=cuda | filecheck %s
 
-// CHECK: lower-to-triton: nest 'copy' has no schedule that says how it is launched
+// CHECK: lower-to-triton: nest 'copy' needs a schedule with 'launch'
 loop.kernel @none symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -11,7 +11,7 @@ loop.kernel @none symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': 'i' has 12 lanes, which is no power of two
+// CHECK: lower-to-triton: nest 'copy': 'i' has 12 lanes; the number must be a power of two
 loop.kernel @lanes symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i by 12 grid, i vector 12, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -22,7 +22,7 @@ loop.kernel @lanes symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'sum': 'k' is in a program wholly, but 8 lanes do not have its n elements
+// CHECK: lower-to-triton: nest 'sum': 'k' is entirely in one program, but 8 lanes cannot hold its n elements
 loop.kernel @whole symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<1xf32>) {
   %t = loop.nest "sum" [k: reduction n] schedule [k vector 8, launch warps 1 stages 1] -> tensor<1xf32> {
     %a = loop.read %x[k] : f32
@@ -60,7 +60,7 @@ loop.kernel @ops symbols [] (%x: tensor<8xi32>) -> (tensor<8xi32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': a launch has no 'unroll', as in 'i unroll'
+// CHECK: lower-to-triton: nest 'copy': 'i unroll': a launch cannot have 'unroll'
 loop.kernel @words symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i unroll, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -71,7 +71,7 @@ loop.kernel @words symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'second' says 'launch warps 4 stages 1', and 'first', which is launched with it, 'launch warps 1 stages 1'
+// CHECK: lower-to-triton: nest 'second' has 'launch warps 4 stages 1', but 'first' of the same launch has 'launch warps 1 stages 1'
 loop.kernel @warps symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "first" [i: parallel 8] schedule [i by 8 grid fuse "l0", i vector 8, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32

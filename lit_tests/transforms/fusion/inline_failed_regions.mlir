@@ -57,7 +57,7 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
 
 // A program that failed leaves its regions.
 
-// SAID: remark: driver: 'p0' missed: its regions stay ops of their own: no arena
+// SAID: remark: driver: 'p0' missed: its regions remain separate ops: no arena
 // CHECK:      onnx.graph @main
 // CHECK-NEXT:   fusion.region @r0
 // CHECK-NOT:  fusion.program

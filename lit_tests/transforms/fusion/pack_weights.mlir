@@ -97,7 +97,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // Too few columns.
 
-// APPLIED: remark: pack-weights: 'product' missed: 3 columns fill too little of a panel
+// APPLIED: remark: pack-weights: 'product' missed: 3 columns fill too small a part of a panel
 // CHECK: onnx.MatMul(%a, %b)
 
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
@@ -115,7 +115,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // As few, and a depth that fills vectors: each is stored side by side, for dot products.
 
-// APPLIED: remark: pack-weights: 'product' missed: 3 columns fill too little of a panel
+// APPLIED: remark: pack-weights: 'product' missed: 3 columns fill too small a part of a panel
 // CHECK: fusion.pack %w [1, 0] : tensor<40x3xf32> to tensor<3x40xf32>
 // CHECK: %[[W:.*]] = fusion.unpack %b [1, 0] : tensor<3x40xf32> to tensor<40x3xf32>
 // CHECK: onnx.MatMul(%a, %[[W]])
@@ -135,7 +135,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // A depth that is no multiple of the group.
 
-// APPLIED: remark: pack-weights: 'product' missed: a depth of 6 is no multiple of the 4 steps that are multiplied together
+// APPLIED: remark: pack-weights: 'product' missed: a depth of 6 is not a multiple of the 4 steps of one instruction
 // CHECK: onnx.MatMulInteger(%a, %b)
 
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {

@@ -14,7 +14,7 @@
 // REGIONS-NEXT: fusion.yield
 // REGIONS: fusion.program
 
-// REMARKS: compile-draws: 'noise' applied: a kernel draws for RandomNormalLike
+// REMARKS: compile-draws: 'noise' applied: a kernel computes RandomNormalLike
 // REMARKS: compile-draws: 'free' missed: RandomUniformLike has no seed
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<?x8xf32, #sym.dims<n, 8>>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {

@@ -4,7 +4,7 @@
 
 // RUN: igniter-opt %s -p form-subpixel-convolutions --split-input-file --emit=none --remarks --remarks-output=- | filecheck %s --check-prefix=ALONE
 
-// ALONE: form-subpixel-convolutions: missed: no convolution is beside it, whose layout it would have
+// ALONE: form-subpixel-convolutions: missed: it has no neighbouring convolution to share a layout with
 
 // Four phases, each a window of two by two turned around, are the channels of one convolution. What works on single
 // elements stands in front of the moves, so that the convolution ends with it.
@@ -26,7 +26,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y : tensor<1x2x10x14xf32>
   }
 }
-// REMARK: form-subpixel-convolutions: applied: 1 transposed convolutions as convolutions [count=1]
+// REMARK: form-subpixel-convolutions: applied: 1 transposed convolutions became convolutions [count=1]
 
 // -----
 
@@ -34,7 +34,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // CHECK-LABEL: onnx.graph @beside
 // CHECK-NOT:     onnx.ConvTranspose
-// ALONE: form-subpixel-convolutions: applied: 1 transposed convolutions as convolutions [count=1]
+// ALONE: form-subpixel-convolutions: applied: 1 transposed convolutions became convolutions [count=1]
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @beside(%x: tensor<1x1x5x7xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
     %w = onnx.Constant() {value = #onnx.tensor<1x2x2x2xf32, elided>} : () -> tensor<1x2x2x2xf32>
@@ -134,6 +134,6 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %a, %c, %d, %e : tensor<1x1x?x?xf32, #sym.dims<1, 1, h + 1, w + 1>>, tensor<1x1x?x?xf32, #sym.dims<1, 1, 3*h - 1, 3*w - 1>>, tensor<1x1x?x?xf32, #sym.dims<1, 1, 2*h + 1, 2*w + 1>>, tensor<1x1x?x?xf32, #sym.dims<1, 1, 2*h, w + 1>>
   }
 }
-// REMARK: form-subpixel-convolutions: 'computed' missed: its weight is no constant
-// REMARK: form-subpixel-convolutions: 'apart' missed: its windows of 2, dilated by 1, are 3 apart
-// REMARK: form-subpixel-convolutions: 'dilated' missed: its windows of 2, dilated by 2, are 2 apart
+// REMARK: form-subpixel-convolutions: 'computed' missed: its weight is not a constant
+// REMARK: form-subpixel-convolutions: 'apart' missed: its windows of 2, dilated by 1, have a stride of 3
+// REMARK: form-subpixel-convolutions: 'dilated' missed: its windows of 2, dilated by 2, have a stride of 2

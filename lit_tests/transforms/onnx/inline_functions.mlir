@@ -38,7 +38,7 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
   }
   onnx.graph @main(%x: tensor<2xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
     // CHECK: onnx.custom(%x) <{node_name = "call", domain = "local", op_type = "Old"}>
-    // REMARK: inline-functions: 'call' missed: Softmax differs between opset 11, which the function local.Old imports, and 21, which the model does
+    // REMARK: inline-functions: 'call' missed: Softmax differs between opset 11, which the function local.Old imports, and opset 21 of the model
     %y = onnx.custom(%x) <{node_name = "call", domain = "local", op_type = "Old"}> : (tensor<2xf32>) -> tensor<2xf32>
     onnx.return %y : tensor<2xf32>
   }

@@ -2,7 +2,7 @@
 // RUN: igniter-opt %s -p "lower-precision{to=bf16}" --split-input-file | filecheck %s --check-prefix=BF16
 // RUN: not igniter-opt %s -p "lower-precision{to=int3}" --split-input-file 2>&1 | filecheck %s --check-prefix=BAD
 
-// BAD: to is one of f32, bf16, int8-dynamic, not 'int3'
+// BAD: the option 'to' must be one of f32, bf16, int8-dynamic, not 'int3'
 
 // A product with constant weights.
 

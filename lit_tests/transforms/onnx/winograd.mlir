@@ -6,16 +6,16 @@
 // RUN: igniter-opt %s -p "winograd{force=true rows=2 columns=9}" --split-input-file | filecheck %s --check-prefix=BAND
 // RUN: not igniter-opt %s -p "winograd{tile=3}" --split-input-file 2>&1 | filecheck %s --check-prefix=BAD
 
-// BAD: winograd: tile is 2 or 4, not 3
+// BAD: winograd: the option 'tile' must be 2 or 4, not 3
 
 // A convolution that is worth it is marked, and stays what it is. Sizes that a run knows are taken for typical ones.
 
 // CHECK:      onnx.Conv(%x, %w) <{node_name = "worth"}> {pads = array<i64: 1, 1, 1, 1>, igniter.winograd = array<i64: 4, 1, 0>}
-// REMARKS:      remark: winograd: 'worth' applied: in tiles of 4 x 4: 36 products for 144, and at most 63 times the error of a direct sum, for random data about 2 times [tile=4] [band=1x?] [amplification=62.7]
-// REMARKS-NEXT: remark: winograd: note: 1 of 1 convolutions in tiles [count=1]
-// STRICT:      remark: winograd: 'worth' missed: the error of its tiles is not 4 times less than 1e-07 of its results
+// REMARKS:      remark: winograd: 'worth' applied: in tiles of 4 x 4: 36 products for 144; the error is at most 63 times that of a direct sum, and about 2 times for random data [tile=4] [band=1x?] [amplification=62.7]
+// REMARKS-NEXT: remark: winograd: note: 1 of 1 convolutions are computed in tiles [count=1]
+// STRICT:      remark: winograd: 'worth' missed: the error of its tiles is not 4 times smaller than 1e-07 of its results
 // BAND:        igniter.winograd = array<i64: 4, 2, 9>
-// FORCED:      remark: winograd: 'worth' applied: in tiles of 2 x 2: 16 products for 36, and at most 7 times the error of a direct sum, for random data about 0.7 times [tile=2] [band=1x?] [amplification=7.1]
+// FORCED:      remark: winograd: 'worth' applied: in tiles of 2 x 2: 16 products for 36; the error is at most 7 times that of a direct sum, and about 0.7 times for random data [tile=2] [band=1x?] [amplification=7.1]
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<?x64x?x?xf32, #sym.dims<n, 64, h, w>>) attributes {input_names = ["x"], output_names = ["y"]} {
     %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x64x3x3xf32, elided>} : () -> tensor<64x64x3x3xf32>
@@ -44,8 +44,8 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // With few channels, what is moved takes longer than what is saved.
 
 // CHECK-NOT: igniter.winograd
-// REMARKS: remark: winograd: 'thin' missed: tiles of 4 x 4 take 1,769,472 multiplications, and the time of 12,349,440 more for their elements and of 0 for the weight; force=true takes it all the same
-// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// REMARKS: remark: winograd: 'thin' missed: tiles of 4 x 4 take 1,769,472 multiplications, plus the time of 12,349,440 for transforming their elements and of 0 for the weight; force=true overrides this
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions are computed in tiles [count=0]
 // FORCED: remark: winograd: 'thin' applied: in tiles of 2 x 2
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x3x64x64xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
@@ -60,9 +60,9 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // Strides.
 
 // CHECK-NOT: igniter.winograd
-// REMARKS: remark: winograd: 'stride' missed: its windows are 2 x 2 apart
-// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
-// FORCED: remark: winograd: 'stride' missed: its windows are 2 x 2 apart
+// REMARKS: remark: winograd: 'stride' missed: its windows have a stride of 2 x 2
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions are computed in tiles [count=0]
+// FORCED: remark: winograd: 'stride' missed: its windows have a stride of 2 x 2
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
     %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x64x3x3xf32, elided>} : () -> tensor<64x64x3x3xf32>
@@ -77,7 +77,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // CHECK-NOT: igniter.winograd
 // REMARKS: remark: winograd: 'dilated' missed: its windows are dilated by 2 x 2
-// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions are computed in tiles [count=0]
 // FORCED: remark: winograd: 'dilated' missed: its windows are dilated by 2 x 2
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
@@ -92,9 +92,9 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // Groups.
 
 // CHECK-NOT: igniter.winograd
-// REMARKS: remark: winograd: 'groups' missed: it has 2 groups, whose channels do not meet
-// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
-// FORCED: remark: winograd: 'groups' missed: it has 2 groups, whose channels do not meet
+// REMARKS: remark: winograd: 'groups' missed: it has 2 groups, which do not share channels
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions are computed in tiles [count=0]
+// FORCED: remark: winograd: 'groups' missed: it has 2 groups, which do not share channels
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
     %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x32x3x3xf32, elided>} : () -> tensor<64x32x3x3xf32>
@@ -109,7 +109,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // CHECK-NOT: igniter.winograd
 // REMARKS: remark: winograd: 'wide' missed: its windows are 5 x 5, not 3 x 3
-// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions are computed in tiles [count=0]
 // FORCED: remark: winograd: 'wide' missed: its windows are 5 x 5, not 3 x 3
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
@@ -125,7 +125,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // CHECK-NOT: igniter.winograd
 // REMARKS: remark: winograd: 'line' missed: its windows are 3, not 3 x 3
-// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions are computed in tiles [count=0]
 // FORCED: remark: winograd: 'line' missed: its windows are 3, not 3 x 3
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x64x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
@@ -140,9 +140,9 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // A weight that a run computes.
 
 // CHECK-NOT: igniter.winograd
-// REMARKS: remark: winograd: 'computed' missed: its weight is no constant, which could be transformed at compile time
-// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
-// FORCED: remark: winograd: 'computed' missed: its weight is no constant, which could be transformed at compile time
+// REMARKS: remark: winograd: 'computed' missed: its weight is not a constant, so it cannot be transformed at compile time
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions are computed in tiles [count=0]
+// FORCED: remark: winograd: 'computed' missed: its weight is not a constant, so it cannot be transformed at compile time
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x64x28x28xf32>, %w: tensor<64x64x3x3xf32>) attributes {input_names = ["x", "w"], output_names = ["y"]} {
     %y = onnx.Conv(%x, %w) <{node_name = "computed"}> {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x64x28x28xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x28x28xf32>
@@ -155,9 +155,9 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // Half precision.
 
 // CHECK-NOT: igniter.winograd
-// REMARKS: remark: winograd: 'half' missed: its elements are f16, which have too few bits for what tiles add up
-// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
-// FORCED: remark: winograd: 'half' missed: its elements are f16, which have too few bits for what tiles add up
+// REMARKS: remark: winograd: 'half' missed: its elements are f16, which have too few bits for the sums of tiles
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions are computed in tiles [count=0]
+// FORCED: remark: winograd: 'half' missed: its elements are f16, which have too few bits for the sums of tiles
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x64x28x28xf16>) attributes {input_names = ["x"], output_names = ["y"]} {
     %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x64x3x3xf16, elided>} : () -> tensor<64x64x3x3xf16>
@@ -170,7 +170,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // Nothing to do.
 
-// REMARKS: remark: winograd: note: 0 of 0 convolutions in tiles: the model has none [count=0]
+// REMARKS: remark: winograd: note: 0 of 0 convolutions are computed in tiles: the model has no convolutions [count=0]
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
     %y = onnx.Relu(%x) : (tensor<1x64x28x28xf32>) -> tensor<1x64x28x28xf32>

@@ -2,9 +2,9 @@
 // RUN: igniter-opt %s -p "prefetch-loops" --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
 
 // A loop that is named has to have something before it; one that only has the hint stays as it is.
-// REMARKS: missed: nothing stands before loop 'i', so nothing can be fetched meanwhile
+// REMARKS: missed: no statement precedes loop 'i', so a prefetch has nothing to overlap with
 
-// CHECK: prefetch-loops: nothing stands before loop 'i', so nothing can be fetched meanwhile
+// CHECK: prefetch-loops: no statement precedes loop 'i', so a prefetch has nothing to overlap with
 
 builtin.module {
   loop.func @first symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {

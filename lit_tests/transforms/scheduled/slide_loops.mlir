@@ -1,8 +1,8 @@
 // RUN: igniter-opt %s -p "slide-loops" --split-input-file | filecheck %s
 // RUN: igniter-opt %s -p "slide-loops" --split-input-file --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
 
-// REMARKS: remark: slide-loops: 'rows.y' applied: 'i' computes rows as it comes to them, and keeps 3
-// REMARKS: remark: slide-loops: 'skips.y' applied: 'i' computes rows as it comes to them, and keeps 1
+// REMARKS: remark: slide-loops: 'rows.y' applied: 'i' computes rows as needed, and keeps 3
+// REMARKS: remark: slide-loops: 'skips.y' applied: 'i' computes rows as needed, and keeps 1
 
 // Rows of an image with a rim, and windows of three rows: the first of a band makes three, each later one another. The
 // rim above and below is filled where a window comes to it, the one beside the rows once.

@@ -6,7 +6,7 @@
 // SAME-NOT: slide
 // SAME-NOT: sequential
 
-// CHECK: remark: slide-loops: 'elsewhere.y' missed: it stays in front of 'i': its rows are used elsewhere
+// CHECK: remark: slide-loops: 'elsewhere.y' missed: it stays before 'i': its rows are used elsewhere
 builtin.module {
   loop.func @elsewhere symbols [] (%x: memref<60x8xf32>, %y: memref<20xf32>, %u: memref<1xf32>) outputs 2 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">
@@ -25,7 +25,7 @@ builtin.module {
 
 // -----
 
-// CHECK: remark: slide-loops: 'backwards.y' missed: it stays in front of 'i': windows do not slide along its rows with a constant step
+// CHECK: remark: slide-loops: 'backwards.y' missed: it stays before 'i': windows do not slide along its rows with a constant step
 builtin.module {
   loop.func @backwards symbols [] (%x: memref<60x8xf32>, %y: memref<60xf32>) outputs 1 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">
@@ -42,7 +42,7 @@ builtin.module {
 
 // -----
 
-// CHECK: remark: slide-loops: 'result.y' missed: it stays in front of 'i': the rows are a result of the kernel, which all are wanted of
+// CHECK: remark: slide-loops: 'result.y' missed: it stays before 'i': the rows are a result of the kernel, so all of them must be stored
 builtin.module {
   loop.func @result symbols [] (%x: memref<60x8xf32>, %e: memref<60x8xf32>, %y: memref<58xf32>) outputs 2 {
     loop.for y = 0 to 60 schedule [slide "w"] {
@@ -58,7 +58,7 @@ builtin.module {
 
 // -----
 
-// CHECK: remark: slide-loops: 'below.y' missed: it stays in front of 'i': its rows are used elsewhere
+// CHECK: remark: slide-loops: 'below.y' missed: it stays before 'i': its rows are used elsewhere
 builtin.module {
   loop.func @below symbols [n] (%x: memref<60x8xf32>, %y: memref<58xf32>) outputs 1 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">
@@ -81,7 +81,7 @@ builtin.module {
 
 // What no window reads would not be made.
 
-// CHECK: remark: slide-loops: 'both.y' missed: it stays in front of 'i': it makes more than rows, which all are wanted of
+// CHECK: remark: slide-loops: 'both.y' missed: it stays before 'i': it also writes a buffer other than the rows
 builtin.module {
   loop.func @both symbols [] (%x: memref<60x8xf32>, %u: memref<60xf32>, %y: memref<20xf32>) outputs 2 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">
@@ -101,7 +101,7 @@ builtin.module {
 
 // What is filled behind is filled over what was made.
 
-// CHECK: remark: slide-loops: 'over.y' missed: it stays in front of 'i': its rows are used elsewhere
+// CHECK: remark: slide-loops: 'over.y' missed: it stays before 'i': its rows are used elsewhere
 builtin.module {
   loop.func @over symbols [] (%x: memref<60x8xf32>, %y: memref<58xf32>) outputs 1 {
     %e = loop.alloc "e" : memref<60x8xf32, "scratch">

@@ -6,7 +6,7 @@
 // A kernel that was tuned gets what was found; what no longer fits and what was not tuned are left to choose-schedule.
 
 // CHECK-DAG:  remark: apply-tuned-schedules: 'tuned' applied: tuned: 2.00 times as fast as the default at n<=64, threads=1
-// CHECK-DAG:  remark: apply-tuned-schedules: 'stale' missed: the schedule that was found at n<=64, threads=1 is stale: {{.*}} unknown axis 'l'
+// CHECK-DAG:  remark: apply-tuned-schedules: 'stale' missed: the schedule found at n<=64, threads=1 is stale: {{.*}} unknown axis 'l'
 // CHECK-DAG:  remark: apply-tuned-schedules: 'other' missed: it was not tuned for znver4
 // CHECK-DAG:  loop.nest "tuned" [i: parallel n, k: reduction 64] schedule [i by 8 threads, k, i vector 8] ->
 // CHECK-DAG:  loop.nest "stale" [i: parallel n, k: reduction 64] ->
@@ -16,7 +16,7 @@
 
 // OTHER-NOT:  schedule [
 
-// NONE:       there is no database of schedules at {{.*}}: `igniter tune MODEL` makes one
+// NONE:       there is no database of schedules at {{.*}}; create one with `igniter tune MODEL`
 
 builtin.module {
   loop.kernel @tuned symbols [n] (%x: tensor<64x?xf32, #sym.dims<64, n>>) -> (tensor<?xf32, #sym.dims<n>>) {

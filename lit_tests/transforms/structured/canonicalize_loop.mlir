@@ -154,4 +154,4 @@ loop.kernel @merge symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf3
   }
   loop.return %c, %copy : tensor<4xf32>, tensor<4xf32>
 }
-// REMARK: 'dead' applied: nothing uses it
+// REMARK: 'dead' applied: it is unused

@@ -4,7 +4,7 @@
 
 // Few rows and columns and a long depth: split-K.
 
-// REMARK: 'matmul' applied: its sums over k are made in 8 parts
+// REMARK: 'matmul' applied: its sums over k are computed in 8 parts
 // CHECK-LABEL: loop.kernel @product
 // CHECK:         loop.nest "matmul.parts" [part: parallel 8, i: parallel 128, j: parallel 768, k: reduction 384] -> tensor<8x128x768xf32>
 // CHECK:           loop.read %a[i, k + 384*part] : f16
@@ -25,7 +25,7 @@ loop.kernel @product symbols [] (%a: tensor<128x3072xf16>, %b: tensor<3072x768xf
 
 // All of a tensor, as long as it may be, in two steps; behind the end there is nothing to add.
 
-// REMARK: 'max' applied: its sums over i are made in 128 parts
+// REMARK: 'max' applied: its sums over i are computed in 128 parts
 // CHECK-LABEL: loop.kernel @all
 // CHECK:         loop.nest "max.parts" [part: parallel 128, i: reduction 31250] -> tensor<128xf32>
 // CHECK-NEXT:      loop.read %x[i + 31250*part] : f32

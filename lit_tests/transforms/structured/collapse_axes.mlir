@@ -76,7 +76,7 @@ loop.kernel @gemm symbols [b, s] (%x: tensor<?x?x768xf32, #sym.dims<b, s, 768>>,
   loop.return %z : tensor<?x12x?x64xf32, #sym.dims<b, 12, s, 64>>
 }
 // REMARK: 'gemm' missed: j and k stay apart: 'gemm' reduces over one of j and k
-// REMARK: 'transpose' missed: i and j stay apart: 'transpose' takes i and j apart
+// REMARK: 'transpose' missed: i and j stay apart: 'transpose' uses i and j separately
 
 // -----
 

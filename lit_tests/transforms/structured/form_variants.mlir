@@ -10,7 +10,7 @@
 // CHECKED-COUNT-4: check: lower-to-loops: 1 results agree
 
 // NOSYMBOL: remark: form-variants: 'k' missed: it has no symbol 'k'
-// HALF: error: pass 'form-variants': 'most' is the largest size of 'symbol': give both, or neither
+// HALF: error: pass 'form-variants': 'most' is the largest size of 'symbol'; give both or neither
 
 // The keys of attention are packed for many rows and not for one, whose product reads them as they are.
 

@@ -118,7 +118,7 @@ loop.kernel @softmax symbols [b] (%x: tensor<?x128xf32, #sym.dims<b, 128>>, %m: 
   loop.return %y : tensor<?x128xf32, #sym.dims<b, 128>>
 }
 // REMARK: 'exp' missed: 2 readers would each run its body (cost 22 > 4)
-// REMARK: 'sum' missed: its values combine with 'add'
+// REMARK: 'sum' missed: it is a reduction with 'add'
 // REMARK: 'rcp' missed: 'mul' would run its body again along j (cost 5 > 1)
 
 // -----
@@ -150,7 +150,7 @@ loop.kernel @contraction symbols [m] (%a: tensor<?x8xf32, #sym.dims<m, 8>>, %b: 
   loop.return %y : tensor<?x16xf32, #sym.dims<m, 16>>
 }
 // REMARK: 'transpose' applied: folded into 'matmul'
-// REMARK: 'scale' missed: 'matmul' is a contraction and takes plain reads
+// REMARK: 'scale' missed: 'matmul' is a contraction and needs plain reads
 
 // -----
 
@@ -230,7 +230,7 @@ loop.kernel @scheduled symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   }
   loop.return %y : tensor<8xf32>
 }
-// REMARK: 'neg' missed: it has a schedule of its own
+// REMARK: 'neg' missed: it already has a schedule
 
 // -----
 
@@ -306,7 +306,7 @@ loop.kernel @heads symbols [s] (%a: tensor<?x8xf32, #sym.dims<s, 8>>, %w: tensor
 }
 // REMARK: 'transpose' applied: folded into 'scores'
 // REMARK: 'bias' missed: it ends the contraction 'matmul', and 'scores' reads it in another order
-// REMARK: 'back' applied: 'scores' writes its elements where this moved them
+// REMARK: 'back' applied: 'scores' writes its elements directly to their final places
 
 // -----
 
@@ -335,4 +335,4 @@ loop.kernel @frames symbols [] (%x: tensor<512xf32>, %w: tensor<64x32xf32>) -> (
   loop.return %y : tensor<9x32xf32>
 }
 // REMARK: 'mirror' applied: folded into 'shift'
-// REMARK: 'shift' missed: 'products' is a contraction and takes steps of one size, and this turns at an edge
+// REMARK: 'shift' missed: 'products' is a contraction and needs a constant stride, but this reverses at an edge

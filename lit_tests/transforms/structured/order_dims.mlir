@@ -12,8 +12,8 @@
 // CHECK:        loop.yield none %b_1 at [y + 1, x + 1, o] else 0.000000e+00 : f32
 // CHECK-NOT:  loop.nest
 // CHECK:      loop.return %r
-// REMARKS: remark: order-dims: 'conv' applied: the dim of 'o' is the last of its result
-// REMARKS: remark: order-dims: 'relu' applied: the dim of 'o' is the last of its result
+// REMARKS: remark: order-dims: 'conv' applied: the dim of 'o' is now the last of its result
+// REMARKS: remark: order-dims: 'relu' applied: the dim of 'o' is now the last of its result
 builtin.module {
   loop.kernel @conv symbols [] (%x: tensor<8x8x64xf32>, %w: tensor<64x64xf32>) -> (tensor<10x10x64xf32>) {
     %c = loop.nest "conv" [o: parallel 64, y: parallel 8, x: parallel 8, k: reduction 64] -> tensor<64x8x8xf32> {
@@ -82,7 +82,7 @@ builtin.module {
 // CHECK:      loop.nest "codes" {{.*}} -> tensor<8x8x4xui8> {
 // CHECK:        loop.yield none %{{.*}} at [y, x, c]
 // CHECK:      loop.read %{{.*}}[y, x, c] : i8
-// REMARKS: remark: order-dims: 'codes' applied: the dim of which 'conv' multiplies several together is the last of its result
+// REMARKS: remark: order-dims: 'codes' applied: the dim that 'conv' multiplies in groups is now the last of its result
 builtin.module {
   loop.kernel @bytes symbols [] (%x: tensor<4x8x8xui8>, %w: tensor<1x1x16x4xi8>) -> (tensor<8x8x16xi32>) {
     %q = loop.nest "codes" [c: parallel 4, y: parallel 8, x: parallel 8] -> tensor<4x8x8xui8> {

@@ -324,7 +324,7 @@ builtin.module {
 // CHECK:          %[[ROWS:.*]] = loop.view %[[COPY]] : {{.*}} to tensor<?x64xf32, #sym.dims<n*s, 64>>
 // CHECK:          loop.nest "matmul" [i_b: parallel n*s, j: parallel 48, k: reduction 64]
 // CHECK-NEXT:       loop.read %[[ROWS]][i_b, k] : f32
-// REMARKS:      remark: pack-operands: 'matmul' applied: its left factor is copied to the order of the rows
+// REMARKS:      remark: pack-operands: 'matmul' applied: its left factor is copied in the order of the rows
 
 builtin.module {
   loop.kernel @turned_rows symbols [n, s] (%x: tensor<?x64x?xf32, #sym.dims<n, 64, s>>, %w: tensor<3x64x16xf32>) -> (tensor<?x?x48xf32, #sym.dims<s, n, 48>>) {

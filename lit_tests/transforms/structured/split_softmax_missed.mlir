@@ -401,7 +401,7 @@ builtin.module {
 // -----
 
 // Powers of another number.
-// CHECK: remark: split-softmax: missed: no nest raises e to scores less what their row has for a maximum
+// CHECK: remark: split-softmax: missed: no nest computes exponentials of scores minus the maximum of their row
 
 builtin.module {
   loop.kernel @r symbols [s] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: tensor<96x16xf32>, %v: tensor<96x16xf32>) -> (tensor<?x16xf32, #sym.dims<s, 16>>) {

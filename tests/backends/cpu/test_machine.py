@@ -144,13 +144,13 @@ def test_what_is_derived() -> None:
         ({"colour": 1}, "no figure 'colour'; known: name, cpu,"),
         ({"l2_bytes": "1M"}, "figure 'l2_bytes' is '1M'; it must be a whole number"),
         ({"l2_bytes": 0.5}, "has to be a whole number"),
-        ({"l2_bytes": -1}, "has to be 1 or more"),
+        ({"l2_bytes": -1}, "must be at least 1"),
         ({"fma_ports": True}, "has to be a number"),
         ({"fma_ports": 0}, "has to be 0.01 or more"),
         ({"fma": 1}, "figure 'fma' is 1; it must be true or false"),
         ({"vector_bytes": 24}, "it must be 16, 32 or 64"),
         ({"registers": 4}, "it must be at least 8"),
-        ({"stretch_lines": 1}, "has to be 2 or more"),
+        ({"stretch_lines": 1}, "must be at least 2"),
         ({"vector_bytes": 64}, "target 'x86-64-v3' has 32; name a target that has it"),
         ({"byte_tiles": True}, "figure 'byte_tiles' is true, but target 'x86-64-v3' has false"),
         ({"cpu": "znver4"}, "cpu is 'znver4', but target 'x86-64-v3' has 'x86-64-v3'; name the target"),
@@ -186,7 +186,7 @@ def test_files(tmp_path: Path) -> None:
         machine_for("aarch64", read_machine(path))
     with pytest.raises(MachineError, match="cannot read the machine"):
         read_machine(tmp_path / "none.json")
-    for text, message in (("{", "it is not JSON"), ("[1]", "it has to be an object"), ('{"x": 1}', "no figure 'x'")):
+    for text, message in (("{", "it is not JSON"), ("[1]", "it has to be an object"), ('{"x": 1}', "unknown figure 'x'")):
         path.write_text(text)
         with pytest.raises(MachineError, match=message):
             read_machine(path)

@@ -108,7 +108,7 @@ def test_why_nothing_is_in_fewer_bits(tmp_path: Path) -> None:
     proto.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["b", "n", 48]))
     for source, why in (
         (proto.SerializeToString(), "that takes opset 13, and Softmax 'soft' is another op in opset 13"),
-        (model("plain", 64, 7), "none is of f32 with a constant matrix of 16 columns or more"),
+        (model("plain", 64, 7), "no product is of f32 with a constant matrix of at least 16 columns"),
     ):
         artifact = igniter.compile(source, precision="bf16", verify=False)
         (said,) = [r for r in artifact.report["remarks"] if r["pass"] == "lower-precision"]

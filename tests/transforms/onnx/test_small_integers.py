@@ -78,7 +78,7 @@ def test_weights_in_blocks(rows: int, columns: int, axis: int, block: int, kind:
         helper.make_node("MatMul", ["x", "d"], ["y"]),
     ]
     got, left, notes = compiled(model_of(nodes, {"x": x}, weights), {"x": x}, "form-block-products")
-    assert not left and notes == ["1 products read the codes of their weights"] * (axis == 0 and block != 24)
+    assert not left and notes == ["1 products read quantised weights directly"] * (axis == 0 and block != 24)
     points = weights["z"].astype(np.float64) if zeros else np.zeros(blocks)
     spread = [np.repeat(a, block, axis)[:depth, :columns] for a in (points, scale)]
     steps = (weight.astype(np.float64) - spread[0]) * spread[1]

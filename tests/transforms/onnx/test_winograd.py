@@ -345,7 +345,7 @@ def test_a_weight_that_is_not_finite_is_left(tmp_path: Path) -> None:
     model.graph.initializer[0].CopyFrom(numpy_helper.from_array(weight, "w"))
     artifact = igniter.compile(model.SerializeToString(), tmp_path / "out", verify=False)
     said = [r["message"] for r in artifact.report["remarks"] if r["pass"] == "winograd"]
-    assert said == ["its weight is not finite, and no tile would be", "0 of 1 convolutions in tiles"]
+    assert said == ["its weight is not finite, so no tile would be finite", "0 of 1 convolutions are computed in tiles"]
 
 
 def test_a_weight_is_stored_twice(tmp_path: Path) -> None:
@@ -392,9 +392,9 @@ def test_option_and_its_refusals(tmp_path: Path) -> None:
     assert artifact.report["options"]["winograd"] == 4
     said = [r["message"] for r in artifact.report["remarks"] if r["pass"] == "winograd"]
     assert said == [
-        "in tiles of 4 x 4: 36 products for 144, and at most 63 times the error of a direct sum, "
-        "for random data about 2 times",
-        "1 of 1 convolutions in tiles",
+        "in tiles of 4 x 4: 36 products for 144; the error is at most 63 times that of a direct sum, "
+        "and about 2 times for random data",
+        "1 of 1 convolutions are computed in tiles",
     ]
     same = igniter.compile(source, tmp_path / "auto", strict=True)
     assert same.report["options"]["winograd"] == "auto"
@@ -471,11 +471,11 @@ def test_command_line(tmp_path: Path) -> None:
     run = CliRunner()
     made = run.invoke(app, [*command, "--winograd", "2"])
     assert made.exit_code == 0, made.output
-    assert "1 of 1 convolutions in tiles" in made.output
+    assert "1 of 1 convolutions are computed in tiles" in made.output
     assert json.loads((tmp_path / "out" / "report.json").read_text())["options"]["winograd"] == 2
     (tmp_path / "model.onnx").write_bytes(Case(2, 2).model((1, 8, 8)))
     left = run.invoke(app, [*command, "--winograd", "4", "--remarks"])
-    assert "0 of 1 convolutions in tiles" in left.output
-    assert "force=true takes it all the same" in " ".join(left.output.split())
-    assert "1 of 1 convolutions in tiles" in run.invoke(app, [*command, "--winograd", "on"]).output
+    assert "0 of 1 convolutions are computed in tiles" in left.output
+    assert "force=true overrides this" in " ".join(left.output.split())
+    assert "1 of 1 convolutions are computed in tiles" in run.invoke(app, [*command, "--winograd", "on"]).output
     assert run.invoke(app, [*command, "--winograd", "3"]).exit_code == 2

@@ -133,7 +133,7 @@ def test_orders_of_a_convolution(words: str) -> None:
 )
 def test_orders_of_two_results(words: str) -> None:
     if "unroll" in words:
-        with pytest.raises(IgniterError, match="no constant"):
+        with pytest.raises(IgniterError, match="not a constant"):
             check(said(EXTREMES, words))
     else:
         check(said(EXTREMES, words))
@@ -170,7 +170,7 @@ def test_micro_kernels_in_another_reduction(words: str) -> None:
 
 
 def test_a_reduction_around_tiles_adds_to_the_result() -> None:
-    with pytest.raises(IgniterError, match=r"loop 'h' sums around the tiles of a product, .* say 'into result'"):
+    with pytest.raises(IgniterError, match=r"loop 'h' is a reduction around the tiles of a product, .* give it 'into result'"):
         check(said(STACK, "[h, i by 8, j by 48, product(i, j, k) tile [8, 3], i, j]"))
     with pytest.raises(VerifyException, match="loop 'h' is behind the product"):
         check(said(STACK, "[i by 8, j by 48, product(i, j, k) tile [8, 3], i, h, j]"))

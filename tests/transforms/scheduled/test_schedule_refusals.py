@@ -76,10 +76,10 @@ CASES = {
         "sink-loops", {}, REDUCTION.replace("HEAD", "reduction schedule [sink reductions]"), "it cannot have 'sink'",
     ),
     "unrolling without a constant": (
-        "unroll-loops", {}, STORE.replace("HEAD", "schedule [unroll]"), "makes n iterations, which is no constant",
+        "unroll-loops", {}, STORE.replace("HEAD", "schedule [unroll]"), "has n iterations, which is not a constant",
     ),
     "lanes that store to one element": (
-        "vectorize-loops", {}, STORE.replace("HEAD", "schedule [vector 8]"), "its iterations store to one element",
+        "vectorize-loops", {}, STORE.replace("HEAD", "schedule [vector 8]"), "its iterations store to the same element",
     ),
     "an inner range that depends on the lanes": (
         "vectorize-loops", {}, TRIANGLE, "the range of loop 'j' inside it depends on it",
@@ -91,7 +91,7 @@ CASES = {
         "tile-loops", {"axis": "j", "size": 4, "tail": "none"}, STORE.replace("HEAD", ""), "with tail 'none'",
     ),
     "fusion across iterations": (
-        "fuse-loops", {"strict": True}, NEIGHBOURS, "different iterations meet in %t: [i] and [-i1 + n - 1]",
+        "fuse-loops", {"strict": True}, NEIGHBOURS, "the same element of %t: [i] and [-i1 + n - 1]",
     ),
     "an axis without a loop": (
         "lower-to-loops", {}, ORDER.replace("ORDER", "[i]"), "axis 'k' has no loop",

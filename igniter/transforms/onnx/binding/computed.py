@@ -63,7 +63,7 @@ def _bind_affine_grid(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
         return None
     dims = build.shape(op.operands[0])
     fits = size[0:1].equals(dims[0:1])
-    carrier = build.carrier(fits.select(size, -1), "its size is negative, or not that of its matrices")
+    carrier = build.carrier(fits.select(size, -1), "its size is negative, or differs from its matrices")
     count = len(size)
     own = rewriter.op("Shape", [op.operands[0]], [tensor_of(i64, [1])], {"start": 0, "end": 1}).results[0]
     operands = [own, build.read(carrier, 1, count - 1)]

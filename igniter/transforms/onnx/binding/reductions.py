@@ -39,7 +39,7 @@ def _bind_axes(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     values = [wrong.select(-1, reduced.select(1, dims)), reduced.select(dims, 1)]
     if not op.attr("keepdims", 1):
         values.append(left_dims(build, dims, reduced, rank - len(axes)))
-    carrier = build.carrier(build.concat(*values), "its axes are out of range, or not different from each other")
+    carrier = build.carrier(build.concat(*values), "its axes are out of range, or not distinct")
     return build.bound(op, [x, op.operands[1]], carrier).results
 
 

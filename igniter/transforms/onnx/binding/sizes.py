@@ -39,7 +39,7 @@ def _bind_reshape(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     if op.attr("allowzero", 0):
         wrong = wrong + written.equals(0).sum(0).reshape(1)
     filled = wrong.at_most(1).select(-1, whole)
-    carrier = build.carrier(wild.select(filled, target), "the shape it is to have has a negative size")
+    carrier = build.carrier(wild.select(filled, target), "its requested shape has a negative size")
     # A 0 in the resolved shape is a size.
     attrs = {"allowzero": 1} if op.opset >= 14 else {}
     return build.bound(op, [x, build.read(carrier, 0, len(target))], carrier, attrs).results
@@ -83,9 +83,7 @@ def _reshaped(build: Builder, op: OnnxOp, axes: Ints, mask: Ints, dims: Ints, si
     x = op.operands[0]
     wrong = (signs.less(0).sum(0).reshape(1) + build.of([1]).less(mask).sum(0).reshape(1)).at_most(1)
     values = build.concat(dims, wrong * -1)
-    carrier = build.carrier(
-        values, "its axes are out of range, not different from each other, or of dims that are not 1"
-    )
+    carrier = build.carrier(values, "its axes are out of range, not distinct, or of dims other than 1")
     operands = [x, build.read(carrier, 0, len(dims))]
     return build.bound_to("Reshape", op, operands, carrier, {"allowzero": 1} if op.opset >= 14 else {}).results
 

@@ -69,7 +69,7 @@ def _bind_slice(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
         _per_axis(build, places, back.select(0, stride), rank, build.of([1] * rank)),
         _per_axis(build, places, back.select(stride, 0), rank, zeros),
     )
-    carrier = build.carrier(values, "its axes are out of range, or not different from each other, or a step is 0")
+    carrier = build.carrier(values, "its axes are out of range, or not distinct, or a step is 0")
     return build.bound(op, list(op.inputs), carrier).results
 
 
@@ -94,7 +94,7 @@ def _bind_pad(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     wrong = places.less(0).sum(0) + build.of([1]).less(build.mask(places, rank)).sum(0)
     sides = [low.at_least(0), (zeros - low).at_least(0), high.at_least(0), (zeros - high).at_least(0)]
     values = build.concat(wrong.at_most(1).reshape(1).select(-1, sides[0]), *sides[1:])
-    carrier = build.carrier(values, "its axes are out of range, or not different from each other")
+    carrier = build.carrier(values, "its axes are out of range, or not distinct")
     return build.bound(op, list(op.inputs), carrier).results
 
 
