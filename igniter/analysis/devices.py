@@ -134,7 +134,7 @@ def device_of(given: str) -> Device:
         return read_device(data, given)
     close = difflib.get_close_matches(given.lower(), [*DEVICES, "native"], n=1)
     hint = f"did you mean '{close[0]}'?" if close else "a device file must end in .json"
-    raise IgniterError(f"unknown device '{given}'; {hint} Known: native,  {', '.join(DEVICES)}")
+    raise IgniterError(f"unknown device '{given}'; {hint} Known: native, {', '.join(DEVICES)}")
 
 
 def read_device(data: object, where: str) -> Device:

@@ -76,7 +76,7 @@ class Artifact:
     def _load(cls, where: Path) -> Artifact:
         report = _read_report(where)
         if report is None:
-            raise IgniterError(f"{where} is not a model compiled by Igniter: there is no {REPORT} that says so")
+            raise IgniterError(f"{where} is not a model compiled by Igniter: it has no {REPORT}")
         wrong = _why_damaged(report)
         if wrong is not None:
             raise IgniterError(f"{where / REPORT} is damaged: {wrong}; compile the model again")
@@ -141,7 +141,7 @@ class Artifact:
         if any(self.folder.glob("*.data")):
             raise IgniterError(
                 f"ONNX Runtime would save its optimised model as {wanted} without its weights, which are in a file of "
-                f"{self.folder}: name a file in that folder (and copy both, if the model is to go elsewhere)"
+                f"{self.folder}; name a file in that folder (and copy both to move the model)"
             )
 
     def verify(
@@ -327,9 +327,9 @@ def _why_damaged(report: Mapping[str, Any]) -> str | None:
             return f"'{key}' does not list names"
     source = cast("Mapping[str, Any]", report.get("source") or {})
     if not all(isinstance(value, str) for value in source.values()):
-        return "'source' has something else than texts"
+        return "'source' has an entry that is not a string"
     if not all(isinstance(entry, dict) for key in ("programs", "fusion", "remarks") for entry in report.get(key, ())):
-        return "an entry of a list is no object"
+        return "an entry of a list is not an object"
     return None
 
 
@@ -360,4 +360,4 @@ def check_replaceable(target: Path) -> None:
     if not target.is_dir():
         raise IgniterError(f"{target} is a file; a compiled model is a folder")
     if any(target.iterdir()) and _read_report(target) is None:
-        raise IgniterError(f"{target} is a folder with something else in it than a compiled model; not replaced")
+        raise IgniterError(f"{target} is a folder that contains something other than a compiled model; not replaced")

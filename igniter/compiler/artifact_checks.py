@@ -163,7 +163,7 @@ class Checks:
         original = reference if reference is not None else self.artifact.source
         if original is None:
             raise IgniterError(
-                f"the original model of {self.artifact.folder} is not known or has changed since: name it with "
+                f"the original model of {self.artifact.folder} is unknown or has changed since; name it with "
                 "`reference`"
             )
         return Original(original if isinstance(original, bytes) else str(original), options=ort_options)

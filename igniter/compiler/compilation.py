@@ -90,7 +90,7 @@ class CompileOptions:
             sizes = checked_sizes(sizes)
         object.__setattr__(self, "sizes", tuple(sorted(sizes.items())))
         if isinstance(self.winograd, str) and self.winograd not in WINOGRAD:
-            raise IgniterError(f"winograd is {', '.join(WINOGRAD)}, 2 or 4, not '{self.winograd}'")
+            raise IgniterError(f"winograd must be {', '.join(WINOGRAD)}, 2 or 4, not '{self.winograd}'")
         object.__setattr__(self, "winograd", 0 if self.winograd == "off" else self.winograd)
 
     def key(self) -> str:
@@ -218,24 +218,26 @@ class Compilation:
         if options.provider and not first.provider:
             raise IgniterError(
                 f"kernels of the backend '{first.name}' run in the execution provider for CPUs, not in "
-                f"{options.provider}: leave the provider out"
+                f"{options.provider}; leave out the provider"
             )
         if len(self.parts) > 1 and (options.schedule_passes is not None or options.machine):
             what = "a machine" if options.machine else "a pipeline of schedules"
-            raise IgniterError(f"{what} is given, and targets of two backends ('{options.target}'): name those of one")
+            raise IgniterError(
+                f"{what} is given with targets of two backends ('{options.target}'); name targets of one backend"
+            )
         hosts = {part.backend.least(part.targets[0]).triple for part in self.parts}
         if len(hosts) > 1:
             raise IgniterError(
-                f"no library is for all of '{options.target}': the machines are {' and '.join(sorted(hosts))}. Kernels "
-                "of a GPU are launched by the kind of CPU that compiles them"
+                f"no library can serve all of '{options.target}': the machines are {' and '.join(sorted(hosts))}, and "
+                "kernels of a GPU are launched by the kind of CPU that compiles them"
             )
         plain = CompileOptions(sanitize=False)
         for part in self.parts:
             for name in part.backend.lacking:
                 if getattr(options, name) not in (getattr(plain, name), 0):
                     raise IgniterError(
-                        f"the backend '{part.backend.name}' has no {name} other than {getattr(plain, name) or 'none'}: "
-                        "leave it out"
+                        f"the backend '{part.backend.name}' has no {name} other than "
+                        f"{getattr(plain, name) or 'none'}; leave it out"
                     )
 
     def require_library(self) -> None:
@@ -282,7 +284,7 @@ class Compilation:
         """Returns the one CPU to compile for; raises `IgniterError` if there are several, because only a library can
         hold them."""
         if len(self.targets) > 1:
-            raise IgniterError(f"only a library is for several targets ('{self.options.target}'): name one")
+            raise IgniterError(f"only a library can have several targets ('{self.options.target}'); name one target")
         return self.targets[0]
 
     @contextmanager

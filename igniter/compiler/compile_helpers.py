@@ -44,7 +44,7 @@ def jobs() -> int:
         cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(MOST, cpus)
     if not said.isdecimal() or int(said) < 1:
-        raise IgniterError(f"IGNITER_JOBS is '{said}': it is the number of processes that compile together, 1 or more")
+        raise IgniterError(f"IGNITER_JOBS is '{said}'; it must be the number of parallel compile processes, 1 or more")
     return int(said)
 
 

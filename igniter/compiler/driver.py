@@ -312,7 +312,7 @@ def make_module(c: Compilation) -> str:
     """Returns one LLVM module with every kernel in it, as text."""
     target = c.one_target()
     if not c.kernels:
-        raise IgniterError("no node of the model compiles, so there is no code; --explain says why")
+        raise IgniterError("no node of the model compiles, so there is no code; see --explain for the reasons")
     texts = [text for k in (*c.kernels, *c.programs) for text in k.variants]
     return c.backend.merged(texts, target)
 
@@ -417,10 +417,10 @@ def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tu
     in the pipeline."""
     forming = [this for this in passes if isinstance(this, FormFusionRegions)]
     if not forming:
-        raise IgniterError(f"no pass asks the fusion author '{author}': '{pipeline}' has no form-fusion-regions")
+        raise IgniterError(f"the fusion author '{author}' is not used: '{pipeline}' has no form-fusion-regions")
     for this in forming:
         if this.author not in (FormFusionRegions.author, author):
-            raise IgniterError(f"'{pipeline}' names the fusion author '{this.author}', and the options '{author}'")
+            raise IgniterError(f"'{pipeline}' names the fusion author '{this.author}', but the options name '{author}'")
     return _with_options(passes, FormFusionRegions.name, author=author)
 
 
@@ -437,12 +437,12 @@ def require_no_author(c: Compilation) -> None:
     already."""
     if c.options.winograd not in (0, "auto"):
         raise IgniterError(
-            "winograd has nothing to decide: the regions have been formed. Give the model, or IR of the onnx level"
+            "winograd has no effect: the regions are already formed. Give the model, or IR of the onnx level"
         )
     if c.options.fusion_author:
         raise IgniterError(
-            f"the fusion author '{c.options.fusion_author}' has nothing to decide: the regions have been formed. Give "
-            "the model, or IR of the onnx level"
+            f"the fusion author '{c.options.fusion_author}' has no effect: the regions are already formed. Give the "
+            "model, or IR of the onnx level"
         )
 
 
@@ -452,7 +452,7 @@ def require_all_compiled(c: Compilation) -> None:
     left = [node for node in nodes_left(c) if not node.is_choice]
     if left:
         shown = "; ".join(map(str, left[:5])) + ("; ..." if len(left) > 5 else "")
-        raise IgniterError(f"{len(left)} nodes would be left to ONNX Runtime, and --strict forbids it: {shown}")
+        raise IgniterError(f"{len(left)} nodes would be left to ONNX Runtime, which --strict forbids: {shown}")
 
 
 def is_fused(module: ModuleOp) -> bool:

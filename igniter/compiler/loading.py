@@ -61,8 +61,8 @@ def not_loaded(error: SessionError, c: Compilation) -> NotLoaded:
     nodes = [node for node in nodes_left(c) if op and _base(node) == op]
     why = f"; {nodes[0]}" if nodes else ""
     return NotLoaded(
-        f"ONNX Runtime does not load the compiled model: {said}{why} (--no-load writes the folder all the same, for a "
-        "session that has more libraries of custom ops)",
+        f"ONNX Runtime does not load the compiled model: {said}{why} (--no-load writes the folder anyway, for a "
+        "session with further libraries of custom ops)",
         op,
     )
 
@@ -76,7 +76,7 @@ def again(c: Compilation, original: ModuleOp, error: NotLoaded) -> Compilation:
         raise error
     ctx = c.ctx.clone()
     del ctx.remarks.items[:]
-    remark(ctx, "load", "", "note", f"ONNX Runtime does not load {', '.join(wanted)}: kernels are made for them")
+    remark(ctx, "load", "", "note", f"ONNX Runtime does not load {', '.join(wanted)}, and kernels need it")
     return replace(
         c,
         module=building.clone(original),

@@ -91,7 +91,7 @@ def import_attribute(
     elif kind == Kind.TYPE_PROTOS:
         items = [import_type(t, symbols) for t in proto.type_protos]
     else:
-        raise IgniterError(f"attribute {proto.name!r} has the kind {kind}, which is none of ONNX's")
+        raise IgniterError(f"attribute {proto.name!r} has the kind {kind}, which ONNX does not define")
     return ArrayAttr(items) if items else EmptyListAttr(IntegerAttr(kind, i64))
 
 
@@ -105,7 +105,7 @@ def export_attribute(name: str, attr: Attribute, proto: onnx.AttributeProto, sin
     """Writes an attribute to `proto`."""
     kind = attribute_kind(attr)
     if kind is None:
-        raise IgniterError(f"attribute {name!r} is {attr}, which no ONNX attribute can hold")
+        raise IgniterError(f"attribute {name!r} is {attr}, which an ONNX attribute cannot hold")
     proto.name = name
     proto.type = cast(Any, kind)
     if isinstance(attr, RefAttr):

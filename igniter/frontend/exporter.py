@@ -84,7 +84,7 @@ class _ModelExporter:
         try:
             graph = main_graph(self.module)
         except ValueError as error:
-            raise IgniterError(f"{error}, so there is nothing to write as an ONNX model") from error
+            raise IgniterError(f"{error}: there is no graph to write as an ONNX model") from error
         self.graph(graph.body, graph.attributes, model.graph, None)
         if model.ir_version < 4:
             _list_initializers_as_inputs(model.graph)
@@ -140,7 +140,7 @@ class _ModelExporter:
         name, with it, to be copied."""
         last = block.last_op
         if not isinstance(last, ReturnOp):
-            raise IgniterError("a graph does not end in onnx.return")
+            raise IgniterError("a graph does not end with onnx.return")
         given = texts_of(info.get("output_names"))
         infos = dictionaries(info.get("output_info"))
         copies: list[tuple[SSAValue, str]] = []
@@ -208,7 +208,7 @@ class _ModelExporter:
             fill_sparse_extra(extra, sparse)
             export_sparse(attr, name, self.sink, sparse)
         else:
-            raise IgniterError(f"the initializer {name!r} has the value {attr}, which is no tensor")
+            raise IgniterError(f"the initializer {name!r} has the value {attr}, which is not a tensor")
 
     def _value(self, proto: onnx.ValueInfoProto, name: str, type_: Attribute, info: DictionaryAttr | None) -> None:
         proto.name = name

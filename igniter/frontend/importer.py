@@ -105,16 +105,18 @@ class _Declared:
 def _require_known(model: onnx.ModelProto) -> None:
     """Raises `IgniterError` for a version of the format, or of ONNX's ops, newer than the installed `onnx`."""
     newest = onnx.IR_VERSION
-    advice = f"the installed onnx {onnx.__version__} knows up to %d: install a newer onnx, or export an older version"
+    advice = (
+        f"the installed onnx {onnx.__version__} supports up to %d; install a newer onnx, or export an older version"
+    )
     if model.ir_version > newest:
-        raise IgniterError(f"the model is of version {model.ir_version} of ONNX's format, and {advice % newest}")
+        raise IgniterError(f"the model has version {model.ir_version} of ONNX's format, but {advice % newest}")
     imports = [*model.opset_import, *(entry for f in model.functions for entry in f.opset_import)]
     for entry in imports:
         domain = "" if entry.domain == "ai.onnx" else entry.domain
         if domain in schema_domains() and entry.version > latest_opset(domain):
             named = domain or "ai.onnx"
             raise IgniterError(
-                f"the model imports opset {entry.version} of {named}, and {advice % latest_opset(domain)}"
+                f"the model imports opset {entry.version} of {named}, but {advice % latest_opset(domain)}"
             )
 
 
@@ -132,7 +134,9 @@ class _ModelImporter:
             raise IgniterError(f"{self.source.path or 'the model'} has no graph")
         for domain, version in self.opsets.items():
             if not -_INT32 <= version < _INT32:
-                raise IgniterError(f"the model imports version {version} of the domain {domain!r}: none is so high")
+                raise IgniterError(
+                    f"the model imports version {version} of the domain {domain!r}, which does not exist"
+                )
         _require_known(self.model)
         functions = [self._function(f, i) for i, f in enumerate(self.model.functions)]
         graph = _GraphImporter(self, self.opsets).main(self.model.graph)
@@ -306,7 +310,7 @@ class _GraphImporter:
 
     def _define_initializer(self, op: Operation, name: str, block: Block, scope: _Scope, where: str) -> None:
         if not name or name in scope.values:
-            raise IgniterError(f"{where} has {'two initializers' if name else 'an initializer'} called {name!r}")
+            raise IgniterError(f"{where} has {'two initializers' if name else 'an initializer'} named {name!r}")
         building.append(block, op)
         scope.values[name] = op.results[0]
 
@@ -333,7 +337,7 @@ class _GraphImporter:
                 if not name:
                     continue
                 if name in values:
-                    raise IgniterError(f"{node_text(node, where)} defines {name!r}, which is defined already")
+                    raise IgniterError(f"{node_text(node, where)} defines {name!r}, which is already defined")
                 values[name] = result
                 hint = name_hint(name)
                 if hint is not None:
@@ -494,4 +498,6 @@ def _check_ellipses(equation: str) -> None:
     """
     for term in equation.replace("->", ",").split(","):
         if term.count("...") > 1:
-            raise IgniterError(f"the equation {equation!r} has {term.count('...')} ellipses in one term; 1 is allowed")
+            raise IgniterError(
+                f"the equation {equation!r} has {term.count('...')} ellipses in one term; only one is allowed"
+            )

@@ -62,7 +62,7 @@ class AttributeTable:
     def _read(self, proto: onnx.AttributeProto) -> NamedAttribute:
         if proto.ref_attr_name and not self.in_function:
             raise IgniterError(
-                f"attribute {proto.name!r} refers to {proto.ref_attr_name!r} of a function; this is none"
+                f"attribute {proto.name!r} refers to {proto.ref_attr_name!r} of a function, but is not in one"
             )
         value = import_attribute(proto, self.source, self.symbols)
         return NamedAttribute(proto.name, value, attribute_extra(proto, attribute_type(proto)))

@@ -49,7 +49,7 @@ def raise_opset(module: ModuleOp, version: int) -> str | None:
     model = module.attributes.get("onnx.model")
     imports = model.data.get("opset_import") if isinstance(model, DictionaryAttr) else None
     if not isinstance(model, DictionaryAttr) or not isinstance(imports, DictionaryAttr):
-        return "the model does not say what it imports"
+        return "the model has no opset imports"
     key = "" if "" in imports.data else "ai.onnx"
     if key not in imports.data:
         return "the model does not import ai.onnx"
@@ -90,7 +90,10 @@ def convert_opset(module: ModuleOp, version: int) -> str | None:
         converted = version_converter.convert_version(export_module(module), version)
         made = import_proto(*read_model(converted, ""))
     except (RuntimeError, ValueError, IgniterError) as error:
-        return f"{refused}; ONNX's converter says: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        return (
+            f"{refused}; message of ONNX's converter:  "
+            f"{str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        )
     for op in list(module.ops):
         op.detach()
         op.erase(safe_erase=False)
@@ -116,7 +119,7 @@ def _changes(owner: FunctionOp | GraphOp, current: int, version: int) -> str | N
         return None
     for op in owner.walk():
         if isinstance(op, OnnxOp) and op.domain == "" and not means_the_same(op.op_type, current, version):
-            return f"{op.op_type} '{op.node_name}' is another op in opset {version} than in opset {current}"
+            return f"{op.op_type} '{op.node_name}' differs between opset {version} and opset {current}"
     return None
 
 

@@ -51,7 +51,7 @@ def parse_patterns(text: str, name: str) -> list[tuple[onnx.FunctionProto, str]]
             proto = onnx.parser.parse_function("\n".join(body))
         except Exception as error:  # the parser's errors have no base of their own
             told = re.sub(r"\s+", " ", str(error)).strip("b'\" ")
-            raise IgniterError(f"{name}: pattern {len(found) + 1} is not a function of ONNX: {told}") from error
+            raise IgniterError(f"{name}: pattern {len(found) + 1} is not an ONNX function: {told}") from error
         found.append((proto, "\n".join([*conditions, proto.doc_string])))
         body.clear()
         conditions.clear()
@@ -67,9 +67,7 @@ def parse_patterns(text: str, name: str) -> list[tuple[onnx.FunctionProto, str]]
         body.append(line)
     finish()
     if not found:
-        raise IgniterError(
-            f"{name} has no pattern: write a function of ONNX, <opset_import: ...> Name (x) => (y) {{ }}"
-        )
+        raise IgniterError(f"{name} has no pattern; write an ONNX function, <opset_import: ...> Name (x) => (y) {{ }}")
     return found
 
 
@@ -114,7 +112,7 @@ def _check(function: onnx.FunctionProto, name: str) -> None:
                 raise IgniterError(f"{name}: '{value}', which {node.op_type} reads, is not defined before it")
         known.update(node.output)
         if any(a.HasField("g") or len(a.graphs) for a in node.attribute):
-            raise IgniterError(f"{name}: {node.op_type} has a graph inside, which patterns cannot have")
+            raise IgniterError(f"{name}: {node.op_type} has a subgraph, which patterns cannot have")
     for value in function.output:
         if value not in known:
             raise IgniterError(f"{name}: the output '{value}' is not computed")

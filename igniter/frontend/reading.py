@@ -24,7 +24,7 @@ def read_model(model: str | PathLike[str] | bytes | onnx.ModelProto, base_dir: s
     path: str = os.path.abspath(os.fspath(model))
     if os.path.isdir(path):
         compiled = os.path.isfile(os.path.join(path, "report.json"))
-        hint = "; a compiled model is opened by igniter.Artifact.load" if compiled else ""
+        hint = "; open a compiled model with igniter.Artifact.load" if compiled else ""
         raise IgniterError(f"cannot read the model {path}: it is a folder{hint}")
     data = map_file(path)
     try:

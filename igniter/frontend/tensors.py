@@ -40,12 +40,14 @@ def import_tensor(tensor: onnx.TensorProto, source: Source) -> Weight:
     """Imports the weight of a tensor; its bytes stay in their file or in the message."""
     row = BY_CODE.get(tensor.data_type)
     if row is None:
-        raise IgniterError(f"tensor {tensor.name!r} has the element type {tensor.data_type}, which is none of ONNX's")
+        raise IgniterError(
+            f"tensor {tensor.name!r} has the element type {tensor.data_type}, which ONNX does not define"
+        )
     if tensor.HasField("segment"):
-        raise IgniterError(f"tensor {tensor.name!r} is stored in segments, which ONNX never specified")
+        raise IgniterError(f"tensor {tensor.name!r} is stored in segments, which ONNX does not specify")
     shape = tuple(tensor.dims)
     if shape and min(shape) < 0:
-        raise IgniterError(f"tensor {tensor.name!r} has the impossible shape {list(shape)}")
+        raise IgniterError(f"tensor {tensor.name!r} has the invalid shape {list(shape)}")
     try:
         if row.attr == STRING:
             return Weight(shape, STRING, strings=list(tensor.string_data))
@@ -82,10 +84,10 @@ def _data_file(location: str, source: Source) -> tuple[str, int]:
         # A model must not make us read files from elsewhere and copy them into its output.
         normal = os.path.normpath(location)
         if not location or os.path.isabs(normal) or normal.split(os.sep)[0] == os.pardir:
-            raise IgniterError(f"external data at {location!r} is not a file beside the model")
+            raise IgniterError(f"external data at {location!r} is not a file in the model's folder")
         path = os.path.join(source.folder, normal)
         if "\0" in location:
-            raise IgniterError("its external data is at a path with a NUL in it")
+            raise IgniterError("its external data has a path that contains a NUL")
         _check_inside(path, location, source)
         source.external.add(os.path.abspath(path))
     try:
@@ -103,7 +105,7 @@ def _check_inside(path: str, location: str, source: Source) -> None:
         allowed.append(os.path.dirname(os.path.realpath(source.path)))
     real = os.path.realpath(path)
     if not any(os.path.commonpath([real, folder]) == folder for folder in allowed):
-        raise IgniterError(f"external data at {location!r} is a link to {real}, outside of the model's folder")
+        raise IgniterError(f"external data at {location!r} is a link to {real}, outside the model's folder")
 
 
 def _bytes_of(tensor: onnx.TensorProto, row: ElementType) -> int:

@@ -29,4 +29,4 @@ def read_value(path: Path) -> tuple[str, Any]:
             return message.name, convert(message)
         except (DecodeError, ValueError, TypeError) as error:
             tried.append(str(error))
-    raise IgniterError(f"{path} is no tensor and no sequence: {'; '.join(tried)}")
+    raise IgniterError(f"{path} is neither a tensor nor a sequence: {'; '.join(tried)}")

@@ -175,7 +175,7 @@ def _element(code: int) -> Attribute:
         return UNKNOWN
     row = BY_CODE.get(code)
     if row is None:
-        raise IgniterError(f"a value has the element type {code}, which is none of ONNX's")
+        raise IgniterError(f"a value has the element type {code}, which ONNX does not define")
     return row.attr
 
 
@@ -291,7 +291,7 @@ def _export_tensor(
     type_: Attribute, names: DimNames, proto: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor
 ) -> None:
     if not isinstance(type_, (TensorType, UnrankedTensorType)):
-        raise IgniterError(f"{type_} is no tensor type")
+        raise IgniterError(f"{type_} is not a tensor type")
     row = BY_ATTR.get(cast("TensorType[Attribute]", type_).element_type)
     proto.elem_type = row.code if row is not None else 0
     if isinstance(type_, UnrankedTensorType):

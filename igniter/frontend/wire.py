@@ -44,7 +44,7 @@ def without_weights(data: memoryview) -> bytes:
 def _message(data: memoryview, start: int, end: int, kind: int, depth: int = 0) -> list[bytes | memoryview]:
     """Returns the pieces of the message in `data[start:end]`, nested in `depth` others."""
     if depth > _DEEPEST:
-        raise WireError(f"its graphs are nested more deeply than protobuf reads ({_DEEPEST} messages)")
+        raise WireError(f"its graphs are nested more deeply than protobuf supports ({_DEEPEST} messages)")
     inside = _INSIDE.get(kind, {})
     pieces: list[bytes | memoryview] = []
     references: list[bytes] = []
@@ -106,7 +106,7 @@ def _varint(data: memoryview, position: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position
         shift += 7
-    raise WireError("a number does not end")
+    raise WireError("a number is not terminated")
 
 
 def _skip(data: memoryview, position: int, end: int, wire: int) -> int:
@@ -114,5 +114,5 @@ def _skip(data: memoryview, position: int, end: int, wire: int) -> int:
         return _varint(data, position, end)[1]
     size = _FIXED.get(wire)
     if size is None or position + size > end:
-        raise WireError("a field has a kind that protobuf lacks" if size is None else "a field is cut off")
+        raise WireError("a field has an unknown kind" if size is None else "a field is truncated")
     return position + size

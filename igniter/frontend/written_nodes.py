@@ -73,7 +73,7 @@ def parse_node(text: str) -> WrittenNode:
             'that are no identifiers between double quotes: `"a/b" = Relu ("c:0")`'
         ) from error
     if not proto.op_type or not any(proto.output):
-        raise IgniterError(f"the node `{text}` computes nothing: write `y = Op (x)`")
+        raise IgniterError(f"the node `{text}` has no outputs; write `y = Op (x)`")
     return WrittenNode(proto)
 
 

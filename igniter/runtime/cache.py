@@ -76,7 +76,7 @@ def default_folder() -> Path:
         return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "igniter"
     except RuntimeError as error:
         # The user does not exist, or has no home folder.
-        where = f"IGNITER_CACHE_DIR is '{own}'" if own else "there is no home folder"
+        where = f"IGNITER_CACHE_DIR is '{own}'" if own else "the user has no home folder"
         raise IgniterError(f"{where}: {error}; name a folder for the cache in IGNITER_CACHE_DIR") from error
 
 

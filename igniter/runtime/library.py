@@ -141,7 +141,7 @@ def build_library(
     hosts = {t.triple for part in parts if not part.provider for t in part.kernels}
     if len(hosts | {part.least().triple for part in parts}) > 1:
         raise IgniterError(
-            f"one library cannot be for {' and '.join(t.name for t in targets)}: they are different machines"
+            f"one library cannot serve {' and '.join(t.name for t in targets)}: they are different machines"
         )
     gpus = [gpu for part in parts if (gpu := part.launches()) is not None]
     gpu = gpus[0] if gpus else None
@@ -202,7 +202,7 @@ def other_system(path: str | Path) -> str | None:
     wrong = next((t for t in triples if _system(t) != _system(host)), None)
     if wrong is None:
         return None
-    return f"{Path(path).name} is for {wrong}, and this machine is {host}: load it there"
+    return f"{Path(path).name} is for {wrong}, and this machine is {host}; load it on such a machine"
 
 
 def _system(triple: str) -> tuple[str, ...]:

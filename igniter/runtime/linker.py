@@ -63,7 +63,7 @@ def architecture(triple: str) -> str:
     arch, *rest = triple.split("-")
     arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(arch, arch)
     if arch not in _EMULATIONS or "linux" not in rest:
-        raise LinkError(f"cannot link for {triple}: known are x86_64 and aarch64 Linux")
+        raise LinkError(f"cannot link for {triple}; supported: x86_64 and aarch64 Linux")
     return arch
 
 
@@ -72,7 +72,7 @@ def _find(arch: str, triple: str, wanted: str, path: str) -> Linker:
     if wanted:
         found = shutil.which(wanted.split()[0], path=path)
         if found is None:
-            raise LinkError(f"IGNITER_LINKER is '{wanted}', and there is no such program")
+            raise LinkError(f"IGNITER_LINKER is '{wanted}', which is not a program")
         driver = Path(found).name.split("-")[-1] in ("cc", "gcc", "clang", "c++", "g++")
         return Linker((found, *wanted.split()[1:]), driver)
     lld = shutil.which("ld.lld", path=path)
@@ -163,11 +163,11 @@ def link_shared(
                 command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=TIMEOUT, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise LinkError(f"the linker {linker.name} did not run: {error}") from error
+            raise LinkError(f"the linker {linker.name} did not start: {error}") from error
         output = Path(folder) / "library.so"
         if result.returncode != 0 or not output.exists():
-            said = (result.stderr or result.stdout).strip() or f"nothing, but exit status {result.returncode}"
-            raise LinkError(f"the linker {linker.name} failed and said: {said}")
+            said = (result.stderr or result.stdout).strip() or f"no message, exit status {result.returncode}"
+            raise LinkError(f"the linker {linker.name} failed: {said}")
         library = output.read_bytes()
     _check(library, arch, exports, PROCESS_SYMBOLS | besides)
     return library
@@ -185,4 +185,4 @@ def _check(library: bytes, arch: str, exports: Sequence[str], provided: frozense
         raise LinkError(f"the linked library does not export {', '.join(missing)}")
     unknown = sorted(set(facts.undefined) - provided)
     if unknown:
-        raise LinkError(f"the kernels call {', '.join(unknown)}, which nothing provides: the emitter must not need it")
+        raise LinkError(f"the kernels call {', '.join(unknown)}, which no library provides: an error of the emitter")

@@ -61,8 +61,8 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
         if not hasattr(settings, name) or callable(getattr(settings, name)):
             known = sorted(n for n in dir(settings) if not n.startswith("_") and not callable(getattr(settings, n)))
             raise IgniterError(
-                f"ONNX Runtime's sessions have no option '{name}'; there are providers, provider_options, sess_options,"
-                f" config, {', '.join(known)}"
+                f"ONNX Runtime's sessions have no option '{name}'; known: providers, provider_options, sess_options, "
+                f"config, {', '.join(known)}"
             )
         setattr(settings, name, value)
     for library in libraries:

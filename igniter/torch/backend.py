@@ -64,9 +64,12 @@ def why_eager(inputs: Sequence[Any]) -> str:
     """Returns the reason why a graph with these inputs stays eager; empty if it does not."""
     tensors = [value for value in inputs if is_tensor(value)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        return "gradients are recorded: kernels have none, so call it under torch.no_grad() or torch.inference_mode()"
+        return (
+            "gradients are recorded, and kernels have no gradients; call it under torch.no_grad() or "
+            "torch.inference_mode()"
+        )
     elsewhere = next((tensor for tensor in tensors if tensor.device.type != "cpu"), None)
-    return "" if elsewhere is None else f"an input is on {elsewhere.device}, and kernels are for CPUs"
+    return "" if elsewhere is None else f"an input is on {elsewhere.device}, but kernels run on CPUs"
 
 
 def _compiled(
@@ -142,12 +145,12 @@ def _facts(inputs: int, outputs: int) -> tuple[list[int], Aliases]:
     context = import_module("torch._guards").TracingContext.try_get()
     facts = getattr(context, "fw_metadata", None)
     if facts is None:
-        raise IgniterError("AOTAutograd gives no account of inputs that the graph changes")
+        raise IgniterError("AOTAutograd does not report the inputs that the graph changes")
     changed = [n for n, info in enumerate(facts.input_info) if info.mutates_data or info.mutates_metadata]
     news = list(facts.mutated_inp_runtime_indices)
     count = len(news) + len(facts.output_info)
     if len(facts.input_info) != inputs or not count <= outputs:
-        raise IgniterError(f"AOTAutograd's account is not of {inputs} inputs and {outputs} outputs")
+        raise IgniterError(f"AOTAutograd's report does not match {inputs} inputs and {outputs} outputs")
     kinds = import_module("torch._functorch._aot_autograd.schemas").OutputType
     views = {
         len(news) + place: info.base_idx

@@ -27,16 +27,16 @@ from typing import Any
 from igniter.torch.names import Node, Tensor, is_tensor, torch
 
 STAYS_EAGER = {
-    "aten::atan2": "ONNX has none, and the exporter's has no NaNs and zeros of one sign",
-    "aten::signbit": "the exporter's has zeros of one sign",
-    "aten::erfc": "the exporter's subtracts erf from 1, which leaves nothing of small results",
-    "aten::special_erfcx": "the exporter's multiplies infinities and what rounds to 0",
-    "aten::logcumsumexp": "the exporter's subtracts the largest value of all, and underflows",
-    "aten::diagonal": "the exporter's multiplies by zeros, which makes NaNs of infinities",
-    "aten::sort": "ONNX leaves the order of NaNs open",
-    "aten::topk": "ONNX leaves the order of NaNs and equal elements open",
-    "aten::scatter_reduce": "the exporter's has no mean, and other values for what is not written",
-    "aten::logaddexp2": "the exporter's overflows",
+    "aten::atan2": "ONNX has no such op, and the exporter's form has no NaNs and zeros of only one sign",
+    "aten::signbit": "the exporter's form has zeros of only one sign",
+    "aten::erfc": "the exporter's form subtracts erf from 1, which cancels small results",
+    "aten::special_erfcx": "the exporter's form multiplies infinities by values that round to 0",
+    "aten::logcumsumexp": "the exporter's form subtracts the overall maximum, and underflows",
+    "aten::diagonal": "the exporter's form multiplies by zeros, which turns infinities into NaNs",
+    "aten::sort": "ONNX does not define the order of NaNs",
+    "aten::topk": "ONNX does not define the order of NaNs and equal elements",
+    "aten::scatter_reduce": "the exporter's form has no mean, and different values for unwritten elements",
+    "aten::logaddexp2": "the exporter's form overflows",
 }
 """Ops with a wrong translation, and the reasons."""
 

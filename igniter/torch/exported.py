@@ -83,7 +83,7 @@ class Exported:
         self._checked = not options.verify
         self._run = make_program(graph, options, report, is_weight, never)
         if not self.holds_for(leaves):
-            raise IgniterError("what torch.export takes for granted does not hold for what it was traced with")
+            raise IgniterError("an assumption of torch.export does not hold for the traced inputs")
 
     def holds_for(self, leaves: Sequence[Any]) -> bool:
         """True if the trace is valid for these arguments. Their structure and types must be those of the trace."""
@@ -147,7 +147,7 @@ class Exported:
         if not wrong:
             return got
         self.failed = True
-        self.report.leave(f"it does not do what eager does: {wrong}: compiled in parts")
+        self.report.leave(f"its results differ from eager: {wrong}: compiled in parts")
         _assign([*tensors, *owned], [*copies, *after])
         return _moved(expected, copies, tensors)
 
@@ -212,7 +212,7 @@ class _Flat(torch.nn.Module):
             raise IgniterError("its code changes attributes of a module")
         after, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._spec or any(one is not other for one, other in zip(leaves, after, strict=True)):
-            raise IgniterError("its code changes a list, dict or other container that it is given")
+            raise IgniterError("its code changes a list, dict or other container that it receives")
         self.noted.memories = self._shared(pytree.tree_leaves(result), tensors)
         return result
 

@@ -64,7 +64,7 @@ class Race:
         if not self._slower:
             return ""
         ours, theirs = (min(times) * 1e3 for times in zip(*self._times, strict=True))
-        return f"eager is faster: {theirs:.3f} ms, and compiled {ours:.3f} ms"
+        return f"eager is faster: {theirs:.3f} ms, compiled {ours:.3f} ms"
 
 
 def _elements(values: Sequence[Any]) -> int:

@@ -56,7 +56,7 @@ class CheckedCalls:
             torch.set_rng_state(after)
         self._checked = True
         if wrong:
-            self._leave(f"it does not do what eager does: {wrong}")
+            self._leave(f"its results differ from eager: {wrong}")
             self._run = self._eager
         return expected
 

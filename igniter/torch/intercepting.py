@@ -58,7 +58,11 @@ def chosen_modules(model: Any, only: str = "*", depth: int = 0) -> list[tuple[st
     found = [(n, m) for n, m in every if fnmatch(n, only) and (not depth or not n or n.count(".") < depth)]
     if not found:
         like = get_close_matches(only, [name for name, _ in every], 3)
-        hint = f": did you mean {', '.join(like)}?" if like else f": it has {len(every)}, the first '{every[-1][0]}'"
+        hint = (
+            f": did you mean {', '.join(like)}?"
+            if like
+            else (f"; it has {len(every)} submodules, the first is '{every[-1][0]}'")
+        )
         raise IgniterError(f"no submodule's name fits '{only}'{hint}")
     return found
 
@@ -80,10 +84,10 @@ def intercept(
     changes them.
     """
     if isinstance(model, Igniter):
-        raise IgniterError("a compiled module calls none of its submodules: intercept its `wrapped`, which does")
+        raise IgniterError("a compiled module does not call its submodules; intercept its `wrapped` instead")
     target = Path(folder) if folder else None
     if target is not None and target.exists() and not (target / INDEX).is_file():
-        raise IgniterError(f"{target} is there and holds no record of calls: name another folder")
+        raise IgniterError(f"{target} exists and does not contain a record of calls; name another folder")
     calls: list[Call] = []
     pending: dict[int, list[tuple[Any, Any]]] = {}
     hooks: list[Any] = []
@@ -166,9 +170,9 @@ def _entries(where: Path) -> list[dict[str, Any]]:
     try:
         index = json.loads((where / INDEX).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise IgniterError(f"{where} holds no record of calls: {error}") from error
+        raise IgniterError(f"{where} does not contain a record of calls: {error}") from error
     if not isinstance(index, dict) or cast("dict[str, Any]", index).get("igniter_calls") != FORMAT:
-        raise IgniterError(f"{where / INDEX} is no record of calls of this version")
+        raise IgniterError(f"{where / INDEX} is not a record of calls of this version")
     return cast("list[dict[str, Any]]", index["calls"])
 
 
@@ -199,7 +203,7 @@ def replay(model: Any, folder: str | Path, *, only: str = "*", rtol: float = 1e-
         if not fnmatch(call.name, only):
             continue
         if call.name not in modules:
-            raise IgniterError(f"the record has calls of '{call.name}', which the model has not")
+            raise IgniterError(f"the record has calls of '{call.name}', which the model lacks")
         with torch.no_grad():
             result = modules[call.name](*call.args, **call.kwargs)
         error, wrong = differences(flat(result), flat(call.result), rtol)

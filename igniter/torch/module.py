@@ -88,8 +88,8 @@ class Igniter(torch.nn.Module):
             module = module.wrapped
         if not isinstance(module, torch.nn.Module):
             raise IgniterError(
-                f"igniter.torch.compile takes a torch.nn.Module, and this is a {type(module).__name__}: "
-                "torch.compile(f, backend='igniter') takes functions"
+                f"igniter.torch.compile needs a torch.nn.Module, not a {type(module).__name__}; use torch.compile(f, "
+                "backend='igniter') for functions"
             )
         self.wrapped: Any = module
         self.options: TorchOptions = options_of(options)
@@ -128,7 +128,7 @@ class Igniter(torch.nn.Module):
         if torch.compiler.is_compiling():
             return "the caller is being compiled"
         if isinstance(self.wrapped, torch.jit.ScriptModule):
-            return "a scripted module has no Python code to trace: compile the module that it was made of"
+            return "a scripted module has no Python code to trace; compile the original module"
         # Parameters are only checked with gradients on: there may be hundreds.
         return why_eager(leaves) or (why_eager(list(self.wrapped.parameters())) if torch.is_grad_enabled() else "")
 

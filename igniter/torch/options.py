@@ -46,10 +46,10 @@ class TorchOptions:
 
     def __post_init__(self) -> None:
         if self.weights not in WEIGHTS:
-            raise IgniterError(f"weights is '{self.weights}': choose one of {', '.join(WEIGHTS)}")
+            raise IgniterError(f"weights is '{self.weights}'; it must be one of {', '.join(WEIGHTS)}")
         for name in ("sets_of_weights", "sessions", "smallest"):
             if getattr(self, name) < 1:
-                raise IgniterError(f"{name} is {getattr(self, name)}: it has to be at least 1")
+                raise IgniterError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.threads < 0 or not self.rtol >= 0:
             raise IgniterError(f"threads ({self.threads}) and rtol ({self.rtol}) cannot be negative")
 
@@ -61,5 +61,5 @@ def options_of(given: Mapping[str, Any] | None) -> TorchOptions:
         if name not in known:
             like = get_close_matches(str(name), known, 1)
             hint = f"; did you mean {like[0]}?" if like else ""
-            raise IgniterError(f"igniter.torch has no option '{name}'{hint} There are {', '.join(known)}")
+            raise IgniterError(f"igniter.torch has no option '{name}'{hint} Known: {', '.join(known)}")
     return TorchOptions(**dict(given or {}))

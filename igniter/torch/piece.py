@@ -141,7 +141,7 @@ class Piece:
         rtol = tolerances(self.eager, self.options.rtol)
         _, wrong = differences([results] if single else results, [expected] if single else expected, rtol)
         if wrong:
-            return self._give_up(f"it does not compute what eager computes: {wrong}", args)
+            return self._give_up(f"its results differ from eager: {wrong}", args)
         self._checked = True
         return results
 
@@ -168,7 +168,7 @@ class Piece:
                     return found.runner
                 self._note_changes(found.watch.changed(weights))
             elif self._living() >= self.options.sets_of_weights:
-                log.warning("%d sets of weights for one graph: they are inputs from now on", len(self._frozen))
+                log.warning("%d sets of weights for one graph: weights are inputs from now on", len(self._frozen))
                 self._thaw(self._weights)
             return self._freeze(args)
         except Exception as error:

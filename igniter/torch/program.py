@@ -34,7 +34,7 @@ def make_program(
     made = [node for node in output_nodes(split_views(graph).core) if isinstance(node, fx.Node)]
     can = any(computes(node) and node not in reasons for node in graph.graph.nodes)
     if not can or not any(node.op != "placeholder" for node in made):
-        report.leave("nothing in it can be compiled" if report.left else "there is nothing to compute in it")
+        report.leave("no part of it can be compiled" if report.left else "it has no ops")
         return graph
     bad = {node for node in reasons if node.op == "call_function"}
     if not bad:
@@ -76,7 +76,7 @@ def _partitioned(
             return node.op == "call_function" and node not in bad and node not in owners
 
     for node in owners:
-        report.left.setdefault(op_name(node.target), "control flow is compiled only in a graph that is compiled whole")
+        report.left.setdefault(op_name(node.target), "control flow is compiled only if the whole graph compiles")
     found = partitioner.CapabilityBasedPartitioner(graph, Compilable(), allows_single_node_partition=True)
     partitions = [p for p in found.propose_partitions() if any(computes(node) for node in p.nodes)]
     inputs = [node.name for node in graph.graph.nodes if node.op == "placeholder"]

@@ -127,5 +127,5 @@ def _status(graphs: Sequence[GraphReport]) -> tuple[str, str]:
     reasons += [piece.reason for graph in graphs for piece in graph.pieces if piece.reason]
     reasons += [f"{op}: {why}" for graph in graphs for op, why in graph.left.items()]
     if not compiled:
-        return "eager", reasons[0] if reasons else "there is nothing to compute in it"
+        return "eager", reasons[0] if reasons else "it has no ops"
     return ("partly", reasons[0]) if reasons else ("same", "")

@@ -33,21 +33,21 @@ def why_not(node: Node) -> str:
     if wrong or node.op in ("placeholder", "get_attr", "output"):
         return wrong
     if node.op != "call_function":
-        return f"{node.op} is no op"
+        return f"{node.op} is not an op"
     if node.target is operator.getitem:
         return ""
     if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _never_drops(node):
-        return "it draws random numbers, and ONNX Runtime would draw others"
+        return "it draws random numbers, and ONNX Runtime would draw different ones"
     if is_assertion(node):
         return ""
     schema = getattr(node.target, "_schema", None)
     if schema is not None and schema.is_mutable:
         return "it changes its input in place"
     if schema is not None and schema.name in READ_MEMORY:
-        return "it depends on how tensors lie in memory"
+        return "it depends on the memory layout of tensors"
     if why := why_eager(node):
         return why
-    return "" if is_exportable(node.target) else "PyTorch's ONNX exporter has no translation of it"
+    return "" if is_exportable(node.target) else "PyTorch's ONNX exporter cannot translate it"
 
 
 def _never_drops(node: Node) -> bool:
@@ -80,11 +80,11 @@ def _wrong_type(value: Any) -> str:
     if not is_tensor(value):
         return ""
     if value.device.type != "cpu":
-        return f"it works on a tensor on {value.device}, and kernels are for CPUs"
+        return f"it uses a tensor on {value.device}, but kernels run on CPUs"
     if value.layout is not torch.strided or value.is_quantized:
-        return f"it works on a tensor whose layout is {value.layout}"
+        return f"it uses a tensor with the layout {value.layout}"
     if value.dtype not in ELEMENT_TYPES:
-        return f"it works on {value.dtype}"
+        return f"it uses {value.dtype}"
     return ""
 
 

@@ -52,7 +52,7 @@ def decode(tree: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
             values: list[Any] = [decode(each, arrays) for each in tree[kind]]
             return values if kind == "list" else tuple(values)
     what = tree.get("object")
-    raise IgniterError(f"a {what} was given, which a record names but does not hold: it cannot be replayed")
+    raise IgniterError(f"a {what} was given, which a record names but does not contain; it cannot be replayed")
 
 
 def can_replay(tree: Any) -> bool:

@@ -178,8 +178,8 @@ def regrown(graph: GraphModule, aliases: Aliases) -> tuple[GraphModule, GraphMod
         root = _root_in(value, (source, new)) if isinstance(value, fx.Node) else None
         if root is None or not _needs_only(value, root):
             raise IgniterError(
-                f"output {position} of the graph is a view of input {number}, which the graph changes, "
-                f"and the graph does not say which: '{value}'"
+                f"output {position} of the graph is a view of input {number}, which the graph changes, and the graph "
+                f"does not identify it: '{value}'"
             )
         made.append(_copied(value, nodes, {**places, root: places[source]}))
     nodes.output(tuple(made))

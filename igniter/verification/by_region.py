@@ -72,16 +72,16 @@ class ByRegion:
         if any(not o.ok for o in kept):
             return replace(result, status="failed", outputs=tuple(kept))
         if len(unknown) > MOST_UNKNOWN * len(outputs):
-            reason = f"of {len(outputs)} values that cross regions {len(unknown)} say nothing, even on identical inputs"
+            reason = f"{len(unknown)} of {len(outputs)} values between regions prove nothing, even on identical inputs"
             return replace(result, status="skipped", reason=reason)
         return replace(result, outputs=tuple(kept))
 
     def _outputs(self, ready: Ready) -> list[OutputResult]:
         if ready.drawn:
-            raise IgniterError("what random nodes draw is not given to pieces of a model")
+            raise IgniterError("the values of random nodes cannot be fed to parts of a model")
         c = self.compile_regions(self.original)
         if c.digest != self.digest:
-            raise IgniterError("compiled once more, the original gets other kernels than the compiled model has")
+            raise IgniterError("a second compilation of the original gives different kernels")
         regions = [op for op in main_graph(c.module).body.ops if isinstance(op, RegionOp)]
         if not regions:
             raise IgniterError("the compiled model has no regions")
@@ -176,7 +176,7 @@ class ByRegion:
         expected = run(session, ready.feed, self.original.output_names)
         for name, e, a in zip(self.original.output_names, expected, self.whole(ready.feed), strict=True):
             ok = _same_bits(e, a)
-            reason = "" if ok else "the compiled model gives other bits than its regions, called one after the other"
+            reason = "" if ok else "the compiled model and its regions, called in sequence, give different bits"
             good = OutputResult(name, str(getattr(e, "dtype", "")), getattr(e, "shape", ()), 0.0, 0.0, 0.0, ok)
             found.append(good if ok else failure(name, good.dtype, good.shape, reason))
         return found

@@ -171,7 +171,9 @@ class ModuleRunner:
                 results[key] = list(found)
             elif key not in self._not_run:
                 self._not_run.add(key)
-                self.said.append(f"{key} is too big for the interpreter: run again once its buffers are planned")
+                self.said.append(
+                    f"{key} is too large for the interpreter; it is run again after its buffers are planned"
+                )
         return results
 
     def _given(self, module: ModuleOp, region: GroupOp) -> list[Array] | None:

@@ -75,7 +75,11 @@ class Explainer:
         choices = self._choices(name)
         for choice in choices:
             if choice.output == name:
-                return f"another choice of {_label(choice.node)} is as good" if _is_as_good(choice, actual) else ""
+                return (
+                    (f"a different choice of {_label(choice.node)} is equally good")
+                    if _is_as_good(choice, actual)
+                    else ""
+                )
         return self._with_changes(name, actual, noise, choices)
 
     # -- choices of the original --------------------------------------------------------------------------------------
@@ -164,7 +168,7 @@ class Explainer:
                     continue
                 if compare_output(name, output, actual, self.allowed.rtol, self.allowed.atol, noise).ok:
                     nodes = ", ".join(dict.fromkeys([*changed, _label(choice.node)]))
-                    return f"as the original with {len(changed) + 1} other choices, as good, of {nodes}"
+                    return f"as the original with {len(changed) + 1} different, equally good choices of {nodes}"
                 distance = _distance(output, actual)
                 if best is None or distance < best[0]:
                     best = (distance, trial, at)

@@ -30,7 +30,7 @@ def read_inputs(path: str | Path, names: Sequence[str]) -> list[dict[str, Any]]:
             return [_from_folder(folder, names) for folder in folders]
         return [_from_folder(where, names)]
     if not where.is_file():
-        raise IgniterError(f"there are no inputs at {where}: give a .npz file, or a folder with input_0.pb, ...")
+        raise IgniterError(f"there are no inputs at {where}; give a .npz file, or a folder with input_0.pb, ...")
     return [_from_npz(where, names)]
 
 
@@ -63,7 +63,7 @@ def _checked(feed: dict[str, Any], names: Sequence[str], path: Path) -> dict[str
     unknown = [name for name in feed if name not in names]
     missing = [name for name in names if name not in feed]
     if unknown or missing:
-        wrong = [f"has {', '.join(unknown)}, which the model has not"] * bool(unknown)
+        wrong = [f"has {', '.join(unknown)}, which the model lacks"] * bool(unknown)
         wrong += [f"lacks {', '.join(missing)}"] * bool(missing)
         raise IgniterError(f"{path} {' and '.join(wrong)}; the model's inputs are {', '.join(names)}")
     return feed

@@ -59,7 +59,7 @@ class GraphFacts:
         """Returns a message if a value has more bytes than `limit` at these sizes of dims, otherwise `None`."""
         for name, size in self.bytes_of:
             if size.symbols <= sizes.keys() and (found := size.evaluate(sizes)) > limit:
-                return f"the value '{name}' takes {_amount(found)}, more than the {limit >> 20} MB that a run may take"
+                return f"the value '{name}' takes {_amount(found)}, more than the limit of {limit >> 20} MB for a run"
         return None
 
 

@@ -229,7 +229,7 @@ def _integer_type(spec: InputSpec) -> tuple[Any, Any]:
             return dtype, ml_dtypes.iinfo(dtype)
         return dtype, np.iinfo(dtype)
     except (TypeError, ValueError):
-        raise IgniterError(f"no random values of type {spec.dtype}: give input '{spec.name}' in `inputs`") from None
+        raise IgniterError(f"no random values of type {spec.dtype}; give input '{spec.name}' in `inputs`") from None
 
 
 def _mask(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:

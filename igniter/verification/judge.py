@@ -85,7 +85,7 @@ def _explained(explainer: Explainer, output: OutputResult, actual: Any, noise: N
         note = explainer.explain(output.name, actual, noise)
     except Exception as error:
         # If the model's internal values are not available, the output is judged without them.
-        return replace(output, reason=f"{output.reason} (its roundings cannot be looked at: {first_line(error)})")
+        return replace(output, reason=f"{output.reason} (its roundings cannot be inspected: {first_line(error)})")
     return replace(output, ok=True, reason="", note=note, says_nothing=False) if note else output
 
 

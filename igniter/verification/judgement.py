@@ -37,8 +37,8 @@ SLICE_NOISE_FACTOR = 64
 SLICE_RANGE = 1e-5
 """A slice smaller than this share of the whole is not judged separately, like an element near zero."""
 
-CHAOS = "the original moves, nudged by one unit in the last place,"
-SMALL = "the output is no larger than what the original rounds away:"
+CHAOS = "the original, with inputs changed by one unit in the last place, changes"
+SMALL = "the output is no larger than the rounding errors of the original:"
 MOST_NOISE = 0.2
 """The largest allowed error as a share of the output's magnitude. If noise would allow more, the output is
 inconclusive."""
@@ -120,7 +120,7 @@ def _compare_exact(name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], 
     error = difference / magnitude if magnitude else difference
     reason = f"{wrong} of {e.size} elements differ" if wrong else ""
     result = OutputResult(name, str(e.dtype), e.shape, error, difference, magnitude, not wrong, reason)
-    return replace(result, note="as the original nudged") if difference and not wrong else result
+    return replace(result, note="as the original with changed inputs") if difference and not wrong else result
 
 
 # -- floats -----------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def _compare_floats(
         moved_by = _relative(spread, magnitude) if noise.seen else None
         return OutputResult(name, dtype, shape, error, difference, magnitude, False, small, moved_by, "", off_by, True)
     elif within < difference <= cancelled:
-        note = "what it was made from cancels"
+        note = "its terms cancel"
     elif difference > max(BEYOND * magnitude, BEYOND_NOISE * spread, cancelled, within):
         reason = (
             f"the largest error, {difference:.3g}, is {_relative(difference, magnitude):.3g} times the output itself"
@@ -238,7 +238,7 @@ def _relative(value: float, magnitude: float) -> float:
 
 def _compare_sequence(name: str, expected: Any, actual: Any, allowed: Allowance, noise: Noise) -> OutputResult:
     if not isinstance(expected, list) or not isinstance(actual, list) or len(expected) != len(actual):  # pyright: ignore[reportUnknownArgumentType]
-        return failure(name, "sequence", (), "the sequences differ in length, or one is none")
+        return failure(name, "sequence", (), "the sequences differ in length, or one is not a sequence")
     e, a = _table(expected), _table(actual)  # pyright: ignore[reportUnknownArgumentType]
     if e is not None and a is not None:
         if e[0] != a[0]:

@@ -171,7 +171,7 @@ class Original:
         key = (*names, "|", *(cut or {}))
         if key not in self._cut:
             if self.proto is None:
-                raise IgniterError("the original model is not there to look into")
+                raise IgniterError("the original model cannot be inspected")
             made = surgery.with_outputs(self.proto, names)
             if cut:
                 made = surgery.with_inputs(made, cut)
@@ -319,7 +319,7 @@ def _run_original(
     session: Any, names: Sequence[str], feed: Mapping[str, Any], seconds: float | None = None, memory: int | None = None
 ) -> list[Any]:
     dims = ", ".join(f"{name} {'x'.join(map(str, getattr(v, 'shape', ())))}" for name, v in feed.items())
-    hint = f"--shape and --inputs give others to verify on, {WITHOUT}"
+    hint = f"give other inputs with --shape or --inputs, or {WITHOUT}"
     with doing(f"the original ran, with inputs of the dims {dims}", runs="onnxruntime", hint=hint):
         return guarded_run(session, names, feed, seconds, memory)
 

@@ -108,7 +108,7 @@ class ValuesResult:
         output = next(o for o in wrong.outputs if not o.ok)
         where = f" ({', '.join(wrong.nodes)}; kernel @{wrong.kernel})" if wrong.kernel else ""
         kept = f"; {self.folder} reproduces it" if self.folder is not None else ""
-        return f"the first that differs is {wrong.region}{where}: value '{output.name}': {output.reason}{kept}"
+        return f"the first difference is in {wrong.region}{where}: value '{output.name}': {output.reason}{kept}"
 
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values."""
@@ -142,7 +142,7 @@ def verify_regions(
         if isinstance(op, RegionOp) and not any(draws(inner) for inner in op.block.ops)
     ]
     if not regions:
-        return ValuesResult(shapes, (), cannot="the compiled model has no regions: all of it is left to ONNX Runtime")
+        return ValuesResult(shapes, (), cannot="the compiled model has no regions: everything is left to ONNX Runtime")
     crossing = crossing_of(regions)
     values = values_of(c.module, crossing, original, feed)
     results = [_passes_result(original, feed, values.outputs, allowed)]

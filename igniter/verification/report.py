@@ -166,7 +166,7 @@ class Verification:
         if self.cannot:
             return [self.cannot]
         if self.at_rest and any(c.status == "passed" for c in self.cases):
-            return [*self.at_rest, "give --inputs: a .npz file, or a folder with input_0.pb, ..."]
+            return [*self.at_rest, "give --inputs, a .npz file, or a folder with input_0.pb, ..."]
         refused = list(dict.fromkeys(r.reason for r in self.refused))
         lines: list[str] = []
         if refused:
@@ -174,12 +174,12 @@ class Verification:
                 "the sizes that its dims fix" if len(self.refused) == 1 else f"{len(self.refused)} of the sizes tried"
             )
             lines.append(f"the original model does not run at {sizes}")
-            lines += [f"{self.against} says: {reason}" for reason in refused[:3]]
+            lines += [f"message of {self.against}: {reason}" for reason in refused[:3]]
         latest = reversed(self.cases)
         said = list(dict.fromkeys(c.reason for c in latest if c.reason))
         if said:
             lines.append(
-                f"its outputs say nothing at {sum(c.kind != BY_REGION for c in self.cases)} of the sizes tried"
+                f"its outputs prove nothing at {sum(c.kind != BY_REGION for c in self.cases)} of the sizes tried"
             )
             lines += said[:3]
         symbols = next((list(c.shapes) for c in (*self.refused, *self.cases) if c.shapes), list[str]())

@@ -52,7 +52,7 @@ class Watch:
         if name in self.alive or name not in self.dependent:
             return
         if one.says_nothing or two.says_nothing:
-            self.words.setdefault(name, f"says nothing, {(one if one.says_nothing else two).reason},")
+            self.words.setdefault(name, f"proves nothing, {(one if one.says_nothing else two).reason},")
             return
         blur = max(one.allowed, two.allowed)
         if moved(a, b) >= self.enough(max(one.magnitude, two.magnitude), one.dtype, blur):
@@ -87,8 +87,8 @@ class Watch:
         if len(said) == 1 and len(resting) == len(self.dependent):
             words = said.pop()
             plural = words.replace("is ", "are ", 1) if words.startswith("is ") else words
-            return (f"the outputs {plural} for every input that was tried",)
-        return tuple(f"output '{n}' {self.words[n]} for every input that was tried" for n in resting)
+            return (f"the outputs {plural} for every tried input",)
+        return tuple(f"output '{n}' {self.words[n]} for every tried input" for n in resting)
 
 
 def moved(a: Any, b: Any) -> float:

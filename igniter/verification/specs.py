@@ -56,15 +56,15 @@ class InputSpec:
         try:
             shape = tuple(dim.evaluate(shapes) for dim in self.exprs())
         except KeyError as error:
-            raise IgniterError(f"no size is given for dim {error} of input '{self.name}'") from None
+            raise IgniterError(f"dim {error} of input '{self.name}' has no size") from None
         if len(shape) > MOST_DIMS:
             raise IgniterError(
                 f"input '{self.name}' has {len(shape)} dims, and NumPy's arrays have at most {MOST_DIMS}"
             )
         if any(d < 0 for d in shape) or math.prod(shape) > MOST_ELEMENTS:
             raise IgniterError(
-                f"no values are made up for input '{self.name}' of shape {list(shape)}: that is over {MOST_ELEMENTS:,} "
-                "elements, or a dim is negative"
+                f"cannot generate values for input '{self.name}' of shape {list(shape)}: it has more than "
+                f"{MOST_ELEMENTS:,} elements, or a negative dim"
             )
         return shape
 
@@ -119,7 +119,7 @@ def specs_of(
         match = _TYPE.fullmatch(value.type)
         dims = tuple(value.shape) if match is None or not match["sequence"] else (elements or {}).get(value.name)
         if match is None or dims is None:
-            raise IgniterError(f"input '{value.name}' is of type {value.type}: give a value for it in `inputs`")
+            raise IgniterError(f"input '{value.name}' is of type {value.type}; give a value for it in `inputs`")
         found.append(InputSpec(value.name, match["dtype"], tuple(dims), bool(match["sequence"])))
     return found
 
@@ -169,7 +169,7 @@ def checked_shapes(specs: Sequence[InputSpec], shapes: Shapes) -> dict[str, int]
             unknown.append(name)
         for dim in dims:
             if dim.symbol is None and dim.constant != size:
-                raise IgniterError(f"{name} is {dim} in the model, and cannot be {size}")
+                raise IgniterError(f"{name} is {dim} in the model; it cannot be {size}")
             if dim.symbol is not None and found.setdefault(dim.symbol, size) != size:
                 raise IgniterError(f"{name} is {dim}, which cannot be {found[dim.symbol]} and {size}")
     if unknown:
@@ -177,7 +177,7 @@ def checked_shapes(specs: Sequence[InputSpec], shapes: Shapes) -> dict[str, int]
         raise IgniterError(f"the model has no dim {names}; its dims are {', '.join(known) or 'fixed'}")
     wrong = [f"{name}={size}" for name, size in shapes.items() if size < 0]
     if wrong:
-        raise IgniterError(f"{', '.join(wrong)}: a size is not negative")
+        raise IgniterError(f"{', '.join(wrong)}: a size cannot be negative")
     return found
 
 
@@ -187,7 +187,7 @@ def _dims_called(specs: Sequence[InputSpec], name: str) -> list[Expr]:
     for spec in specs:
         if spec.name == place[0]:
             if isinstance(name, Place) and name.rank != len(spec.dims):
-                raise IgniterError(f"input '{spec.name}' has {len(spec.dims)} dims, and {name.rank} sizes are given")
+                raise IgniterError(f"input '{spec.name}' has {len(spec.dims)} dims, but {name.rank} sizes are given")
             if place[1] < len(spec.dims) and (name != spec.name or len(spec.dims) == 1):
                 return [spec.exprs()[place[1]]]
     return [e for spec in specs for e, dim in zip(spec.exprs(), spec.dims, strict=True) if dim == name]

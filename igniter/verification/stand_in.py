@@ -85,7 +85,7 @@ class _Session(ArraySession):
     def run(self, names: Sequence[str] | None, feed: Mapping[str, Any], deadline: float = float("inf")) -> list[Any]:
         missing = [v.name for v in self._inputs if v.name not in feed and not v.type.startswith("optional(")]
         if missing:
-            raise IgniterError(f"no value is given for input '{missing[0]}'")
+            raise IgniterError(f"input '{missing[0]}' has no value")
         found = self.compute(feed, _clock(deadline))
         return [found[n] for n in names or [v.name for v in self._outputs]]
 
@@ -167,7 +167,7 @@ class ReferenceSession(_Session):
         for name, type_ in self._types.items():
             given = getattr(values[name], "dtype", None)
             if given is not None and given.kind != "O" and element_of_dtype(given).onnx_name != type_:
-                raise IgniterError(f"it gives output '{name}' as {given}, which is of type {type_}")
+                raise IgniterError(f"it returns output '{name}' as {given}, but the type is {type_}")
         return values
 
 
@@ -249,9 +249,9 @@ class InterpretedSession(_Session):
             elif isinstance(op, ReturnOp):
                 return dict(zip((v.name for v in self._outputs), (values[v] for v in op.operands), strict=True))
             else:
-                raise IgniterError(f"the interpreter does not run '{op.name}'")
+                raise IgniterError(f"the interpreter does not support '{op.name}'")
             values.update(zip(op.results, found, strict=True))
-        raise AssertionError("a graph ends with onnx.return")
+        raise AssertionError("a graph must end with onnx.return")
 
     def _region(self, region: RegionOp, values: Mapping[SSAValue, Any]) -> Sequence[Any]:
         inputs = [values[v] for v in region.inputs]

@@ -37,7 +37,7 @@ BUDGET_SECONDS = 30.0
 """The default limit in seconds for finding sizes and comparing. A running step is finished, so it can be exceeded."""
 RUN_SHARE = 0.25
 """The largest share of the budget for one run of the original in the search for sizes."""
-INNER_RANDOM = "a random node is inside of a loop, a branch or a function, from where what it draws cannot be taken"
+INNER_RANDOM = "a random node is inside a loop, a branch or a function, so its values cannot be read"
 KEPT = "--no-verify puts the compiled model in place without running it"
 
 
@@ -207,7 +207,7 @@ class _Verifier:
         above = [sized_by_rounding(self.original, o.name) for o in wrong]
         if not all(above):
             return case
-        reason = f"a rounding, {above[0]}, decides sizes on the way to output '{wrong[0].name}': {wrong[0].reason}"
+        reason = f"a rounding, {above[0]}, determines sizes that lead to output '{wrong[0].name}': {wrong[0].reason}"
         made = replace(case, status="skipped", reason=reason)
         self._sized.append((made, case, ready))
         return made

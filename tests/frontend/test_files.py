@@ -215,7 +215,7 @@ def test_external_data_elsewhere_is_refused(tmp_path: Path, location: str) -> No
     model = h.make_model(h.make_graph([], "g", [], [], [tensor]))
     path = tmp_path / "inner" / "m.onnx"
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(IgniterError, match=r"'w'.* is not a file beside the model"):
+    with pytest.raises(IgniterError, match=r"'w'.* is not a file in the model's folder"):
         import_model(path)
 
 
@@ -269,11 +269,11 @@ def _broken(change: str) -> onnx.ModelProto:
     ("change", "message"),
     [
         ("reads", r"node 'add' \(Add\) of the main graph reads 'nowhere', which nothing defines"),
-        ("twice", r"node 'add' \(Add\) of the main graph defines 'a', which is defined already"),
+        ("twice", r"node 'add' \(Add\) of the main graph defines 'a', which is already defined"),
         ("output", "the main graph has the output 'nothing', which nothing in it defines"),
         ("bytes", "tensor 'w': tensor<4xf32> needs 16 bytes, but has 15"),
         ("element", "tensor 'w' has the element type 99"),
-        ("dims", r"tensor 'w' has the impossible shape \[-4\]"),
+        ("dims", r"tensor 'w' has the invalid shape \[-4\]"),
         ("initializers", "the main graph has two initializers called 'w'"),
         ("attribute", "node 'add' .*attribute 'empty' has neither a type nor a value"),
         ("attributes", "the node If of the main graph that computes '.*': attribute 'else_branch' is given twice"),

@@ -35,11 +35,11 @@ def test_an_error_of_one_paragraph_or_a_right_result(file: HostileFile, tmp_path
 SAID = {
     "no outputs": "the model has no outputs, so there is nothing to compute",
     "opset 2147483648": "the model imports version 2147483648 of the domain ''",
-    "10000 Ifs in one another": "its graphs are nested more deeply than protobuf reads",
+    "10000 Ifs in one another": "its graphs are nested more deeply than protobuf supports",
     "not UTF-8 instead of xxxx": "node 'nnnn' (Mul) of the main graph: the field 'input' is not UTF-8",
     "too few inputs": "the node Add of the main graph that computes 'y' is not valid: Node with schema(::Add:14) has",
     "shapes that do not fit": "(op_type:MatMul, node name: of y): Incompatible dimensions",
-    "a reference to an attribute outside a function": "attribute 'axis' refers to 'a' of a function; this is none",
+    "a reference to an attribute outside a function": "attribute 'axis' refers to 'a' of a function, but is not in one",
     "a location of 100,000 characters": "...",
     "10 calls a function over 8 levels": "until it has 100,000,000 nodes, more than 500,000",
     "2 calls a function over 60 levels": "f.F59",

@@ -69,7 +69,7 @@ def test_the_original_must_be_known(tmp_path: Path, source: Path) -> None:
     compiled(tmp_path / "out", source)
     onnx.save(original(3.0), source)
     changed = Artifact.load(tmp_path / "out")
-    with pytest.raises(IgniterError, match="is not known or has changed since"):
+    with pytest.raises(IgniterError, match="is unknown or has changed since"):
         changed.verify()
     assert not changed.verify(reference=source)
     assert changed.verify(reference=original().SerializeToString())
@@ -101,7 +101,7 @@ def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "report.json").write_text("{}")
-    with pytest.raises(IgniterError, match="something else in it than a compiled model; not replaced"):
+    with pytest.raises(IgniterError, match="something other than a compiled model; not replaced"):
         compiled(mine)
     assert (mine / "report.json").read_text() == "{}"
     (tmp_path / "file").write_text("x")
@@ -202,9 +202,9 @@ def test_weights_go_beside_the_model_and_are_mapped(tmp_path: Path) -> None:
         ({"libraries": 5}, "'libraries' is of the type int"),
         ({"libraries": [None]}, "'libraries' does not list names"),
         ({"source": ["x"]}, "'source' is of the type list"),
-        ({"source": {"path": 7}}, "'source' has something else than texts"),
+        ({"source": {"path": 7}}, "'source' has an entry that is not a string"),
         ({"options": "f32"}, "'options' is of the type str"),
-        ({"programs": [3]}, "an entry of a list is no object"),
+        ({"programs": [3]}, "an entry of a list is not an object"),
         ({"igniter_artifact": "new"}, "another version"),
         ({"files": {"a": 1}}, "'files' is of the type dict"),
     ],

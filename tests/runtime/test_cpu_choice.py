@@ -128,7 +128,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     artifact = module.compile(tmp_path / "out", target=names, strict=True)
     assert artifact.report["target"] == names and artifact.report["regions"] == 1
     assert artifact.report["verification"]["ok"]
-    with pytest.raises(IgniterError, match="only a library is for several targets"):
+    with pytest.raises(IgniterError, match="only a library can have several targets"):
         from igniter.compiler.compilation import Compilation, CompileOptions
         from igniter.compiler.driver import make_assembly, make_llvm, make_loop
 

@@ -89,7 +89,7 @@ def test_a_node_that_this_onnxruntime_has_no_kernel_for_is_compiled_after_all(
     assert not artifact.report["left_to_onnxruntime"]
     assert artifact.report["loads"] == {"tried": True, "reason": ""}
     said = [r["message"] for r in artifact.report["remarks"] if r["pass"] == "load"]
-    assert said == ["ONNX Runtime does not load Neg: kernels are made for them"]
+    assert said == ["ONNX Runtime does not load Neg, and kernels need it"]
     artifact.session()
 
 

@@ -94,7 +94,7 @@ def test_dims_without_a_name_get_one() -> None:
     spec = InputSpec("x", "float", (None, "a b", "n-1", "k*", "?", ""))
     assert spec.symbols() == ("x.0", "a b", "n", "k*", "x.4", "x.5")
     assert spec.shape({"x.0": 2, "a b": 3, "n": 4, "k*": 5, "x.4": 6, "x.5": 7}) == (2, 3, 3, 5, 6, 7)
-    with pytest.raises(IgniterError, match=r"no size is given for dim 'x\.0' of input 'x'"):
+    with pytest.raises(IgniterError, match=r"dim 'x\.0' of input 'x' has no size"):
         spec.shape({})
 
 

@@ -95,5 +95,5 @@ def test_a_big_kernel_is_compared_once_it_can_be_compiled(tmp_path: Path) -> Non
     onnx.save(proto, tmp_path / "big.onnx")
     found = opt(str(tmp_path / "big.onnx"), "-p", "cpu", "--check-each", "--emit=none")
     assert found.status == 0, found.err
-    assert "too big for the interpreter" in found.err
+    assert "too large for the interpreter" in found.err
     assert "plan-buffers: 2 results agree" in found.err

@@ -75,7 +75,7 @@ def test_a_size_goes_to_any_name_of_a_dim(nameless: Path) -> None:
     ("shape", "says"),
     [
         ("x=2x3x5", "input 'x' has 4 dims, but 3 sizes are given"),
-        ("x=2x3x5x9", "x:3 is 8 in the model, and cannot be 9"),
+        ("x=2x3x5x9", "x:3 is 8 in the model; it cannot be 9"),
         ("x.0=1,x=2x3x5x8", "x:0 is x.0, which cannot be 1 and 2"),
         ("x=2x?x5x8", "write dim=number,... as in batch=1,seq=128, or the shape of an input"),
         ("w=8x4", "the model has no dim w:0, w:1"),

@@ -159,7 +159,7 @@ def test_compile_tells_where_the_original_crashes_and_leaves_nothing(tmp_path: P
     assert done.returncode == 1, done.stderr
     assert done.stderr == (
         "igniter: error: ONNX Runtime itself crashes on this model (SIGFPE, a division of integers by zero), while the "
-        "original ran, with inputs of the dims x 2x3; --shape and --inputs give others to verify on, --no-verify "
+        "original ran, with inputs of the dims x 2x3; give other inputs with --shape or --inputs, or --no-verify "
         "compiles the model without running the original\n"
     )
     assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]

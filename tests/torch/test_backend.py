@@ -137,7 +137,7 @@ def test_a_graph_of_views_stays_eager():
     with torch.no_grad():
         x = randn(4, 6)
         got = compiled(lambda x: (x[1:], x.t()))(x)
-    assert got[0].data_ptr() == x[1:].data_ptr() and "nothing to compute" in str(igniter.torch.explain())
+    assert got[0].data_ptr() == x[1:].data_ptr() and "has no ops" in str(igniter.torch.explain())
 
 
 def test_an_input_that_is_not_dense_is_copied():
@@ -502,7 +502,7 @@ def test_what_computes_something_else_stays_eager(monkeypatch):
     net, x = Net().eval(), randn(4, 8)
     with torch.no_grad():
         same(compiled(net)(x), net(x))
-    assert any("does not compute what eager computes" in reason for reason in igniter.torch.explain().reasons)
+    assert any("its results differ from eager" in reason for reason in igniter.torch.explain().reasons)
 
 
 def test_in_inference_mode_and_under_autocast():

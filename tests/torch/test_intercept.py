@@ -53,7 +53,7 @@ def test_what_was_recorded_is_replayed(tmp_path):
         net.second.down.weight.mul_(2)
     wrong = {each.name for each in igniter.torch.replay(net, folder) if each.wrong}
     assert wrong == {"second.down", "second", ""}
-    with pytest.raises(IgniterError, match="which the model has not"):
+    with pytest.raises(IgniterError, match="which the model lacks"):
         igniter.torch.replay(torch.nn.Linear(8, 8), folder, only="first*")
 
 
@@ -81,7 +81,7 @@ def test_a_record_is_replaced_and_another_folder_is_not(tmp_path):
             net(x)
     assert len(igniter.torch.load_calls(tmp_path / "calls")) == 1
     (tmp_path / "mine").mkdir()
-    refused = pytest.raises(IgniterError, match="holds no record of calls")
+    refused = pytest.raises(IgniterError, match="does not contain a record of calls")
     with refused, igniter.torch.intercept(net, tmp_path / "mine"):
         pass
     assert list((tmp_path / "mine").iterdir()) == []

@@ -137,7 +137,7 @@ def test_code_that_changes_a_dict_that_it_is_given_does_so_at_each_call():
             store = {"x": randn(n)}
             same(fast(store), store["x"] + 1)
             same(store["twice"], store["x"] * 2)
-    assert any("container that it is given" in reason for reason in igniter.torch.explain().reasons)
+    assert any("container that it receives" in reason for reason in igniter.torch.explain().reasons)
 
 
 def test_hooks_run_at_each_call():
@@ -290,7 +290,7 @@ def test_what_torch_export_changes_itself_is_no_change_of_the_modules():
 
 
 def test_what_is_no_module_and_what_has_no_code():
-    with pytest.raises(igniter.IgniterError, match=r"takes a torch\.nn\.Module, and this is a function"):
+    with pytest.raises(igniter.IgniterError, match=r"needs a torch\.nn\.Module, and this is a function"):
         igniter.torch.compile(lambda x: x)
     net = torch.nn.Linear(4, 4).eval()
     fast = igniter.torch.compile(torch.jit.trace(net, randn(2, 4)))

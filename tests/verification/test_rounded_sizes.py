@@ -59,7 +59,7 @@ def test_an_output_whose_size_a_rounding_decides_is_verified(durations: Path) ->
     # By chance another order of the sums decides all of them alike; a case may also move by itself.
     reasons = [c["reason"] for c in report["cases"] if c["status"] == "skipped"]
     assert not reasons or report["way"] == "regions"
-    assert all("decides sizes on the way to output 'y'" in r or r.startswith(CHAOS) for r in reasons)
+    assert all("determines sizes that lead to output 'y'" in r or r.startswith(CHAOS) for r in reasons)
 
 
 def test_a_wrong_pass_is_found_all_the_same(durations: Path, monkeypatch: pytest.MonkeyPatch) -> None:

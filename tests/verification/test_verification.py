@@ -188,7 +188,7 @@ def test_inputs_come_from_files(sum_model: Path, tmp_path: Path) -> None:
 
 def test_inputs_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.zeros(2), z=np.zeros(2))
-    with pytest.raises(IgniterError, match=r"has z, which the model has not and lacks k; the model's inputs are x, k"):
+    with pytest.raises(IgniterError, match=r"has z, which the model lacks and lacks k; the model's inputs are x, k"):
         read_inputs(tmp_path / "in.npz", ["x", "k"])
     with pytest.raises(IgniterError, match="there are no inputs at"):
         read_inputs(tmp_path / "no.npz", ["x"])
@@ -450,7 +450,7 @@ def test_the_first_region_that_differs_is_named_and_kept(
         [".json", ".mlir", ".npz", ".onnx", ".onnx", ".py", ".so"]
     )
     done = invoke("verify", tmp_path / "out", "--every-value")
-    assert done.exit_code == 1 and "the first that differs is" in done.stdout
+    assert done.exit_code == 1 and "the first difference is in" in done.stdout
 
 
 def test_sums_that_saturate_in_the_original_are_its_noise(tmp_path: Path) -> None:

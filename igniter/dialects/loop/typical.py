@@ -69,7 +69,7 @@ def verify_typical(attr: SizesAttr | None, symbols: Iterable[str]) -> None:
     for name, size in attr.data:
         if name not in known:
             raise VerifyException(
-                f"typical: '{name}' is not a symbol of the kernel; known:  {', '.join(known) or 'none'}"
+                f"typical: '{name}' is not a symbol of the kernel; known: {', '.join(known) or 'none'}"
             )
         if names.count(name) > 1:
             raise VerifyException(f"typical: '{name}' is given twice")

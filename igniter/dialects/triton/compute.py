@@ -133,7 +133,7 @@ class DotOp(BlockOp):
             parser.parse_punctuation("=")
             precision = parser.parse_identifier()
             if precision not in PRECISIONS:
-                parser.raise_error(f"unknown precision of tt.dot; known:  {', '.join(PRECISIONS)}")
+                parser.raise_error(f"unknown precision of tt.dot; known: {', '.join(PRECISIONS)}")
         parser.parse_punctuation(":")
         a = parser.parse_type()
         parser.parse_punctuation("*")

@@ -193,7 +193,7 @@ class AtomicRMWOp(IRDLOperation):
         place = parser.pos
         kind = parser.parse_identifier()
         if kind not in ATOMICS:
-            parser.raise_error(f"unknown kind of tt.atomic_rmw; known:  {', '.join(ATOMICS)}", place)
+            parser.raise_error(f"unknown kind of tt.atomic_rmw; known: {', '.join(ATOMICS)}", place)
         parser.parse_punctuation(",")
         values, pointers = _parse_access(parser, 3)
         types = [pointers, _value_type(parser, pointers), _mask_type(pointers)]

@@ -62,7 +62,7 @@ class AbstractDims(ModulePass):
                     return
                 made.append(_abstract(kernel, found, regions.get(name, [])))
             if made:
-                remark(ctx, self.name, name, "applied", f"computed dims become symbols:  {', '.join(made)}")
+                remark(ctx, self.name, name, "applied", f"computed dims become symbols: {', '.join(made)}")
 
 
 def _next(kernel: KernelOp) -> Call | None:

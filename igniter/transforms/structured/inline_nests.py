@@ -200,7 +200,7 @@ class InlineNests(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.divisions not in DIVISIONS:
             raise VerifyException(
-                f"the option 'divisions' must be one of  {', '.join(DIVISIONS)}, not '{self.divisions}'"
+                f"the option 'divisions' must be one of {', '.join(DIVISIONS)}, not '{self.divisions}'"
             )
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             self.run_on(ctx, kernel, machine_of(ctx))

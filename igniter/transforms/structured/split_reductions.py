@@ -59,7 +59,7 @@ class SplitReductions(ModulePass):
         found = [n for n in nests if n.label == self.nest]
         if not found:
             listed = ", ".join(n.label for n in nests)
-            raise IgniterError(f"split-reductions: unknown nest '{self.nest}'; known:  {listed or 'none'}")
+            raise IgniterError(f"split-reductions: unknown nest '{self.nest}'; known: {listed or 'none'}")
         for nest in found:
             if not budget(ctx, self.name).take(nest.label, f"its sums over {self.axis} are split"):
                 break

@@ -70,7 +70,7 @@ def evaluate(op: Operation, operands: Sequence[Values]) -> Values:
         return constant(op)
     rule = _RULES.get(op.name)
     if rule is None:
-        raise InterpreterError(f"the interpreter does not know '{op.name}'")
+        raise InterpreterError(f"the interpreter does not support '{op.name}'")
     with np.errstate(all="ignore"):
         return cast("Callable[..., Values]", rule)(op, *operands)
 
@@ -82,7 +82,7 @@ def constant(op: arith.ConstantOp) -> Values:
     if isinstance(value, FloatAttr):
         return dtype.type(value.value.data)
     if not isinstance(value, IntegerAttr):
-        raise InterpreterError(f"the interpreter does not know constants like {value}")
+        raise InterpreterError(f"the interpreter does not support constants like {value}")
     number = value.value.data
     if dtype == np.bool_:
         return np.bool_(number != 0)

@@ -301,7 +301,7 @@ class _Machine:
         for value in written:
             for other in (*op.buffers, *([] if op.scratch is None else [op.scratch])):
                 if other is not value and _overlap(self.buffers[value], self.buffers[other]):
-                    raise self._error(op, "a buffer that it writes overlaps another one")
+                    raise self._error(op, "a buffer that it writes overlaps another buffer")
 
     def _clock(self, op: ClockOp) -> None:
         self.values[op.result] = np.int64(time.perf_counter_ns())
@@ -339,7 +339,9 @@ class _Machine:
         if self.races is not None and buffer.root not in self.private:
             byte = buffer.start + flat * buffer.data.itemsize
             if not self.races.touch((buffer.root, byte), writes):
-                raise self._error(op, f"two iterations of a threads loop meet at element {flat}, at {_where(op, env)}")
+                raise self._error(
+                    op, (f"two iterations of a loop with threads access element {flat}, at {_where(op, env)}")
+                )
         return flat
 
     def _load(self, op: LoadOp) -> None:
@@ -359,7 +361,7 @@ class _Machine:
         data = self.buffers[op.buffer].data
         places = [p for p in self._places(op, lanes, writes=True) if p is not None]
         if len(set(places)) != len(places):
-            raise self._error(op, "two lanes write one element")
+            raise self._error(op, "two lanes write the same element")
         self._each_lane(op, lanes, lambda place, value: data.__setitem__(place, value.view(data.dtype)))
 
     def _accumulate(self, op: AccumulateOp) -> None:
@@ -394,7 +396,7 @@ class _Machine:
         into = self.buffers[op.c].data
         kernel = op.kernel
         if kernel is None:
-            raise self._error(op, "there is no micro-kernel for these elements")
+            raise self._error(op, "there is no micro-kernel for these element types")
         left, right = (signed(self.buffers[v].data[at]) for v, at in ((op.a, a), (op.b, b)))
         # Sums of floats are kept in f64; its rounding is negligible beside that of any order of additions.
         keep = np.float64 if into.dtype.kind == "f" and kernel.facts.combiner == "add" else into.dtype
@@ -426,7 +428,7 @@ class _Machine:
             if self.races is not None and buffer.root not in self.private:
                 byte = buffer.start + flat * buffer.data.itemsize
                 if not self.races.touch((buffer.root, byte), which == 0):
-                    raise self._error(op, f"two iterations of a threads loop meet at element {flat}")
+                    raise self._error(op, f"two iterations of a loop with threads access element {flat}")
             places[at] = flat
         if which == 0 and buffer.root in self.inputs:
             raise self._error(op, "writes an input")

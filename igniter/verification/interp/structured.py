@@ -102,7 +102,7 @@ def bind(kernel: KernelOp, inputs: Sequence[Array], known: Mapping[str, int]) ->
             raise InterpreterError(f"input {step.input}: dim {step.axis} is {size}, not {dims[step.input][step.axis]}")
     missing = [s for s in kernel.symbol_names if s not in env]
     if missing:
-        raise InterpreterError(f"no dim of an input says what {', '.join(missing)} is")
+        raise InterpreterError(f"{', '.join(missing)} is not a dim of any input")
     return env
 
 

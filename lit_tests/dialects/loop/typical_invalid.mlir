@@ -1,6 +1,6 @@
 // RUN: igniter-opt %s --split-input-file --verify-diagnostics --emit=none
 
-// expected-error {{typical: 'm' is not a symbol of the kernel; known:  n}}
+// expected-error {{typical: 'm' is not a symbol of the kernel; known: n}}
 loop.func @f symbols [n] (%x: memref<?xf32, #sym.dims<n>>) outputs 1 typical [m = 3] {
 }
 
@@ -24,7 +24,7 @@ loop.func @f symbols [n] (%x: memref<?xf32, #sym.dims<n>>) outputs 1 typical [2*
 
 // -----
 
-// expected-error {{typical: 'm' is not a symbol of the kernel; known:  n}}
+// expected-error {{typical: 'm' is not a symbol of the kernel; known: n}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) typical [m = 3] {
   loop.return %x : tensor<?xf32, #sym.dims<n>>
 }

@@ -10,7 +10,7 @@
 // CHECK-NEXT:      1 <= (s0 floordiv 2) "it is too small" node 0] typical [s0 = 8] {
 // CHECK:         loop.nest "relu" [i: parallel (s0 floordiv 2), j: parallel 4]
 // CHECK-NEXT:      loop.read %0[2*i + 1, j] : f32
-// REMARKS: remark: abstract-dims: 'r0' applied: computed dims become symbols:  ((h + 1) floordiv 2) is s0
+// REMARKS: remark: abstract-dims: 'r0' applied: computed dims become symbols: ((h + 1) floordiv 2) is s0
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @halved(%x: tensor<?x4xf32, #sym.dims<((h + 1) floordiv 2) + 2, 4>>, %h: tensor<?xf32, #sym.dims<h>>) attributes {graph_name = "g", input_names = ["x", "h"], output_names = ["y"]} {
     %y = fusion.region @r0 (%a = %x : tensor<?x4xf32, #sym.dims<((h + 1) floordiv 2) + 2, 4>>, %b = %h : tensor<?xf32, #sym.dims<h>>) kernel @r0 -> (tensor<?x4xf32, #sym.dims<(h + 1) floordiv 4, 4>>) {

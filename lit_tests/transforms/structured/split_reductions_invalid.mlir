@@ -16,7 +16,7 @@ builtin.module {
 // -----
 
 // The nest does not exist.
-// CHECK: split-reductions: unknown nest 'sum'; known:  total
+// CHECK: split-reductions: unknown nest 'sum'; known: total
 
 builtin.module {
   loop.kernel @name symbols [] (%x: tensor<8x64xf32>) -> (tensor<8xf32>) {

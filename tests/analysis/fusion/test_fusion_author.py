@@ -368,7 +368,7 @@ def test_an_author_that_could_not_decide_is_an_error(options: dict[str, str], sa
 
 
 def test_regions_that_are_there_leave_no_author_anything_to_decide():
-    with pytest.raises(igniter.IgniterError, match="has nothing to decide: the regions have been formed"):
+    with pytest.raises(igniter.IgniterError, match="has no effect: the regions are already formed"):
         formed(CHAIN, "pairs").compile(fusion_author="pairs", verify=False, cache=False)
 
 

@@ -334,7 +334,7 @@ def test_tolerance_and_any(tmp_path: Path) -> None:
 
 
 BAD = [
-    ("P (x) => (y) { y = Neg (x) ", "pattern 1 is not a function of ONNX"),
+    ("P (x) => (y) { y = Neg (x) ", "pattern 1 is not an ONNX function"),
     ("# ", "has no pattern"),
     ("# whatever x\n" + TWICE, "no condition in .* called 'whatever'; there are any, as, constant"),
     ("# rank q 2\n" + TWICE, "names 'q', and the values of Twice are x"),

@@ -170,7 +170,7 @@ def test_micro_kernels_in_another_reduction(words: str) -> None:
 
 
 def test_a_reduction_around_tiles_adds_to_the_result() -> None:
-    with pytest.raises(IgniterError, match=r"loop 'h' is a reduction around the tiles of a product, .* give it 'into result'"):
+    with pytest.raises(IgniterError, match=r"loop 'h' is a reduction around the tiles .* 'into result'"):
         check(said(STACK, "[h, i by 8, j by 48, product(i, j, k) tile [8, 3], i, j]"))
     with pytest.raises(VerifyException, match="loop 'h' is behind the product"):
         check(said(STACK, "[i by 8, j by 48, product(i, j, k) tile [8, 3], i, h, j]"))

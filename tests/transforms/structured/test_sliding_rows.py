@@ -174,9 +174,7 @@ def test_sliding(name: str, tmp_path: Path) -> None:
     network = SLIDING[name]
     source = network.model()
     artifact = igniter.compile(source, tmp_path / "out", machine=MACHINE, verify=False, strict=True)
-    assert any("computes rows as needed" in m for m in _said(artifact, "slide-loops")), artifact.report[
-        "remarks"
-    ]
+    assert any("computes rows as needed" in m for m in _said(artifact, "slide-loops")), artifact.report["remarks"]
     _compare(source, artifact, [s for s in _sizes(network.dims) if network.dims[0] == "n" or s[0]])
 
 
