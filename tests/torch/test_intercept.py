@@ -85,7 +85,7 @@ def test_a_record_is_replaced_and_another_folder_is_not(tmp_path):
     with refused, igniter.torch.intercept(net, tmp_path / "mine"):
         pass
     assert list((tmp_path / "mine").iterdir()) == []
-    with pytest.raises(IgniterError, match="holds no record"):
+    with pytest.raises(IgniterError, match="does not contain a record"):
         igniter.torch.load_calls(tmp_path / "mine")
 
 
