@@ -29,7 +29,7 @@ import igniter
 from igniter.dialects.onnx.base import imported_opset
 from igniter.dialects.onnx.structure import main_graph
 from igniter.runtime.session import make_session
-from igniter.tools.cli.compress import output_error
+from igniter.toolbox.compress.show import output_error
 
 LEVEL = "level "
 FORMS = (

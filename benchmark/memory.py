@@ -35,7 +35,7 @@ from igniter.dialects.fusion import ProgramOp
 from igniter.dialects.loop import CallOp, FuncOp
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
-from igniter.tools.cli.output import parse_sizes
+from igniter.toolbox.output import parse_sizes
 from igniter.transforms.scheduled.form_ort_library import describe
 from igniter.transforms.scheduled.plan_buffers import LiveBuffer, Plan, live_buffers
 

@@ -77,7 +77,7 @@ def run_model(architecture: Architecture, exporter: str, args: argparse.Namespac
     """Compile, verify and time one model."""
     import igniter
     from igniter.runtime.timing import speedup_line
-    from igniter.tools.cli.bench import IGNITER, ORT, time_artifact
+    from igniter.toolbox.bench.show import IGNITER, ORT, time_artifact
 
     row = Row(architecture.name, exporter)
     path = ensure(architecture, exporter)

@@ -18,9 +18,9 @@ from igniter.analysis.devices import device_of
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+from igniter.toolbox.options import InputRequest
+from igniter.toolbox.profile.amounts import Amounts, folded
 from igniter.toolbox.profile.decoder import CONTEXTS, Decoder, find_decoder, generation
-from igniter.tools.cli.amounts import Amounts, folded
-from igniter.tools.cli.output import InputRequest
 from igniter.tools.main import app
 from tests.analysis.model.networks import grouped_decoder
 

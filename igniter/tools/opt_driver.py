@@ -6,13 +6,11 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from io import StringIO
 from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from igniter.context import IgniterContext
@@ -21,6 +19,7 @@ from igniter.errors import IgniterError
 from igniter.passes import PassObserver, parse_passes, run_passes
 from igniter.rewrites import what_counts
 from igniter.runtime.files import write_whole
+from igniter.toolbox.ir_text import module_text
 from igniter.tools.diagnostics import check_expected, has_expectations
 from igniter.tools.igniter_opt import OptOptions
 
@@ -28,14 +27,6 @@ if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
 
 SEPARATOR = "// -----"
-
-
-def print_module(module: ModuleOp, *, generic: bool = False) -> str:
-    """Returns the module as text, with a final newline."""
-    out = StringIO()
-    printer = Printer(stream=out, print_generic_format=generic)
-    printer.print_op(module)
-    return out.getvalue() + "\n"
 
 
 @dataclass
@@ -48,20 +39,20 @@ class IRPrinter:
 
     def before(self, this: ModulePass, module: ModuleOp) -> None:
         if self.options.print_after_change and not self.last:
-            self.last = print_module(module)
+            self.last = module_text(module)
         if this.name in self.options.print_before:
-            self._dump("Before", this, print_module(module))
+            self._dump("Before", this, module_text(module))
 
     def after(self, this: ModulePass, module: ModuleOp) -> None:
         if self.options.print_after_change:
-            text = print_module(module)
+            text = module_text(module)
             if text != self.last:
                 self._dump("After", this, text)
             else:
                 print(f"// -----// {this.name}: no change //----- //", file=self.stream)
             self.last = text
         elif self.options.print_after_all or this.name in self.options.print_after:
-            self._dump("After", this, print_module(module))
+            self._dump("After", this, module_text(module))
 
     def _dump(self, when: str, this: ModulePass, text: str) -> None:
         print(f"// -----// IR Dump {when} {this.spec()} //----- //\n{text}", file=self.stream)
@@ -194,7 +185,7 @@ class OptDriver:
             target = backend.target_of(name)
             text = backend.emit_module(module, target)
             return text if emit == "llvm" else backend.assembly(text, target)
-        return print_module(module, generic=emit == "generic")
+        return module_text(module, generic=emit == "generic")
 
     def _write(self, outputs: list[str | bytes]) -> None:
         binary = [o for o in outputs if isinstance(o, bytes)]
@@ -257,7 +248,7 @@ class OptDriver:
         if not self.options.sizes:
             return
         from igniter.analysis.typical_sizes import give_module_sizes
-        from igniter.tools.cli.output import parse_sizes
+        from igniter.toolbox.output import parse_sizes
 
         ctx.sizes = parse_sizes(self.options.sizes)
         give_module_sizes(module, ctx.sizes)
@@ -265,7 +256,7 @@ class OptDriver:
     def _observers(self, ctx: IgniterContext, timer: Timer) -> tuple[PassObserver, ...]:
         observers: list[PassObserver] = [IRPrinter(self.options, self.stderr)]
         if self.options.check_each:
-            from igniter.tools.cli.output import parse_shapes
+            from igniter.toolbox.output import parse_shapes
             from igniter.verification.check import ResultChecker
 
             sizes = {n: s for case in parse_shapes(self.options.check_sizes) or [] for n, s in case.items()}

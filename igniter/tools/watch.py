@@ -78,7 +78,8 @@ def _report(number: int, board: mmap, *, as_json: bool) -> int:
     if name in ASKED:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-    from igniter.tools.cli.output import print_error, printable
+    from igniter.toolbox.output import printable
+    from igniter.tools.errors import print_error
 
     expected, message = explain(name, activity)
     status = print_error(printable(message), expected=expected, as_json=as_json)

@@ -278,7 +278,7 @@ def test_random_graphs(seed: int) -> None:
 
 
 def test_profile(tmp_path: Path) -> None:
-    from igniter.toolbox.bench.profile import profile_artifact
+    from igniter.toolbox.bench.time_profile import profile_artifact
 
     model = transformer(layers=1, between=lambda b, x: b.through_text(x))
     artifact = compiled(model, profile=True)
@@ -300,7 +300,7 @@ def test_profile(tmp_path: Path) -> None:
 
 
 def test_only_a_model_that_notes_the_time_has_a_profile() -> None:
-    from igniter.toolbox.bench.profile import profile_artifact
+    from igniter.toolbox.bench.time_profile import profile_artifact
 
     with pytest.raises(igniter.IgniterError, match="not compiled for a profile"):
         profile_artifact(compiled(transformer(layers=1)), {})

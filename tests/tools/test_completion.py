@@ -11,14 +11,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
 
 from igniter.registry import PASSES
-from igniter.tools.commands.installation import Shell
+from igniter.toolbox.request import parameters
 from igniter.tools.completion import REQUEST, Answer, answer_for
 from igniter.tools.completion.opt import answer as answer_opt
+from igniter.tools.completion.request import CompletionRequest
 from igniter.tools.completion.scripts import SCRIPTS
 from igniter.tools.igniter_opt import build_parser
 from igniter.tools.main import app
@@ -108,7 +110,8 @@ class CardBackend:
 
 
 def test_there_is_a_script_for_each_shell() -> None:
-    assert [shell.value for shell in Shell] == list(SCRIPTS)
+    (shell,) = parameters(CompletionRequest)
+    assert get_args(shell.type) == tuple(SCRIPTS)
 
 
 def environment() -> dict[str, str]:

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 import igniter
-from igniter.tools.cli.output import parse_shapes
+from igniter.toolbox.output import parse_shapes
 from igniter.tools.main import app
 
 

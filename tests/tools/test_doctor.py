@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from igniter.toolbox import doctor
 from igniter.toolbox.doctor import Finding, building, gpu, machine, packages, trial, worst
-from igniter.tools.cli.doctor import text
+from igniter.toolbox.doctor.show import text
 from tests.docs.transcripts import ROOT
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import igniter
-from igniter.tools.cli.inspect_summary import MOST_OPS, MOST_VALUES, artifact_lines, model_lines, size
+from igniter.toolbox.inspect.summary import MOST_OPS, MOST_VALUES, artifact_lines, model_lines, size
 from igniter.tools.main import app
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'

@@ -14,7 +14,8 @@ from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
 from igniter.registry import PASSES, load_pass
 from igniter.rewrites import Rewrites, budget, what_counts
-from igniter.tools.opt_driver import print_module, split_chunks
+from igniter.toolbox.ir_text import module_text
+from igniter.tools.opt_driver import split_chunks
 
 LIT = Path(__file__).parents[2] / "lit_tests" / "transforms"
 OWN = {name for name, where in PASSES.items() if where.startswith("igniter.")}
@@ -71,7 +72,7 @@ def _run(pipeline: str, text: str, limit: int | None) -> tuple[Rewrites, str] | 
         run_passes(ctx, module, parse_passes(pipeline))
     except IgniterError:
         return None
-    return ctx.rewrites, print_module(module)
+    return ctx.rewrites, module_text(module)
 
 
 @pytest.mark.parametrize("name", COUNTING)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import igniter
 from igniter.errors import IgniterError
-from igniter.tools.cli.sweep import MOST_POINTS, csv_text, parse_sweep, sweep_points
+from igniter.toolbox.bench.sweep import MOST_POINTS, csv_text, parse_sweep, sweep_points
 from igniter.tools.main import app
 
 TWO_DIMS = """

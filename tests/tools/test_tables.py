@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from igniter.tools.cli.tables import FEW, NARROWEST, add_rows
+from igniter.toolbox.tables import FEW, NARROWEST, add_rows
 
 ROWS = [[f"node_{k}[a]", "", f"{k * k * k:,}", "" if k % 3 else f"{k}*batch*seq + 1", "ü名"] for k in range(FEW + 9)]
 TOTAL = ["Total", "", "1,000,000,000", "", ""]

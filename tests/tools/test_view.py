@@ -9,8 +9,8 @@ import pytest
 
 from igniter.errors import IgniterError
 from igniter.toolbox.view.graph_drawing import Drawing, Node
+from igniter.toolbox.view.request import ViewRequest
 from igniter.toolbox.view.views import Views, buffer_spans
-from igniter.tools.cli.view import run
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 PLANNED = """
@@ -28,7 +28,7 @@ builtin.module {
 
 def test_regions_are_clusters_and_edges_go_between_nodes(tmp_path: Path) -> None:
     out = tmp_path / "two.dot"
-    run(str(EXAMPLES / "two_regions.mlir"), str(out), "", "", "x86-64-v3")
+    ViewRequest(str(EXAMPLES / "two_regions.mlir"), str(out), "", "", "x86-64-v3").run()
     text = out.read_text()
     assert text.count("subgraph cluster_") == 2
     assert 'n1 [label="Bernoulli"]' in text
@@ -38,7 +38,7 @@ def test_regions_are_clusters_and_edges_go_between_nodes(tmp_path: Path) -> None
 def test_the_page_has_a_picture_of_the_graph(tmp_path: Path) -> None:
     """Without Graphviz: every node is a box in the colour of its region, and edges go down."""
     out = tmp_path / "two.html"
-    run(str(EXAMPLES / "two_regions.mlir"), str(out), "", "", "x86-64-v3")
+    ViewRequest(str(EXAMPLES / "two_regions.mlir"), str(out), "", "", "x86-64-v3").run()
     page = out.read_text()
     svg = ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
     space = "{http://www.w3.org/2000/svg}"
@@ -89,6 +89,6 @@ def test_buffers_are_boxes_at_their_sizes(tmp_path: Path) -> None:
 def test_what_cannot_be_drawn_is_said(arguments: tuple[str, str, str, str], reason: str, tmp_path: Path) -> None:
     model, output, kernel, sizes = arguments
     with pytest.raises(IgniterError) as caught:
-        run(str(EXAMPLES / model), str(tmp_path / output), kernel, sizes, "x86-64-v3")
+        ViewRequest(str(EXAMPLES / model), str(tmp_path / output), kernel, sizes, "x86-64-v3").run()
     assert reason in str(caught.value)
     assert not list(tmp_path.iterdir())

@@ -180,7 +180,8 @@ def test_training_mode_is_put_back_as_it_was():
 
 
 def test_the_command(tmp_path, capsys):
-    from igniter.tools.cli.torch import TorchRequest, run
+    from igniter.tools.torch.request import TorchRequest
+    from igniter.tools.torch.show import run
 
     file = tmp_path / "mine.py"
     file.write_text(

@@ -14,7 +14,7 @@ from igniter.api import VerificationFailed
 from igniter.dialects.onnx import ops
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.errors import IgniterError
-from igniter.tools.cli.output import verification_lines
+from igniter.toolbox.output import verification_lines
 
 
 def model_of(

@@ -14,53 +14,19 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.errors import IgniterError
-from igniter.passes import flat_passes, parse_passes
-from igniter.rewrites import what_counts
+from igniter.passes import flat_passes
 from igniter.runtime.files import write_whole
 from igniter.targets import backend_for
 from igniter.toolbox.reduce.bisect import FirstRewrite, first_rewrite
 from igniter.toolbox.reduce.case import Case
 from igniter.toolbox.reduce.checks import BuiltInCheck, Check, CommandCheck, Interest, Worker
 from igniter.toolbox.reduce.judge import read
-from igniter.toolbox.reduce.outcome import COMMAND, FAILURES, INVALID, PASSED, WRONG, Outcome, Request
+from igniter.toolbox.reduce.outcome import COMMAND, INVALID, PASSED, WRONG, Outcome, Request
+from igniter.toolbox.reduce.request import ReduceOptions
 from igniter.toolbox.reduce.search import Search, Step
 
 LEAST_LIMIT, TIMES_FIRST = 10.0, 10.0
 """The time limit of a candidate: seconds, or a multiple of the input's time, within the overall time limit."""
-
-
-@dataclass(frozen=True)
-class ReduceOptions:
-    """The options of a reduction; `igniter reduce` has one for each."""
-
-    check: str = ""
-    """wrong | crash | refusal | timeout; "": the failure of the input."""
-    command: str = ""
-    """The command in place of a check: it exits with 0 while the file in the place of `{}` is interesting."""
-    message: str = ""
-    passes: str | None = None
-    target: str = ""
-    timeout: float = 60.0
-    seed: int = 0
-    strict: bool = False
-    at_pass: bool = False
-    bisect: bool = False
-
-    def check_combination(self) -> None:
-        """Raises `IgniterError` for incompatible options."""
-        if self.check and self.check not in FAILURES:
-            raise IgniterError(f"a check is one of {', '.join(FAILURES)}, not '{self.check}'")
-        if self.command and (self.check or self.message or self.passes is not None or self.strict or self.target):
-            raise IgniterError("--check-command is the whole check: what it runs is said in the command")
-        if self.passes is None and (self.at_pass or self.bisect):
-            raise IgniterError("--at-pass and --bisect are about the passes of a pipeline: name it with --passes")
-        if self.passes is not None and self.strict:
-            raise IgniterError("--strict is for whole compiles: leave out --passes")
-        if not self.timeout > 0:
-            raise IgniterError(f"--timeout is {self.timeout:g} s: it is more than 0")
-        passes = parse_passes(self.passes or "")
-        if self.bisect and not any(map(what_counts, passes)):
-            raise IgniterError("--bisect counts rewrites, and no pass of the pipeline makes any that count")
 
 
 @dataclass(frozen=True)

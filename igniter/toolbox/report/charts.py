@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
-    from igniter.toolbox.bench.profile import StepTime
+    from igniter.toolbox.bench.time_profile import StepTime
 
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 70, 24, 20, 48

@@ -14,7 +14,7 @@ from igniter.toolbox.report.shares import share_times
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
     from igniter.compiler.artifact import Artifact
-    from igniter.toolbox.bench.profile import Profile
+    from igniter.toolbox.bench.time_profile import Profile
     from igniter.toolbox.plan.plan import MemoryPlan
 
 

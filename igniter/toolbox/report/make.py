@@ -30,7 +30,7 @@ def report_page(
     """Returns the page on an artifact, measured on `inputs`, of `sizes`, if it was compiled with
     `CompileOptions(profile=True)`. `verification` is the result of `Verification.to_dict`; `machine` has measured
     figures."""
-    from igniter.toolbox.bench.profile import profile_artifact
+    from igniter.toolbox.bench.time_profile import profile_artifact
 
     profile = None
     if artifact.report.get("programs") and artifact.report["options"].get("profile"):

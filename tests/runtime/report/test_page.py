@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import igniter
-from igniter.toolbox.bench.profile import StepTime
+from igniter.toolbox.bench.time_profile import StepTime
 from igniter.toolbox.report.charts import KernelTime, Roof, by_kernel, roofline
 from igniter.toolbox.report.graph import module_path
 from igniter.toolbox.report.shares import MOST_MODULES, Share, by_module, by_op, share_times

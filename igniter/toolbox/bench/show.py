@@ -1,0 +1,199 @@
+"""`igniter bench`: a model in ONNX Runtime before and after, timed in turns."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.toolbox.options import InputRequest
+from igniter.toolbox.output import console, parse_shapes, print_json, printable, progress, progress_bar
+
+if TYPE_CHECKING:
+    from igniter.compiler.artifact import Artifact
+    from igniter.runtime.timing import Timing
+    from igniter.toolbox.bench.request import BenchRequest
+
+ORT, IGNITER = "onnxruntime", "igniter"
+
+
+def run(request: BenchRequest) -> bool:
+    """Times and prints; returns true if every choice of sizes has a time."""
+    cases = _cases(request)
+    with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
+        rows = _rows(request, cases, Path(folder))
+    if request.csv:
+        from igniter.runtime.files import write_whole
+
+        write_whole(request.csv, _csv(rows))
+    if request.json:
+        print_json(rows)
+    else:
+        _print(rows)
+        if request.csv:
+            console().print(request.csv, style="bold", markup=False)
+    return not any("error" in row for row in rows)
+
+
+def _rows(request: BenchRequest, cases: list[dict[str, int]], folder: Path) -> list[dict[str, Any]]:
+    import igniter
+    from igniter.compiler.artifact import Artifact
+
+    asked, json = request.given, request.json
+    if Path(request.model).is_dir():
+        artifact = Artifact.load(request.model)
+        _require_dims(_original(artifact, request.reference), cases)
+    else:
+        _require_dims(request.model, cases)
+        with progress("compiling", json) as step:
+            artifact = igniter.compile(
+                request.model, folder / "model.igniter", target=request.target, progress=step, **asked.for_verify()
+            )
+    rows: list[dict[str, Any]] = []
+    with progress_bar("timing", request.rounds * len(cases), json) as done:
+        for index, case in enumerate(cases):
+            before = index * request.rounds
+            try:
+                sizes, timing = time_artifact(
+                    artifact,
+                    case,
+                    asked=asked,
+                    reference=request.reference,
+                    threads=request.threads,
+                    rounds=request.rounds,
+                    spinning=request.spinning,
+                    progress=partial(_advance, done, before),
+                )
+            except IgniterError as error:
+                # A sweep continues after a failure: a size too large for the model ends one row.
+                if not request.sweep:
+                    raise
+                rows.append({"shapes": case, "threads": request.threads, "error": error.message})
+                continue
+            rows.append({"shapes": sizes, "threads": request.threads, "noise": timing.noise, **timing.to_dict()})
+    return rows
+
+
+def _advance(done: Callable[[int], None], before: int, rounds: int) -> None:
+    done(before + rounds)
+
+
+def _require_dims(original: str | Path | bytes, cases: list[dict[str, int]]) -> None:
+    """Raises `IgniterError` for a dim that the model does not have, before anything is compiled or timed."""
+    if not any(cases):
+        return
+    from igniter.verification.original import Original
+    from igniter.verification.specs import checked_shapes
+
+    source = Original(original if isinstance(original, bytes) else str(original))
+    for case in cases:
+        checked_shapes(source.specs, case)
+
+
+def time_artifact(
+    artifact: Artifact,
+    case: Mapping[str, int],
+    *,
+    asked: InputRequest | None = None,
+    reference: str = "",
+    threads: int = 1,
+    **options: Any,
+) -> tuple[dict[str, int], Timing]:
+    """Times the original and the compiled model at one choice of sizes (sizes missing in `case` are chosen); returns
+    the sizes too. Raises `IgniterError` if the outputs of the two differ."""
+    from igniter.runtime.timing import time_models
+
+    given = asked or InputRequest()
+    original = _original(artifact, reference)
+    sizes, inputs = inputs_for(original, case, given)
+    found = artifact.verify(inputs, rtol=given.rtol, atol=given.atol, reference=original, budget=0.0)
+    if found.status == "differs":
+        raise IgniterError(f"the two models do not agree on what is timed: {'; '.join(found.failures[:3])}")
+    models = {ORT: (original, ()), IGNITER: (artifact.model_path, artifact.libraries)}
+    return sizes, time_models(models, inputs, threads=threads, **options)
+
+
+def _original(artifact: Artifact, reference: str) -> str | bytes:
+    """Returns the model that an artifact was compiled from."""
+    original = reference or artifact.source
+    if original is None:
+        raise IgniterError(f"the original model of {artifact.folder} is not known or has changed: give --reference")
+    return original
+
+
+def inputs_for(
+    original: str | bytes, case: Mapping[str, int], asked: InputRequest
+) -> tuple[dict[str, int], dict[str, Any]]:
+    """Returns sizes for all symbolic dims (sizes missing in `case` are chosen), and inputs of these sizes; inputs of a
+    file keep their own sizes."""
+    from igniter.verification.given import read_inputs
+    from igniter.verification.graph_facts import model_facts
+    from igniter.verification.original import Original
+    from igniter.verification.verify import typical_inputs
+
+    source = Original(original, options={"intra_op_num_threads": 1})
+    if asked.inputs:
+        return {}, read_inputs(asked.inputs, [value.name for value in source.session.get_inputs()])[0]
+    return typical_inputs(source, model_facts(original), case, asked.seed)
+
+
+def _speedup(row: dict[str, Any]) -> float:
+    """Returns the speed relative to ONNX Runtime: the median over the rounds."""
+    return 1 / row[IGNITER]["ratio"]
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    """Returns CSV text with a column for each dim, and the figures."""
+    from igniter.toolbox.bench.sweep import csv_text
+
+    dims = list(dict.fromkeys(name for row in rows for name in row["shapes"]))
+    figures = ("threads", "onnxruntime_ms", "igniter_ms", "speedup", "noise", "error")
+    lines: list[dict[str, object]] = []
+    for row in rows:
+        line = {**row["shapes"], "threads": row["threads"], "error": row.get("error", "")}
+        if "error" not in row:
+            line |= {"onnxruntime_ms": f"{row[ORT]['ms']:.6g}", "igniter_ms": f"{row[IGNITER]['ms']:.6g}"}
+            line |= {"speedup": f"{_speedup(row):.4f}", "noise": f"{row['noise']:.4f}"}
+        lines.append(line)
+    return csv_text([*dims, *figures], lines)
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("shapes", "threads", "onnxruntime ms", "igniter ms", "speedup", "noise")
+    for row in rows:
+        shapes = ", ".join(f"{k}={v}" for k, v in row["shapes"].items()) or "as in the model"
+        if "error" in row:
+            table.add_row(escape(shapes), str(row["threads"]), "[yellow]not timed", "", "", "")
+            continue
+        speedup = _speedup(row)
+        colour = "green" if speedup > 1 + row["noise"] else "red" if speedup < 1 - row["noise"] else "yellow"
+        table.add_row(
+            escape(shapes),
+            str(row["threads"]),
+            f"{row[ORT]['ms']:.4g}",
+            f"{row[IGNITER]['ms']:.4g}",
+            f"[{colour}]{speedup:.2f}x",
+            f"{100 * row['noise']:.1f}%",
+        )
+    console().print(table)
+    for row in (row for row in rows if "error" in row):
+        shapes = ", ".join(f"{k}={v}" for k, v in row["shapes"].items())
+        console().print(f"{shapes}: {printable(row['error'])}", style="yellow", markup=False)
+
+
+def _cases(request: BenchRequest) -> list[dict[str, int]]:
+    """Returns the sizes to time, one choice at a time; missing sizes are chosen."""
+    from igniter.toolbox.bench.sweep import parse_sweep, sweep_points
+
+    given = parse_shapes(request.given.shapes) or []
+    if not request.sweep:
+        return given or [{}]
+    if request.given.inputs:
+        raise IgniterError("--inputs gives the sizes of what is in the file, and --sweep others: choose one")
+    return sweep_points(parse_sweep(request.sweep), given)

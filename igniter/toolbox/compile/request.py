@@ -1,0 +1,76 @@
+"""The arguments and options of `igniter compile`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from igniter.toolbox.options import DEFAULT_INPUTS, CompileTarget, Database, InputRequest, Json, Machine
+from igniter.toolbox.request import Argument, Option, Request
+
+
+@dataclass(frozen=True)
+class CompileRequest(Request):
+    """Compile a model to native kernels for ONNX Runtime.
+
+    The result is a folder: the rewritten model, its kernels in a library, and a report.
+    """
+
+    model: Annotated[str, Argument("The ONNX model.")]
+    output: Annotated[str, Option("The folder, or the file of --emit.", "-o", "--output")] = ""
+    target: CompileTarget = "native"
+    machine: Machine = ""
+    precision: Annotated[
+        Literal["f32", "bf16", "int8-dynamic"],
+        Option("What products with weights are computed in. All but f32 change the results."),
+    ] = "f32"
+    winograd: Annotated[
+        Literal["off", "auto", "on", "2", "4"],
+        Option(
+            "Convolutions of 3 x 3 in tiles, which changes the results by rounding: auto where that is faster, "
+            "2 or 4 the same in no larger tiles, on wherever it can be."
+        ),
+    ] = "auto"
+    fusion_author: Annotated[
+        str,
+        Option("Who decides what is fused, NAME or NAME{option=value}.", "--fusion-author", completes="fusion_authors"),
+    ] = ""
+    emit: Annotated[
+        Literal["onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library"],
+        Option("Stop at this level and print it."),
+    ] = "library"
+    explain: Annotated[bool, Option("Say what was fused and what stopped the biggest missed fusions.")] = False
+    sizes: Annotated[str, Option("What symbolic dims typically are, batch=1,seq=128: chosen for, not fixed.")] = ""
+    bind_dim: Annotated[
+        tuple[str, ...],
+        Option(
+            "Make a dim equal to another before compiling: s84=s13, total=past+seq. May be repeated.",
+            "--bind-dim",
+            metavar="DIM=DIM",
+        ),
+    ] = ()
+    remarks: Annotated[bool, Option("Say what every pass did to every node.")] = False
+    verify: Annotated[bool, Option("Compare the result with ONNX Runtime on the original.")] = True
+    load: Annotated[
+        bool, Option("Load the result in ONNX Runtime, verified or not; one that it refuses is an error.")
+    ] = True
+    given: InputRequest = DEFAULT_INPUTS
+    cache: Annotated[bool, Option("Use kernels and results of earlier runs.")] = True
+    strict: Annotated[
+        bool, Option("Fail where a node would be left to ONNX Runtime for want of a kernel.", "--strict")
+    ] = False
+    profile: Annotated[bool, Option("Have programs note the time, for `igniter bench --profile`.", "--profile")] = False
+    sanitize: Annotated[
+        bool, Option("Check every access of a kernel at run time: slow, to look for bugs.", "--sanitize")
+    ] = False
+    provider: Annotated[
+        str, Option("ONNX Runtime's execution provider of GPU kernels, in the place of CUDAExecutionProvider.")
+    ] = ""
+    tuned: Annotated[bool, Option("Use the schedules that `igniter tune` found.", "--tuned")] = False
+    db: Database = ""
+    json: Json = False
+
+    def run(self) -> None:
+        from igniter.toolbox.compile.show import run
+
+        run(self)

@@ -1,0 +1,40 @@
+"""The arguments and options of `igniter tune`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from igniter.toolbox.options import Database, Json, KernelSizes, Seed, Target
+from igniter.toolbox.request import Argument, Option, Request
+
+
+@dataclass(frozen=True)
+class TuneRequest(Request):
+    """Search for faster schedules of kernels by measuring.
+
+    A database keeps them for `compile --tuned`.
+    """
+
+    model: Annotated[str, Argument("An ONNX model, or IR (.mlir).")]
+    name: Annotated[str, Option("This kernel alone.", "--kernel")] = ""
+    sizes: KernelSizes = ""
+    seconds: Annotated[float, Option("Seconds for all kernels.", "--budget", min=1)] = 600.0
+    trials: Annotated[int, Option("Candidates of a kernel; 0: no limit.", min=0)] = 0
+    patience: Annotated[int, Option("Candidates of a kernel since the best one; 0: no limit.", min=0)] = 32
+    limit: Annotated[float, Option("Seconds for one candidate.", min=1)] = 60.0
+    db: Database = ""
+    ray: Annotated[
+        str | None, Option("Spread candidates over this Ray cluster; auto: the one of this machine; local: a new one.")
+    ] = None
+    target: Target = "native"
+    threads: Annotated[int, Option("Threads of the kernels.", min=1)] = 1
+    rounds: Annotated[int, Option("How often a candidate and the best get their turns.", min=1)] = 9
+    seed: Seed = 0
+    json: Json = False
+
+    def run(self) -> int | None:
+        from igniter.toolbox.tune.show import run
+
+        # The usual status of a command ended by Ctrl-C.
+        return 130 if run(self) else 0

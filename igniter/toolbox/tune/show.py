@@ -1,0 +1,171 @@
+"""`igniter tune`: faster schedules for the kernels of a model, found by measuring."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from igniter.distribution import install_command
+from igniter.errors import IgniterError
+from igniter.toolbox.output import console, parse_sizes, print_json, progress
+
+if TYPE_CHECKING:
+    from igniter.toolbox.tune.executors import Executor
+    from igniter.toolbox.tune.models import KernelUse
+    from igniter.toolbox.tune.request import TuneRequest
+    from igniter.toolbox.tune.search import Tuned
+    from igniter.transforms.structured.schedule_database import ScheduleDatabase
+
+LEAST_SECONDS = 5.0
+"""The least part of the budget in seconds for starting on a kernel, while other kernels have more."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The outcome for one kernel."""
+
+    use: KernelUse
+    tuned: Tuned | None
+    reason: str = ""
+    """The reason why it was not tuned."""
+
+
+def run(request: TuneRequest) -> bool:
+    """Tunes and prints; returns true if Ctrl-C ended it."""
+    from importlib.util import find_spec
+
+    from igniter.targets import backend_for
+    from igniter.toolbox.tune.executors import LocalExecutor
+    from igniter.toolbox.tune.models import kernels_of
+    from igniter.toolbox.tune.store import database_path
+    from igniter.transforms.structured.schedule_database import opened
+
+    if find_spec("optuna") is None:
+        raise IgniterError(f"tuning needs Optuna: {install_command('tune')}")
+    start = time.monotonic()
+    backend = backend_for(request.target)
+    if "tuned" in backend.lacking:
+        raise IgniterError(f"the backend '{backend.name}' does not have tuning yet: its kernels run on no GPU here")
+    target = backend.target_of(request.target)
+    path = database_path(request.db)
+    given = parse_sizes(request.sizes)
+    with opened(path, create=True) as database, closing(_executor(request)) as executor:
+        with progress("timing the kernels", request.json) as step:
+            uses = kernels_of(
+                request.model,
+                target,
+                LocalExecutor(),
+                kernel=request.name,
+                sizes=given,
+                threads=request.threads,
+                limit=request.limit,
+                progress=step,
+            )
+        rows = _tune_all(request, uses, executor, database, start)
+    interrupted = any(row.tuned is not None and row.tuned.interrupted for row in rows)
+    if request.json:
+        print_json(_described(rows, str(path), target.key, time.monotonic() - start, interrupted))
+    else:
+        _print(rows, str(path), target.key, time.monotonic() - start)
+    return interrupted
+
+
+def _executor(request: TuneRequest) -> Executor:
+    from igniter.toolbox.tune.executors import LocalExecutor, RayExecutor
+
+    return LocalExecutor() if request.ray is None else RayExecutor("" if request.ray == "local" else request.ray)
+
+
+def _tune_all(
+    request: TuneRequest, uses: list[KernelUse], executor: Executor, database: ScheduleDatabase, start: float
+) -> list[Row]:
+    """Tunes each kernel within its share of the remaining time, in proportion to the remaining run time; unused time is
+    left to the others."""
+    from igniter.toolbox.tune.search import Limits, Tuner
+
+    rows: list[Row] = []
+    for k, use in enumerate(uses):
+        left = request.seconds - (time.monotonic() - start)
+        rest = sum(u.seconds for u in uses[k:])
+        part = left * use.seconds / rest if rest else 0.0
+        if use.reason:
+            rows.append(Row(use, None, use.reason))
+            continue
+        if left <= 0 or (k > 0 and part < LEAST_SECONDS):
+            rows.append(Row(use, None, "no time was left for it"))
+            continue
+        limits = Limits(part, request.trials, request.patience, request.limit)
+        with progress(f"@{use.what.name}", request.json) as step:
+            tuner = Tuner(use.what, database, limits, executor, rounds=request.rounds, seed=request.seed, progress=step)
+            try:
+                rows.append(Row(use, tuner.run()))
+            except IgniterError as error:
+                rows.append(Row(use, None, error.message))
+        done = rows[-1].tuned
+        if done is not None and done.interrupted:
+            rows += [Row(u, None, "interrupted before it") for u in uses[k + 1 :]]
+            break
+    return rows
+
+
+def _whole_gain(rows: list[Row]) -> float:
+    """Returns the speedup of all kernels together, each weighted with its share."""
+    after = sum(r.use.share * (1.0 if r.tuned is None else r.tuned.ratio) for r in rows)
+    return 1 / after if after else 1.0
+
+
+def _described(rows: list[Row], db: str, target: str, took: float, interrupted: bool) -> dict[str, Any]:
+    kernels: list[dict[str, Any]] = []
+    for row in rows:
+        use = row.use
+        facts: dict[str, Any] = {"kernel": use.what.name, "calls": use.calls, "share": use.share}
+        facts["sizes"] = use.what.sizes
+        found = {"stopped": row.reason} if row.tuned is None else {**asdict(row.tuned), "gain": row.tuned.gain}
+        kernels.append({**facts, **found})
+    whole: dict[str, Any] = {
+        "db": db,
+        "target": target,
+        "seconds": took,
+        "interrupted": interrupted,
+        "gain": _whole_gain(rows),
+    }
+    return {**whole, "kernels": kernels}
+
+
+def _print(rows: list[Row], db: str, target: str, took: float) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console()
+    table = Table("kernel", "share", "default us", "best us", "gain", "noise", "tried", "outcomes", "stopped because")
+    for row in rows:
+        name, share = escape(row.use.what.name), f"{row.use.share:.0%}"
+        done = row.tuned
+        if done is None:
+            default = f"{row.use.seconds / row.use.calls * 1e6:.4g}" if row.use.seconds else ""
+            table.add_row(name, share, default, "", "", "", "", "", escape(row.reason))
+            continue
+        outcomes = ", ".join(f"{n} {o}" for o, n in sorted(done.outcomes.items(), key=lambda x: -x[1]))
+        table.add_row(
+            name,
+            share,
+            f"{done.default_seconds * 1e6:.4g}",
+            f"{done.seconds * 1e6:.4g}",
+            f"{done.gain:.2f}x" if done.ratio < 1 else "none",
+            f"{done.noise:.1%}",
+            f"{done.trials}" + (f" + {done.earlier}" if done.earlier else ""),
+            outcomes,
+            escape(done.stopped),
+        )
+    out.print(table)
+    for row in rows:
+        if row.tuned is not None and row.tuned.schedules:
+            out.print(f"@{escape(row.use.what.name)}", markup=False)
+            for label, schedule in row.tuned.schedules.items():
+                out.print(f"  {label}: {schedule}", markup=False)
+    out.print(
+        f"{took:.0f} seconds; the kernels together are {_whole_gain(rows):.2f} times as fast on {target}", markup=False
+    )
+    out.print(f"`igniter compile --tuned` takes the schedules from {db}", markup=False)

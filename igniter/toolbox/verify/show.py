@@ -1,0 +1,94 @@
+"""`igniter verify`: compares a compiled model with ONNX Runtime on the original."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.toolbox.output import console, inexact_lines, print_json, progress, verification_lines, verification_table
+from igniter.verification.report import sizes_text
+
+if TYPE_CHECKING:
+    from igniter.toolbox.verify.request import VerifyRequest
+    from igniter.verification.regions import ValuesResult
+    from igniter.verification.report import Status
+
+EXIT_CODES: dict[Status, int] = {"passed": 0, "differs": 1, "not verified": 3}
+"""2 is a wrong command line or an internal error."""
+
+
+def run(asked: VerifyRequest) -> Status:
+    """Verifies and prints; returns the outcome."""
+    from igniter.compiler.artifact import Artifact
+    from igniter.runtime.session import silence
+
+    if Path(asked.artifact).suffix == ".onnx":
+        raise IgniterError(
+            f"{asked.artifact} is a model: `igniter verify` takes the folder that `igniter compile` made"
+        )
+    artifact = Artifact.load(asked.artifact)
+    silence()
+    with progress("verifying", asked.json):
+        options: dict[str, Any] = asked.given.for_verify()
+        if asked.threads:
+            options["intra_op_num_threads"] = asked.threads
+        verification = artifact.verify(**options, reference=asked.reference or None)
+    if asked.json:
+        print_json(verification.to_dict())
+        return verification.status
+    out = console()
+    if verification.cases:
+        out.print(verification_table(verification))
+    if verification.status == "not verified":
+        for line in verification_lines(verification.to_dict()):
+            out.print(line)
+    else:
+        out.print("[green]all outputs agree" if verification.ok else "[red]the outputs differ")
+        for line in inexact_lines(verification.to_dict()):
+            out.print(line)
+    return verification.status
+
+
+def run_every_value(asked: VerifyRequest) -> Status:
+    """Verifies region by region and prints; returns the outcome. `threads` must be 0: ONNX Runtime chooses here."""
+    from igniter.compiler.artifact import Artifact
+    from igniter.runtime.session import silence
+
+    if asked.threads:
+        raise IgniterError("--threads has no effect with --every-value: leave one of them out")
+    cases = asked.given.for_verify()
+    if len(cases["shapes"] or ()) > 1:
+        raise IgniterError("--every-value is for one choice of sizes: give --shape once")
+    artifact = Artifact.load(asked.artifact)
+    silence()
+    with progress("verifying", asked.json):
+        options: dict[str, Any] = {**cases, "shapes": (cases["shapes"] or [None])[0]}
+        found = artifact.verify_every_value(**options, reference=asked.reference or None)
+    if asked.json:
+        print_json(found.to_dict())
+        return found.status
+    out = console()
+    out.print(_regions_table(found))
+    if found.message:
+        out.print(f"[red]{'' if found.status == 'differs' else 'not verified: '}", end="")
+        out.print(found.message, markup=False)
+    else:
+        out.print(f"[green]all {len(found.regions)} agree at {sizes_text(found.shapes) or 'the sizes in the model'}")
+    return found.status
+
+
+def _regions_table(found: ValuesResult) -> Any:
+    from rich.table import Table
+
+    table = Table("region", "kernel", "nodes", "value", "shape", "largest error", "noise", "")
+    for region in found.regions:
+        label, kernel, nodes = region.region, region.kernel, str(len(region.nodes) or "")
+        for o in region.outputs:
+            noise = "" if o.noise is None else f"{o.noise:.1e}"
+            verdict = f"[green]ok[/]{': ' * bool(o.note)}{o.note}" if o.ok else f"[red]{o.reason}"
+            table.add_row(
+                label, kernel, nodes, o.name, "x".join(map(str, o.shape)), f"{o.max_error:.2e}", noise, verdict
+            )
+            label = kernel = nodes = ""
+    return table

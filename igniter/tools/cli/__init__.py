@@ -1,1 +1,0 @@
-"""The commands of `igniter`, one a file; `igniter.tools.main` puts them together."""

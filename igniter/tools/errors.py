@@ -1,0 +1,51 @@
+"""Errors at the command line: one paragraph, as JSON on request, and an exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from igniter.environment import require_lock
+from igniter.errors import IgniterError
+from igniter.toolbox.output import console, print_json, printable
+
+
+@contextmanager
+def reported(debug: bool, as_json: bool = False) -> Generator[None]:
+    """Turns an error within the user's control into one paragraph and exit status 1; `debug` adds the traceback.
+
+    With `as_json`, standard output gets the error too: `{"error": {"kind": ..., "message": ...}}`.
+    """
+    import typer
+
+    try:
+        require_lock()
+        yield
+    except (typer.Exit, typer.Abort, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        if debug:
+            console(stderr=True).print_exception()
+        expected = isinstance(error, (IgniterError, OSError))
+        message = _paragraph(error) if expected else f"{type(error).__name__}: {_paragraph(error)}"
+        raise typer.Exit(print_error(message, expected=expected, as_json=as_json)) from None
+
+
+def print_error(message: str, *, expected: bool, as_json: bool) -> int:
+    """Prints an error, and returns the exit status; `expected` marks errors within the user's control."""
+    kind = "error" if expected else "internal error"
+    if as_json:
+        print_json({"error": {"kind": kind, "message": message}})
+    told = message if expected else f"{message} (--debug shows where; please report it)"
+    print(f"igniter: {kind}: {told}", file=sys.stderr)
+    return 1 if expected else 2
+
+
+def _paragraph(error: Exception) -> str:
+    """Returns the text of an error; names of a model may contain any character."""
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    else:
+        text = str(error)
+    return printable(text)
