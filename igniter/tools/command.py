@@ -110,6 +110,9 @@ class Verbs(TyperGroup):
         super().__init__(**attributes)
         self.commands = Commands()
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, VERBS))
         for title, verbs in GROUPS.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.toolbox.options import InputRequest
+from igniter.toolbox.options import DEFAULT_INPUTS, InputRequest
 from igniter.toolbox.output import console, parse_shapes, print_json, printable, progress, progress_bar
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def time_artifact(
     the sizes too. Raises `IgniterError` if the outputs of the two differ."""
     from igniter.runtime.timing import time_models
 
-    given = asked or InputRequest()
+    given = asked or DEFAULT_INPUTS
     original = _original(artifact, reference)
     sizes, inputs = inputs_for(original, case, given)
     found = artifact.verify(inputs, rtol=given.rtol, atol=given.atol, reference=original, budget=0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.toolbox.options import InputRequest
+from igniter.toolbox.options import DEFAULT_INPUTS
 from igniter.toolbox.output import console, print_json, verification_lines
 from igniter.toolbox.verified_save import save_verified
 
@@ -17,7 +17,7 @@ def run(asked: FuseRequest) -> None:
     """Replaces, verifies, writes and prints."""
     from igniter.api import load
 
-    if asked.given != InputRequest() and not asked.verify:
+    if asked.given != DEFAULT_INPUTS and not asked.verify:
         raise IgniterError(
             "--shape, --inputs, --rtol, --atol, --seed and --budget are for verifying: leave out --no-verify"
         )
