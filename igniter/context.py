@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 from igniter.isolation import Isolation
 from igniter.registry import DIALECTS, external, load_dialect
 from igniter.remarks import Remarks
-from igniter.rewrites import Rewrites
+from igniter.rewrite_budget import Rewrites
 
 
 def _factories() -> dict[str, Callable[[], Dialect]]:

@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import Any
 
 RENAMED = {
+    "igniter.analysis.fusion.left_nodes": "igniter.analysis.fusion.fallback_nodes",
+    "igniter.rewrites": "igniter.rewrite_budget",
     # Packages whose modules have several places now.
     "igniter.analysis.model": "igniter.toolbox",
     "igniter.transforms.edit": "igniter.toolbox.edit",

@@ -69,7 +69,7 @@ REFERENCE: dict[str, tuple[str, tuple[str, ...]]] = {
             "igniter.passes",
             "igniter.pipelines",
             "igniter.registry",
-            "igniter.rewrites",
+            "igniter.rewrite_budget",
             "igniter.remarks",
             "igniter.context",
             "igniter.dialects.sym.expr",

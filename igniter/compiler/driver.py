@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.parser import Parser
 
 from igniter._version import build_id
-from igniter.analysis.fusion.left_nodes import left_nodes
+from igniter.analysis.fusion.fallback_nodes import fallback_nodes
 from igniter.analysis.fusion.program_steps import program_steps
 from igniter.analysis.machine import pass_figures
 from igniter.analysis.onnx.input_places import by_symbol, shown_dims
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Block, Operation
     from xdsl.passes import ModulePass
 
-    from igniter.analysis.fusion.left_nodes import LeftNode
+    from igniter.analysis.fusion.fallback_nodes import FallbackNode
     from igniter.dialects.ort import OpOp
     from igniter.runtime.library import Library
     from igniter.targets import Part
@@ -427,9 +427,9 @@ def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tu
 # -- what is left -----------------------------------------------------------------------------------------------------
 
 
-def nodes_left(c: Compilation) -> list[LeftNode]:
+def nodes_left(c: Compilation) -> list[FallbackNode]:
     """Returns the nodes left to ONNX Runtime, each with the reason."""
-    return left_nodes(c.module, c.ctx.remarks, c.isolation.nodes)
+    return fallback_nodes(c.module, c.ctx.remarks, c.isolation.nodes)
 
 
 def require_no_author(c: Compilation) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 
-from igniter.analysis.fusion.left_nodes import LeftNode
+from igniter.analysis.fusion.fallback_nodes import FallbackNode
 from igniter.compiler.artifact import Artifact
 from igniter.compiler.compilation import Compilation
 from igniter.compiler.driver import is_fused, nodes_left
@@ -90,5 +90,5 @@ def again(c: Compilation, original: ModuleOp, error: NotLoaded) -> Compilation:
     )
 
 
-def _base(node: LeftNode) -> str:
+def _base(node: FallbackNode) -> str:
     return node.op.rpartition(".")[2]

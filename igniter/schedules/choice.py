@@ -52,13 +52,13 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
         return Choice(_schedule_rows(group, label, machine), f"all nests share blocks of {height} rows")
     if group.products:
         found = product_schedules(group, label, machine)
-        return Choice(found, _told_product(group, found[group.members[0].label]))
+        return Choice(found, _product_text(group, found[group.members[0].label]))
     if _is_dot_products(group):
         if not _is_short(group.levels[-1][0]):
             # The readers run along a row of the results if there is one: their vectors are not those of the sums.
             group.levels.pop()
         found = {nest.label: schedule_member(nest, group, label, machine) for nest in group.members}
-        return Choice(found, _told_vector(found[group.members[0].label]))
+        return Choice(found, _vector_text(found[group.members[0].label]))
     tiles = _in_tiles(group, label, machine)
     if tiles is not None:
         return Choice(tiles, "tiles of its sums stay in registers")
@@ -72,10 +72,10 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
     if not others and first in packed and _packs_columns(first):
         return Choice({first.label: packing_schedule(first, label, machine)}, "contiguous parts of each row are packed")
     found = {nest.label: schedule_member(nest, group, label, machine) for nest in group.members}
-    return Choice(found, _told_vector(found[first.label]))
+    return Choice(found, _vector_text(found[first.label]))
 
 
-def _told_product(group: Group, schedule: ScheduleAttr) -> str:
+def _product_text(group: Group, schedule: ScheduleAttr) -> str:
     assert schedule.product is not None
     anchor = group.members[0]
     rows, panels = schedule.product.tile
@@ -83,7 +83,7 @@ def _told_product(group: Group, schedule: ScheduleAttr) -> str:
     return f"tiles of {rows} rows and {panels * lanes} columns by the micro-kernel {group.products[anchor].kind}"
 
 
-def _told_vector(schedule: ScheduleAttr) -> str:
+def _vector_text(schedule: ScheduleAttr) -> str:
     vector = next((loop for loop in schedule.loops if loop.vector), None)
     if vector is None:
         return "scalar: no axis is contiguous"

@@ -17,7 +17,7 @@ from igniter.registry import (
     load_pass,
     load_schedule_author,
 )
-from igniter.rewrites import what_counts
+from igniter.rewrite_budget import what_counts
 
 if TYPE_CHECKING:
     from xdsl.utils.arg_spec import ArgSpecConvertible

@@ -17,7 +17,7 @@ from igniter.context import IgniterContext
 from igniter.environment import require_lock
 from igniter.errors import IgniterError
 from igniter.passes import PassObserver, parse_passes, run_passes
-from igniter.rewrites import what_counts
+from igniter.rewrite_budget import what_counts
 from igniter.runtime.files import write_whole
 from igniter.toolbox.ir_text import module_text
 from igniter.tools.diagnostics import check_expected, has_expectations

@@ -21,7 +21,7 @@ from igniter.analysis.scheduled.loop_accesses import Access, _with_own_axes, sam
 from igniter.dialects.sym.expr import ZERO, Call, Expr, Sym, floordiv, maximum, minimum, mod
 from igniter.dialects.sym.proofs import proven, upper_bound
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
-from igniter.dialects.sym.reindexing import tells_apart
+from igniter.dialects.sym.reindexing import is_injective
 
 SYMBOLS = ("m", "n")
 DATA = ("_0", "$0")
@@ -275,7 +275,7 @@ def _compare(random: Random, note: Any) -> None:
             note("  the same, of accesses to buffers of equal dims", ours)
     subscripts, extents = random_writes(random)
     if empty(twins(subscripts, extents)):
-        note("points of a nest write different elements (tells_apart)", tells_apart(subscripts, extents))
+        note("points of a nest write different elements (is_injective)", is_injective(subscripts, extents))
     e = built(random_tree(random, (*SYMBOLS, *ranges.axes)))
     domain = points.domain(ranges)
     if empty(domain):

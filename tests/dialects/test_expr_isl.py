@@ -15,7 +15,7 @@ from igniter.analysis.scheduled.loop_accesses import _with_own_axes, all_in_same
 from igniter.dialects.sym.expr import ZERO, Expr, linearize, maximum, minimum
 from igniter.dialects.sym.proofs import proven, upper_bound
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
-from igniter.dialects.sym.reindexing import invert, reindex, tells_apart
+from igniter.dialects.sym.reindexing import invert, is_injective, reindex
 
 pytest.importorskip("islpy")
 
@@ -124,7 +124,7 @@ def test_what_is_seen_at_a_glance_never_meets(random: Random) -> None:
 @on_random(250)
 def test_subscripts_that_tell_points_apart_do(random: Random) -> None:
     subscripts, extents = random_writes(random)
-    if tells_apart(subscripts, extents):
+    if is_injective(subscripts, extents):
         assert empty(twins(subscripts, extents)), f"{subscripts} over {extents}"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from igniter.dialects.sym.expr import Expr, delinearize, floordiv, linearize, maximum, minimum, mod
 from igniter.dialects.sym.proofs import proven
 from igniter.dialects.sym.ranges import Ranges, simplify
-from igniter.dialects.sym.reindexing import dim_groups, invert, reindex, tells_apart
+from igniter.dialects.sym.reindexing import dim_groups, invert, is_injective, reindex
 
 NAMES = ("m", "n")
 AXES = ("i", "j", "_0")
@@ -170,4 +170,4 @@ def test_delinearize_undoes_linearize_under_the_ranges() -> None:
 )
 def test_points_that_are_told_apart(subscripts: list[str], apart: bool) -> None:
     extents = {"i": Expr.of("n"), "j": Expr.of(8)}
-    assert tells_apart([Expr.parse(s) for s in subscripts], extents) is apart
+    assert is_injective([Expr.parse(s) for s in subscripts], extents) is apart

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import igniter
 from igniter.analysis.machine import TYPICAL
-from igniter.backends.cpu.builder import Module
+from igniter.backends.cpu.builder import LlvmModule
 from igniter.backends.cpu.codegen import compile_object
 from igniter.backends.cpu.target import target_of
 from igniter.backends.cpu.team import emit_team
@@ -81,7 +81,7 @@ def test_many_runs_at_a_time(artifact: igniter.Artifact) -> None:
 
 @pytest.mark.parametrize("target", ["x86-64", "native", "aarch64"])
 def test_the_entry_of_a_program_compiles_for_every_machine(target: str) -> None:
-    module = Module(target_of(target))
+    module = LlvmModule(target_of(target))
     module.functions.append("define internal void @p.alone(ptr %b, ptr %s, ptr %m, ptr %f, ptr %c) #0 { ret void }")
     emit_team(module, "p", Team(64, 1 << 15))
     assert b"igniter_team_member" in compile_object(module.text(), module.target)

@@ -13,7 +13,7 @@ from igniter.context import IgniterContext
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
 from igniter.registry import PASSES, load_pass
-from igniter.rewrites import Rewrites, budget, what_counts
+from igniter.rewrite_budget import Rewrites, budget, what_counts
 from igniter.toolbox.ir_text import module_text
 from igniter.tools.opt_driver import split_chunks
 

@@ -41,8 +41,8 @@ SIBLING_DISTANCE = 64
 """Two regions with only a common input merge if at most this many nodes lie between them in the graph: merging distant
 regions keeps their other inputs and outputs in memory for longer."""
 
-WINNING_KINDS = frozenset(("reduction", "normalization"))
-WINNING_OPS = frozenset(
+PROFITABLE_KINDS = frozenset(("reduction", "normalization"))
+PROFITABLE_OPS = frozenset(
     (
         "ArgMax",
         "ArgMin",
@@ -93,18 +93,18 @@ class DefaultAuthor(FusionAuthor):
     def refuse_node(self, node: FusionNode) -> Reason | None:
         """Refuses a node if ORT's kernel is at least as fast in every fusion."""
         op, spec = node.op, node.spec
-        slow = spec.slow(op, node.cost.estimate) if spec is not None and spec.slow else None
+        unprofitable = spec.unprofitable(op, node.cost.estimate) if spec is not None and spec.unprofitable else None
         small = self._is_small(node)
-        if small and self.contractions != "none" and not (spec is not None and spec.slow_when_small):
-            slow = None
-        if slow is None and not self.byte_products and not small and multiplies_bytes(op):
-            slow = "no target has byte products, and ONNX Runtime adds them in 16 bits"
-        if slow is None and self.byte_products and rounds_many_rows(op):
-            slow = "ONNX Runtime computes products of bytes in tiles of rows"
-        if node.convolved and slow is None:
-            slow = "it is part of a convolution, or done in its layout"
-        if slow is not None and self.singletons != "all":
-            return Reason("cost", f"{node.name} is left to ONNX Runtime: {slow}")
+        if small and self.contractions != "none" and not (spec is not None and spec.unprofitable_when_small):
+            unprofitable = None
+        if unprofitable is None and not self.byte_products and not small and multiplies_bytes(op):
+            unprofitable = "no target has byte products, and ONNX Runtime adds them in 16 bits"
+        if unprofitable is None and self.byte_products and rounds_many_rows(op):
+            unprofitable = "ONNX Runtime computes products of bytes in tiles of rows"
+        if node.convolved and unprofitable is None:
+            unprofitable = "it is part of a convolution, or done in its layout"
+        if unprofitable is not None and self.singletons != "all":
+            return Reason("cost", f"{node.name} is left to ONNX Runtime: {unprofitable}")
         if node.kind != "contraction" or self.contractions == "all":
             return None
         if self.contractions == "none":
@@ -171,7 +171,7 @@ class DefaultAuthor(FusionAuthor):
             return Reason("cost", f"{node.name} of the last two dims is part of the MatMul that ONNX Runtime runs")
         if node.kind == "contraction" and self.contractions == "all":
             return None
-        if self.singletons == "winning" and (node.name in WINNING_OPS or node.kind in WINNING_KINDS):
+        if self.singletons == "winning" and (node.name in PROFITABLE_OPS or node.kind in PROFITABLE_KINDS):
             return None
         return Reason("cost", f"{node.name} alone is left to ONNX Runtime (singletons={self.singletons})")
 

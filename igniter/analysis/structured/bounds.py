@@ -21,7 +21,7 @@ from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.dialects.sym.proofs import proven, without_mod
 from igniter.dialects.sym.ranges import Ranges
-from igniter.dialects.sym.reindexing import tells_apart
+from igniter.dialects.sym.reindexing import is_injective
 from igniter.dialects.sym.requirements import Requirement
 
 
@@ -116,7 +116,7 @@ def unproven_writes(op: KernelOp | FuncOp) -> Iterator[Unproven]:
         for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
             for _, reason in _unproven(clause.subscripts, dims_of(result.type), facts, nest.axes_attr.ranges):
                 yield Unproven(nest.label, f"a write of {result.type}: {reason}")
-            if clause.combiner == "none" and not tells_apart(clause.subscripts, extents):
+            if clause.combiner == "none" and not is_injective(clause.subscripts, extents):
                 where = ", ".join(map(str, clause.subscripts))
                 yield Unproven(nest.label, f"two iterations may write the same element at [{where}]")
 

@@ -99,7 +99,7 @@ def crowded_factor(nest: NestOp, machine: MachineModel) -> UnpackedFactor | None
     return UnpackedFactor(read, found.columns, found.depth, last, rows, elements, True)
 
 
-def meets_few_rows(nest: NestOp, machine: MachineModel) -> bool:
+def has_few_rows(nest: NestOp, machine: MachineModel) -> bool:
     """True if a contraction has a crowded factor, and fewer rows, known or typical, than packing needs."""
     factor = crowded_factor(nest, machine)
     count = None if factor is None else typical_of(nest).known(factor.all_rows)

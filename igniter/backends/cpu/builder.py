@@ -42,7 +42,7 @@ class Value:
 
 
 @dataclass
-class Module:
+class LlvmModule:
     """The content of one LLVM module besides the functions being written."""
 
     target: Target
@@ -92,7 +92,7 @@ class Module:
 class Builder:
     """A writer of one function's instructions; the next instruction is appended to `lines`."""
 
-    def __init__(self, module: Module):
+    def __init__(self, module: LlvmModule):
         self.module = module
         self.target = module.target
         self.lines: Lines = []

@@ -9,7 +9,7 @@ at a time, handle the rest of the depth, a few rows, and calls in a process with
 from __future__ import annotations
 
 from igniter.analysis.structured.contractions import BYTE_TILE
-from igniter.backends.cpu.builder import Builder, Module, Value
+from igniter.backends.cpu.builder import Builder, LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I64
 from igniter.backends.cpu.tile_calls import SECOND, SIGNATURE, argument, call, function, offset, prefetch, stripes
 from igniter.backends.cpu.tile_registers import (
@@ -38,7 +38,7 @@ FEWEST = 4
 """The least number of rows for which tiles are faster than vectors: up to 16 take as long as one."""
 
 
-def add_byte_tiles(module: Module, name: str, panels: int, kernel: MicroKernel) -> None:
+def add_byte_tiles(module: LlvmModule, name: str, panels: int, kernel: MicroKernel) -> None:
     """Defines `@name`; it calls `@name.stripe` for rows unsuitable for tiles, up to `STRIPE` rows at a time."""
     add_request(module)
     module.functions += [
@@ -48,7 +48,7 @@ def add_byte_tiles(module: Module, name: str, panels: int, kernel: MicroKernel) 
     ]
 
 
-def _choice(module: Module, name: str) -> str:
+def _choice(module: LlvmModule, name: str) -> str:
     """Returns the function that chooses between tiles and vectors."""
     f = Builder(module)
     few = f.icmp("slt", argument("rows"), f.const(I64, FEWEST))
@@ -79,7 +79,7 @@ def _choice(module: Module, name: str) -> str:
     return function(f, f"define hidden void @{name}({SIGNATURE}) #0 {{")
 
 
-def _tiles(module: Module, name: str, panels: int, instruction: str) -> str:
+def _tiles(module: LlvmModule, name: str, panels: int, instruction: str) -> str:
     """Returns the function for all rows and panels, for the part of the depth that fills tiles."""
     f = Builder(module)
     rows = argument("rows")

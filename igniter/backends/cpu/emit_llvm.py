@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.backends.cpu import accesses, arithmetic, calls, lanes, team
-from igniter.backends.cpu.builder import Module, Value, flatten, quote
+from igniter.backends.cpu.builder import LlvmModule, Value, flatten, quote
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, Scope
 from igniter.backends.cpu.llvm_types import I8, I64, PTR, llvm_type, memory_type
@@ -70,21 +70,21 @@ def emit_llvm(func: FuncOp, target: Target, sanitize: bool = False) -> str:
 
     With `sanitize`, every access checks its address: see `igniter.backends.cpu.sanitizer`.
     """
-    module = Module(target, sanitizer=Sanitizer() if sanitize else None)
+    module = LlvmModule(target, sanitizer=Sanitizer() if sanitize else None)
     emit_into(module, func)
     return module.text()
 
 
 def emit_module(ops: ModuleOp, target: Target) -> str:
     """Emits every `loop.func` of a module as one LLVM module."""
-    module = Module(target)
+    module = LlvmModule(target)
     for op in ops.walk():
         if isinstance(op, FuncOp):
             emit_into(module, op)
     return module.text()
 
 
-def emit_into(module: Module, func: FuncOp) -> None:
+def emit_into(module: LlvmModule, func: FuncOp) -> None:
     """Adds one scheduled kernel to an LLVM module."""
     FuncEmitter(module, func).run()
 
@@ -92,7 +92,7 @@ def emit_into(module: Module, func: FuncOp) -> None:
 class FuncEmitter:
     """The emitter of one `loop.func`; one instance per func."""
 
-    def __init__(self, module: Module, func: FuncOp):
+    def __init__(self, module: LlvmModule, func: FuncOp):
         self.module = module
         self.func = func
         self.name = func.sym_name.data

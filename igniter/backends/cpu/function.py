@@ -17,7 +17,7 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from igniter.backends.cpu.builder import Builder, Lines, Module, Value, new_lines
+from igniter.backends.cpu.builder import Builder, Lines, LlvmModule, Value, new_lines
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
 from igniter.dialects.sym.expr import Atom, Expr, Sym, call
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
@@ -58,7 +58,7 @@ CaptureKey = str | SSAValue | Arena
 class Function(Builder):
     """A `Builder` with the scopes of the loops around it."""
 
-    def __init__(self, module: Module, name: str, parent: Function | None = None):
+    def __init__(self, module: LlvmModule, name: str, parent: Function | None = None):
         super().__init__(module)
         self.function_name = name
         self.parent = parent

@@ -18,7 +18,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from igniter.analysis.structured.contractions import HALF_TILE
-from igniter.backends.cpu.builder import Builder, Module, Value
+from igniter.backends.cpu.builder import Builder, LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type
 from igniter.backends.cpu.tile_calls import SECOND, SIGNATURE, argument, call, function, offset, prefetch, stripes
 from igniter.backends.cpu.tile_registers import (
@@ -79,7 +79,7 @@ def _pairs_of(panels: int) -> list[int]:
     return [min(2, panels - first) for first in range(0, panels, 2)]
 
 
-def add_half_tiles(module: Module, name: str, panels: int) -> None:
+def add_half_tiles(module: LlvmModule, name: str, panels: int) -> None:
     """Defines `@name`; it calls `@name.vectors.N`, of N panels, for up to `STRIPE` rows unsuitable for tiles."""
     add_request(module)
     module.functions += [
@@ -96,7 +96,7 @@ def add_half_tiles(module: Module, name: str, panels: int) -> None:
         ]
 
 
-def _stripe(module: Module, name: str, panels: int) -> str:
+def _stripe(module: LlvmModule, name: str, panels: int) -> str:
     """Returns the function for a few rows by all panels, group by group."""
     f = Builder(module)
     first = 0
@@ -111,7 +111,7 @@ def _stripe(module: Module, name: str, panels: int) -> str:
     return function(f, f"define internal void @{name}.stripe({SIGNATURE}) noinline #0 {{")
 
 
-def _choice(module: Module, name: str, panels: int) -> str:
+def _choice(module: LlvmModule, name: str, panels: int) -> str:
     """Returns the function that chooses between tiles and vectors, for each stretch."""
     f = Builder(module)
     config = configuration(f)
@@ -247,7 +247,7 @@ def _return_found(f: Builder, bits: Value | None, sums: Value) -> None:
     f.raw(f"ret i32 {f.cast('zext', lanes, I32).text}")
 
 
-def _split_rows(module: Module, name: str) -> str:
+def _split_rows(module: LlvmModule, name: str) -> str:
     """Splits all rows: first the high parts, a row in `PLANE` bytes, then the low ones. Of `DEEP` steps, those `LANES`
     apart are side by side. The function returns nonzero if an element is not the sum of its parts."""
     f = Builder(module)
@@ -271,7 +271,7 @@ def _split_rows(module: Module, name: str) -> str:
     return function(f, f"define internal i32 @{name}.rows({head}) noinline #0 {{")
 
 
-def _split_panels(module: Module, name: str, panels: int) -> str:
+def _split_panels(module: LlvmModule, name: str, panels: int) -> str:
     """Splits a pair of panels, with the steps of `_split_rows` side by side: `[panel, part, pair, column, 2]`. The
     function returns nonzero if an element is not finite. It also prefetches the panels at `ahead`."""
     f = Builder(module)
@@ -297,7 +297,7 @@ def _split_panels(module: Module, name: str, panels: int) -> str:
     return function(f, f"define internal i32 @{name}.panels.{panels}({head}) noinline #0 {{")
 
 
-def _multiply(module: Module, name: str, panels: int) -> str:
+def _multiply(module: LlvmModule, name: str, panels: int) -> str:
     """Returns the function for all rows, two tiles at a time, by a pair of panels."""
     f = Builder(module)
     with _loop(f, "block", argument("rows"), 2 * HIGH) as row:

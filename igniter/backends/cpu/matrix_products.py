@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from igniter.backends.cpu.builder import Module, Value
+from igniter.backends.cpu.builder import LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I64, Type
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_bodies import AHEAD, Body, TileKind
@@ -89,7 +89,7 @@ class MatrixBody(Body):
     """A body with sums of two rows by two columns in each register, and a loop over pairs of groups; a single row uses
     the body of dot products."""
 
-    def __init__(self, module: Module, kind: TileKind, rows: int, panels: int, rounds: bool = False):
+    def __init__(self, module: LlvmModule, kind: TileKind, rows: int, panels: int, rounds: bool = False):
         super().__init__(module, kind, rows, panels, rounds)
         self.instruction = INSTRUCTIONS[kind.name]
         # Two rows already have eight sums of a panel, enough to hide the latency.

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from igniter.backends.cpu.builder import Module
+from igniter.backends.cpu.builder import LlvmModule
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_bodies import Body, TileKind, TileSize, add_bodies
 from igniter.dialects.loop.instructions import MicroKernel, micro_kernel, micro_kernel_reason, source_of
@@ -45,7 +45,7 @@ class CpuMicroKernel(MicroKernel):
         """Returns the modules of the code."""
         return [source_of(self.code), source_of(self.missing)]
 
-    def add_to(self, module: Module, name: str, size: TileSize) -> None:
+    def add_to(self, module: LlvmModule, name: str, size: TileSize) -> None:
         """Defines `@name`."""
         if isinstance(self.code, type):
             add_bodies(module, name, TileKind(self), size, self.code)

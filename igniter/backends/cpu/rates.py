@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from igniter.backends.cpu import vmath
-from igniter.backends.cpu.builder import Builder, Module, Value, flatten
+from igniter.backends.cpu.builder import Builder, LlvmModule, Value, flatten
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
 from igniter.backends.cpu.target import Target, target_of
@@ -264,7 +264,7 @@ def functions(ops: Sequence[str]) -> CompiledFunc:
     takes the vector twice.
     """
     target = target_of("native")
-    module = Module(target)
+    module = LlvmModule(target)
     kind = Type("float", target.lanes(4))
     b = Builder(module)
     x, y = (_loaded(b, "buffers", k, PTR) for k in range(2))

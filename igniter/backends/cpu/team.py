@@ -7,7 +7,7 @@ The team is C (`igniter/backends/c_runtime/src/team.c`); the code generator link
 
 from __future__ import annotations
 
-from igniter.backends.cpu.builder import Module, quote
+from igniter.backends.cpu.builder import LlvmModule, quote
 from igniter.dialects.loop import Team
 
 RUN = "igniter_team_run"
@@ -26,7 +26,7 @@ entry:
 """
 
 
-def emit_team(module: Module, name: str, team: Team) -> None:
+def emit_team(module: LlvmModule, name: str, team: Team) -> None:
     """Emits the entry of a program with its own code in `@NAME.alone`."""
     module.declarations[RUN] = f"declare void @{RUN}(ptr, i64, i64, ptr, ptr, ptr, ptr, ptr)"
     module.functions.append(

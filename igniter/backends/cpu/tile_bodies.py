@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 
 from igniter.backends.cpu import arithmetic, signed_bytes
-from igniter.backends.cpu.builder import Builder, Module, Value, flatten
+from igniter.backends.cpu.builder import Builder, LlvmModule, Value, flatten
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type, llvm_type
 from igniter.backends.cpu.tile_assembly import STEPS, Instructions, Shape, assembled_loop, instructions_for
 from igniter.backends.cpu.tile_calls import (
@@ -113,14 +113,14 @@ class TileSize:
         return ROUND_PARAMETERS if self.rounds else PARAMETERS
 
 
-def add_bodies(module: Module, name: str, kind: TileKind, size: TileSize, body: type[Body] | None = None) -> None:
+def add_bodies(module: LlvmModule, name: str, kind: TileKind, size: TileSize, body: type[Body] | None = None) -> None:
     """Defines `@name` and the body for each number of rows."""
     module.functions.append(_dispatcher(module, name, size))
     for rows in range(1, size.rows + 1):
         module.functions.append((body or Body)(module, kind, rows, size.panels, size.rounds).text(name))
 
 
-def _dispatcher(module: Module, name: str, size: TileSize) -> str:
+def _dispatcher(module: LlvmModule, name: str, size: TileSize) -> str:
     f = Builder(module)
     own = signature(size.parameters)
     cases = " ".join(f"i64 {r}, label %rows{r}" for r in range(1, size.rows + 1))
@@ -139,7 +139,7 @@ class Body(Builder):
     """The code for one number of rows and panels: sums in registers, a loop over the depth, one over rounds of it with
     `rounds`, and the stores of the sums."""
 
-    def __init__(self, module: Module, kind: TileKind, rows: int, panels: int, rounds: bool = False):
+    def __init__(self, module: LlvmModule, kind: TileKind, rows: int, panels: int, rounds: bool = False):
         super().__init__(module)
         self.kind = kind
         self.rows = rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from igniter.backends.cpu.builder import Builder, Module, Value, flatten
+from igniter.backends.cpu.builder import Builder, LlvmModule, Value, flatten
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
 
 PARAMETERS = ("a", "a_row", "a_depth", "b", "b_panel", "b_depth", "c", "c_row", "rows", "depth", "add", "next")
@@ -56,7 +56,7 @@ def prefetch(f: Builder, place: Value, level: int, writes: bool = False) -> None
     f.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 {int(writes)}, i32 {level}, i32 1)")
 
 
-def stripes(module: Module, name: str, callee: str, height: int) -> str:
+def stripes(module: LlvmModule, name: str, callee: str, height: int) -> str:
     """Returns `@name`, which calls `@callee` for all rows, `height` rows at a time."""
     f = Builder(module)
     rows, none = argument("rows"), f.const(I64, 0)

@@ -36,7 +36,7 @@ from functools import lru_cache
 
 from igniter.analysis.structured.contractions import BYTE_KINDS
 from igniter.backends.cpu import byte_tiles, half_tiles
-from igniter.backends.cpu.builder import Module
+from igniter.backends.cpu.builder import LlvmModule
 from igniter.backends.cpu.codegen import link_modules
 from igniter.backends.cpu.matrix_products import MatrixBody, has_matrix_products
 from igniter.backends.cpu.micro_kernels import CpuMicroKernel
@@ -119,7 +119,7 @@ def emit_tile_kernel(name: str, target: Target) -> str:
     if parsed is None:
         raise IgniterError(f"'{name}' is not the name of a micro-kernel; known: {', '.join(known_micro_kernels())}")
     kind, size = parsed
-    module = Module(target)
+    module = LlvmModule(target)
     if isinstance(kind.kernel, CpuMicroKernel):
         kind.kernel.add_to(module, name, size)
         return module.text()

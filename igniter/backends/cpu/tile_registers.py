@@ -6,7 +6,7 @@ Linux gives a process tiles on request (`ARCH_REQ_XCOMP_PERM`). The first call o
 
 from __future__ import annotations
 
-from igniter.backends.cpu.builder import Builder, Module, Value
+from igniter.backends.cpu.builder import Builder, LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I32, I64, PTR
 from igniter.backends.cpu.tile_calls import offset
 
@@ -23,7 +23,7 @@ _REQUEST = bytes.fromhex("b89e000000 bf23100000 be12000000 0f05 c3")
 no parser for inline assembly of other machines."""
 
 
-def add_request(module: Module) -> None:
+def add_request(module: LlvmModule) -> None:
     """Defines the request and the cell for its answer."""
     code = "".join(f"\\{b:02X}" for b in _REQUEST)
     module.globals[STATE] = f"@{STATE} = weak hidden global i32 {UNKNOWN}, align 4"

@@ -89,7 +89,7 @@ from igniter.dialects.sym import (
     verify_requirements,
 )
 from igniter.dialects.sym.expr import Expr, symbols_of
-from igniter.dialects.sym.reindexing import tells_apart
+from igniter.dialects.sym.reindexing import is_injective
 from igniter.dialects.sym.requirements import DataCheck, Requirement
 
 
@@ -406,7 +406,7 @@ class NestOp(ComputeOp):
                     f"the subscripts of a result do not use the parallel axes {sorted(missing & parallel)}: their "
                     "iterations would write the same element"
                 )
-            if not tells_apart(clause.subscripts, {a.name: a.extent for a in self.axes if a.name in parallel}):
+            if not is_injective(clause.subscripts, {a.name: a.extent for a in self.axes if a.name in parallel}):
                 where = ", ".join(map(str, clause.subscripts))
                 raise VerifyException(
                     f"two iterations of the parallel axes may write the same element at [{where}]: the "

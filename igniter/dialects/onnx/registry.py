@@ -69,21 +69,6 @@ class InferContext(Protocol):
         ...
 
 
-class LowerContext(Protocol):
-    """The interface of a lowering to its node: loop-level tensors in, a builder of nests and views out.
-
-    The full interface, with the builder, is `igniter.transforms.conversion.lower_onnx_to_loop.Lowering`.
-    """
-
-    op: OnnxOp
-
-    def input(self, index: int) -> SSAValue | None: ...
-    def dims(self, index: int) -> Dims: ...
-    def values(self, index: int) -> Dims | None: ...
-    def constant(self, index: int) -> np.ndarray | None: ...
-    def output_type(self, index: int) -> Attribute: ...
-
-
 InferRule = Callable[[InferContext], "list[TensorInfo]"]
 FoldRule = Callable[["OnnxOp", "Sequence[np.ndarray | None]"], "list[np.ndarray]"]
 LowerRule = Callable[[Any], "Sequence[SSAValue | None]"]
@@ -93,7 +78,7 @@ FlopsRule = Callable[["OnnxOp"], Expr]
 TablesRule = Callable[["OnnxOp"], "Mapping[str, np.ndarray[Any, Any]] | Mapping[str, Weight]"]
 PackRule = Callable[["OnnxOp"], "Mapping[int, tuple[int, ...]]"]
 OrderRule = Callable[["OnnxOp"], "Mapping[int, tuple[int, ...]]"]
-SlowRule = Callable[["OnnxOp", Callable[[Expr], int]], "str | None"]
+UnprofitableRule = Callable[["OnnxOp", Callable[[Expr], int]], "str | None"]
 
 
 @dataclass(frozen=True)
@@ -115,11 +100,12 @@ class OpSpec:
     flops: FlopsRule | None = None
     """Returns the scalar operations of a run, including two for each of `macs` (`ops/counts.py`). Without a rule, an op
     of kind movement or shape has none; the cost model assumes one per output element for the others."""
-    slow: SlowRule | None = None
+    unprofitable: UnprofitableRule | None = None
     """Returns the reason why ORT's kernel is faster for this node regardless of fusion, given typical sizes; None if it
     is not."""
-    slow_when_small: bool = False
-    """True if `slow` also applies to contractions with few operations, which are otherwise always profitable."""
+    unprofitable_when_small: bool = False
+    """True if `unprofitable` also applies to contractions with few operations; without it they are always
+    profitable."""
     packs: PackRule | None = None
     """Returns the operands of a contraction that can be packed into panels, each with its column dim and its depth
     dims, in storage order."""
@@ -145,7 +131,7 @@ PHASES_ATTRIBUTE = "igniter.phases"
 """The attribute written by `form-subpixel-convolutions` on a convolution whose channels become places: the number of
 adjacent phases along each spatial axis. The channels are the phases, each with its own channels."""
 
-RIM_ATTRIBUTE = "igniter.rim"
+PADDING_ATTRIBUTE = "igniter.rim"
 """The attribute of a convolution in tiles written by `choose-layouts`: the zeros stored beyond its Slice, at the
 beginning of each spatial axis, then at the end. Tiles may read them; windows do not."""
 

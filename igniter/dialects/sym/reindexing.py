@@ -105,7 +105,7 @@ def invert(
     return values
 
 
-def tells_apart(subscripts: Sequence[Expr], extents: Mapping[str, Expr]) -> bool:
+def is_injective(subscripts: Sequence[Expr], extents: Mapping[str, Expr]) -> bool:
     """True if the access map is injective: each axis can be computed from the subscripts."""
     found: set[str] = {name for name, extent in extents.items() if extent == ONE}
     for subscript in _joined(subscripts):

@@ -35,7 +35,7 @@ from xdsl.passes import ModulePass
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 
 Weights = Literal["f16", "bf16", "int8", "int4"]
 WEIGHTS = ("f16", "bf16", "int8", "int4")

@@ -30,7 +30,7 @@ from igniter.dialects.onnx.types import NONE, UNKNOWN
 from igniter.dialects.sym.tensor_types import known_dims_of
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import Budget, budget
+from igniter.rewrite_budget import Budget, budget
 from igniter.toolbox.fuse.graph_pattern import Pattern, Target, load_patterns, parse_target
 from igniter.toolbox.fuse.pattern_matching import Attempt, Failure, Match
 from igniter.transforms.onnx.fold_constants import erase_dead

@@ -39,7 +39,7 @@ from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.tensor_types import known_dims_of, unranked
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.toolbox.quantize.bias_shifts import take_shift
 from igniter.toolbox.quantize.quantizable_form import quantizable_form
 from igniter.toolbox.quantize.quantization_plan import Candidate, candidates, value_name

@@ -1,4 +1,4 @@
-"""The first rewrite responsible for a failure, found by bisection (`igniter.rewrites`)."""
+"""The first rewrite responsible for a failure, found by bisection (`igniter.rewrite_budget`)."""
 
 from __future__ import annotations
 

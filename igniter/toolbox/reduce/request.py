@@ -36,7 +36,7 @@ class ReduceOptions:
         """Raises `IgniterError` for incompatible options."""
         from igniter.errors import IgniterError
         from igniter.passes import parse_passes
-        from igniter.rewrites import what_counts
+        from igniter.rewrite_budget import what_counts
         from igniter.toolbox.reduce.outcome import FAILURES
 
         if self.check and self.check not in FAILURES:

@@ -43,7 +43,7 @@ from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.remarks import remark
-from igniter.rewrites import Budget, budget
+from igniter.rewrite_budget import Budget, budget
 from igniter.toolbox.shapes.shape_arithmetic import ShapeArithmetic
 from igniter.transforms.onnx.canonicalization.movement import known_values
 from igniter.transforms.onnx.canonicalization.views import constant_target

@@ -27,7 +27,7 @@ from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 from igniter.errors import IgniterError
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.toolbox.shapes.shape_engine import ShapeEngine
 from igniter.toolbox.shapes.shapes import model_shapes
 from igniter.transforms.onnx.infer_shapes import set_type

@@ -35,7 +35,7 @@ from igniter.dialects.sym import checks_attr, dims_of, requirements_attr
 from igniter.dialects.sym.bind_symbols import bind_symbols
 from igniter.dialects.sym.expr import Atom, Call, Expr, Sym, call, symbols_of
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.kernel_exprs import exprs_of, map_kernel_exprs, retype
 
 UNTAKEN = "?"

@@ -61,7 +61,7 @@ from igniter.dialects.sym.expr import Expr, mod, product
 from igniter.dialects.sym.requirements import Requirement
 from igniter.dialects.sym.tensor_types import known_dims_of
 from igniter.isolation import attempt
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.fusion.inline_failed_regions import failure_of, mark_group
 from igniter.transforms.onnx.infer_shapes import graph_assumptions
 

@@ -57,13 +57,13 @@ from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO
 from igniter.dialects.onnx.ops.rules import INFINITE
 from igniter.dialects.onnx.ops.winograd import tiling_of
-from igniter.dialects.onnx.registry import RIM_ATTRIBUTE, VALUES_ATTRIBUTE
+from igniter.dialects.onnx.registry import PADDING_ATTRIBUTE, VALUES_ATTRIBUTE
 from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.fusion.extract_regions import form_region
 
 PADS_OPSET = 11
@@ -233,7 +233,7 @@ def _without_pads(op: OnnxOp, pads: Pads, given: Pads) -> None:
     op.attributes.pop("auto_pad", None)
     more = [[have - want for have, want in zip(g, p, strict=True)] for g, p in zip(given, pads, strict=True)]
     if tiling_of(op) is not None and any(e != ZERO for pair in more for e in pair):
-        op.attributes[RIM_ATTRIBUTE] = to_attr([_number(pair[k]) for k in (0, 1) for pair in more])
+        op.attributes[PADDING_ATTRIBUTE] = to_attr([_number(pair[k]) for k in (0, 1) for pair in more])
 
 
 class _Nodes:

@@ -48,7 +48,7 @@ from igniter.dialects.onnx.bound import base_name
 from igniter.dialects.onnx.names import is_loop
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import Remarks, remark, remarks_of
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.targets import Backend, backend_of
 from igniter.transforms.fusion.extract_regions import attach_tables, form_region, localize_operands, region_results
 from igniter.transforms.onnx.onnx_rewriting import is_unused

@@ -24,7 +24,7 @@ from igniter.analysis.fusion.region_signature import region_signature
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.onnx.base import OnnxOp, constant_value, make_constant
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 
 _QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
 READERS = frozenset(("Add", "Sub", "Mul", "Div", *_QUANTISERS, *(f"com.microsoft.{n}" for n in _QUANTISERS)))

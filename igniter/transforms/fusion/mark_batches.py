@@ -23,7 +23,7 @@ from igniter.analysis.structured.batches import batched_inputs
 from igniter.dialects.fusion import BATCHED, RegionOp
 from igniter.dialects.loop import KernelOp
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 
 
 @dataclass(frozen=True)

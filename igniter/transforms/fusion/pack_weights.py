@@ -47,7 +47,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, product
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.binding import OLDEST_OPSET, rules_of
 from igniter.transforms.onnx.infer_shapes import InferShapes
 from igniter.transforms.onnx.onnx_rewriting import run_rules

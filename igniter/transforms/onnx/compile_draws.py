@@ -23,7 +23,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.draws import DRAWS_ATTRIBUTE, RANDOM_OPS
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 
 
 @dataclass(frozen=True)

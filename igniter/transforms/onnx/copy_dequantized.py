@@ -23,7 +23,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp, constant_weight
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 
 
 @dataclass(frozen=True)

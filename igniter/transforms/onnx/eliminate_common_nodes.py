@@ -28,7 +28,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import DimsAttr, element_of, tensor_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.tensor_types import ranked
-from igniter.rewrites import Budget, budget
+from igniter.rewrite_budget import Budget, budget
 from igniter.transforms.onnx.onnx_rewriting import known_dims
 
 BIG_CONSTANT = 1 << 20

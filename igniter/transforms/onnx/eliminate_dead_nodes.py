@@ -22,7 +22,7 @@ from xdsl.passes import ModulePass
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
 from igniter.dialects.onnx.types import NONE
-from igniter.rewrites import Budget, budget
+from igniter.rewrite_budget import Budget, budget
 from igniter.transforms.onnx.onnx_rewriting import is_unused
 
 

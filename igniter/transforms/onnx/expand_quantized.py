@@ -32,7 +32,7 @@ from igniter.dialects.onnx.base import OnnxOp, constant_value, imported_opset
 from igniter.dialects.onnx.ops.pointwise import ui8
 from igniter.dialects.onnx.types import element_type
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rule, Rules, known_dims, operand, run_rules
 
 FIRST_OPSET = 10

@@ -44,7 +44,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import product
 from igniter.remarks import remark
-from igniter.rewrites import Budget, budget
+from igniter.rewrite_budget import Budget, budget
 from igniter.transforms.onnx.onnx_rewriting import element, is_unused, known_dims, operand
 
 if TYPE_CHECKING:

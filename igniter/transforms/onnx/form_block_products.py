@@ -39,7 +39,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.expr import Expr, product
 from igniter.frontend.opsets import import_domains
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.onnx_rewriting import (
     Replacement,
     Rewriter,

@@ -31,7 +31,7 @@ from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant, m
 from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.weights import Weight
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.fold_constants import erase_dead
 
 PRODUCTS = frozenset(("MatMul", "Gemm", "com.microsoft.FusedMatMul", "Conv"))

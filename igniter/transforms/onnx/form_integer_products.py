@@ -38,7 +38,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import ONE
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.hoist_zero_points import BYTES, MIDDLE, is_small, name_of
 from igniter.transforms.onnx.integer_products import steps
 from igniter.transforms.onnx.integer_products.convolutions import form_convolution, settle

@@ -54,7 +54,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import Expr, floordiv
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -103,7 +103,7 @@ class FormSubpixelConvolutions(ModulePass):
 
         def subpixel(node: OnnxOp, rw: Rewriter) -> Replacement | None:
             plan = plan_of(node)
-            if isinstance(plan, Plan) and not self.force:
+            if isinstance(plan, SubpixelPlan) and not self.force:
                 plan = _slow_reason(node, plan, node in beside) or plan
             if isinstance(plan, str):
                 missed[node.node_name] = plan
@@ -195,7 +195,7 @@ class Phases:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SubpixelPlan:
     """The plan of a transposed convolution as convolutions."""
 
     axes: tuple[Axis, ...]
@@ -357,7 +357,7 @@ def hoist(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     return [value]
 
 
-def plan_of(op: OnnxOp) -> Plan | str:
+def plan_of(op: OnnxOp) -> SubpixelPlan | str:
     """Returns the plan of a ConvTranspose, or the reason why it has none."""
     data, weight, known = known_dims(operand(op, 0)), known_dims(operand(op, 1)), known_dims(op.results[0])
     if data is None or weight is None or known is None:
@@ -378,7 +378,7 @@ def plan_of(op: OnnxOp) -> Plan | str:
         found.append(axis)
     axes, groups = tuple(found), int(op.attr("group", 1))
     convolutions = tuple(_convolutions(axes, groups))
-    plan = Plan(axes, groups, convolutions)
+    plan = SubpixelPlan(axes, groups, convolutions)
     return _opset_reason(op, plan) or plan
 
 
@@ -411,7 +411,7 @@ def _constant_reason(op: OnnxOp) -> str | None:
     return None
 
 
-def _opset_reason(op: OnnxOp, plan: Plan) -> str | None:
+def _opset_reason(op: OnnxOp, plan: SubpixelPlan) -> str | None:
     opset = imported_opset(op, "") or MODES_OPSET
     if max(plan.strides) == 1:
         return None
@@ -420,7 +420,7 @@ def _opset_reason(op: OnnxOp, plan: Plan) -> str | None:
     return "Reshape has no shape operand in this opset" if opset < RESHAPE_OPSET else None
 
 
-def _slow_reason(op: OnnxOp, plan: Plan, beside: bool) -> str | None:
+def _slow_reason(op: OnnxOp, plan: SubpixelPlan, beside: bool) -> str | None:
     """Returns the reason why ONNX Runtime's own node is faster. An isolated node pays for layout changes on both sides
     more than it saves in multiplications by zero, unless it has neither or is depthwise; and 16-bit convolutions are
     computed in 32 bits."""

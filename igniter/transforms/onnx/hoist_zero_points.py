@@ -50,7 +50,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import ONE, product
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -127,7 +127,7 @@ class RightFactor:
 
 
 @dataclass(frozen=True)
-class Product:
+class IntegerProduct:
     """An integer product with a matrix of weights: the dims of the left factor and of the result."""
 
     dims: Dims
@@ -136,7 +136,7 @@ class Product:
     left_zero: SSAValue | None
 
 
-def product_of(op: OnnxOp, group: int) -> Product | None:
+def product_of(op: OnnxOp, group: int) -> IntegerProduct | None:
     """Returns a product for micro-kernels whose depth is a multiple of `group`; else None."""
     dims, result, weight = known_dims(op.operands[0]), known_dims(op.results[0]), constant_weight(op.operands[1])
     if dims is None or result is None or len(dims) < 2 or weight is None or len(weight.shape) != 2:
@@ -146,7 +146,7 @@ def product_of(op: OnnxOp, group: int) -> Product | None:
         return None
     given = operand(op, 2)
     lines = known_dims(given) if given is not None else ()
-    return None if lines is None or any(d != ONE for d in lines) else Product(dims, result, weight, given)
+    return None if lines is None or any(d != ONE for d in lines) else IntegerProduct(dims, result, weight, given)
 
 
 def is_small(dims: Dims) -> bool:

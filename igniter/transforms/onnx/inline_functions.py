@@ -49,7 +49,7 @@ from igniter.dialects.onnx.types import UNKNOWN
 from igniter.errors import IgniterError
 from igniter.frontend.attributes import read_attribute
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 
 _GRAPH_KIND = 5
 

@@ -40,7 +40,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, tensor_of
 from igniter.frontend.opsets import raise_opset
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules, known_dims, operand, run_rules
 
 Precision = Literal["f32", "bf16", "int8-dynamic"]
@@ -90,7 +90,7 @@ class LowerPrecision(ModulePass):
 
 
 @dataclass(frozen=True)
-class Product:
+class FloatProduct:
     """A node that multiplies rows by a weight; `transposed`: the columns are the weight's first dim."""
 
     rows: SSAValue
@@ -107,7 +107,7 @@ class Product:
         return self.weight.shape[0 if self.transposed else 1]
 
 
-def product_of(op: OnnxOp, group: int) -> Product | None:
+def product_of(op: OnnxOp, group: int) -> FloatProduct | None:
     """Returns a MatMul, or a plain Gemm, of f32 with a matrix of weights whose depth is a multiple of `group`; else
     None."""
     weight = constant_weight(operand(op, 1))
@@ -119,7 +119,7 @@ def product_of(op: OnnxOp, group: int) -> Product | None:
     rows = op.operands[0]
     if not known_dims(rows) or constant_weight(rows) is not None:
         return None
-    found = Product(rows, weight, gemm and bool(op.attr("transB", 0)), operand(op, 2) if gemm else None)
+    found = FloatProduct(rows, weight, gemm and bool(op.attr("transB", 0)), operand(op, 2) if gemm else None)
     return found if found.depth % group == 0 and found.columns >= FEWEST_COLUMNS and found.depth > 0 else None
 
 
@@ -213,7 +213,7 @@ def quantized_rows(x: SSAValue, opset: int, rw: Rewriter) -> tuple[SSAValue, SSA
     return rows, scale
 
 
-def quantized_columns(product: Product, op: OnnxOp, rw: Rewriter) -> tuple[SSAValue, SSAValue, SSAValue]:
+def quantized_columns(product: FloatProduct, op: OnnxOp, rw: Rewriter) -> tuple[SSAValue, SSAValue, SSAValue]:
     """Returns the constants of a weight: its columns, their scales and their sums; shared by all products with it."""
     plain = op.operands[1]
     found = [rw.memo.get(plain)]
@@ -235,7 +235,7 @@ def quantized_columns(product: Product, op: OnnxOp, rw: Rewriter) -> tuple[SSAVa
 
 
 def quantized_weight(
-    product: Product,
+    product: FloatProduct,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Returns the weight as i8 [depth, columns], the scale of each column, and 128 times each column's sum."""
     plain = product.weight.array()

@@ -20,7 +20,7 @@ from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym.broadcasting import broadcast_dims
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
-from igniter.rewrites import Budget, unlimited
+from igniter.rewrite_budget import Budget, unlimited
 
 if TYPE_CHECKING:
     import numpy as np

@@ -33,7 +33,7 @@ from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.form_integer_products import is_dequantized
 from igniter.transforms.onnx.hoist_zero_points import name_of
 from igniter.transforms.onnx.onnx_rewriting import (

@@ -48,7 +48,7 @@ from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE
 from igniter.dialects.sym import dims_of, element_of
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.onnx_rewriting import known_dims, operand
 
 CONVOLUTIONS = frozenset(("Conv", "com.microsoft.FusedConv"))

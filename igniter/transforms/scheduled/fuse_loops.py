@@ -39,7 +39,7 @@ from igniter.dialects.loop.words import merged
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import Budget, budget
+from igniter.rewrite_budget import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import (
     consume,
     is_version,

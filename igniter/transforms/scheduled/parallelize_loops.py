@@ -29,7 +29,7 @@ from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, maximum, mod
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.schedules.loop_cost import iteration_cycles
 from igniter.transforms.scheduled.loop_rewrites import (
     AxisNames,

@@ -62,7 +62,7 @@ class LiveBuffer:
     first: int
     last: int
 
-    def meets(self, other: LiveBuffer) -> bool:
+    def overlaps(self, other: LiveBuffer) -> bool:
         """True if both are live in one statement."""
         return self.first <= other.last and other.first <= self.last
 
@@ -73,7 +73,7 @@ class LiveBuffer:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BufferPlan:
     """Offsets in bytes, in the order of `buffers`; `total` is the size of the arena."""
 
     buffers: tuple[LiveBuffer, ...]
@@ -119,7 +119,7 @@ class PlanBuffers(ModulePass):
             )
 
 
-def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
+def plan_func(func: FuncOp, stack_bytes: int = 32768) -> BufferPlan:
     """Plans one func and writes the plan into it."""
     slots = {alloc: ONE for alloc in func.walk() if isinstance(alloc, AllocOp) and alloc.space == "scratch"}
     stack = 0
@@ -226,10 +226,10 @@ def buffer_bytes(alloc: AllocOp) -> Expr:
     return product(dims_of(alloc.result.type)) * element_bytes(element_of(alloc.result.type))
 
 
-def plan_offsets(buffers: list[LiveBuffer]) -> Plan:
+def plan_offsets(buffers: list[LiveBuffer]) -> BufferPlan:
     """Chooses offsets without overlap of simultaneously live buffers."""
     if not buffers:
-        return Plan((), (), ZERO)
+        return BufferPlan((), (), ZERO)
     sizes = typical_of(buffers[0].alloc)
 
     def typical(size: Expr) -> int:
@@ -242,7 +242,7 @@ def plan_offsets(buffers: list[LiveBuffer]) -> Plan:
         slots, arena = _reuse_slots(buffers, conflicts, typical)
         if not all(e.is_small for e in (*offsets, total)) or typical(arena) <= typical(total):
             offsets, total = slots, arena
-    return Plan(tuple(buffers), tuple(offsets), total)
+    return BufferPlan(tuple(buffers), tuple(offsets), total)
 
 
 def _conflicts(buffers: Sequence[LiveBuffer]) -> Conflicts:
@@ -250,7 +250,7 @@ def _conflicts(buffers: Sequence[LiveBuffer]) -> Conflicts:
     instead: list[set[int]] = [set() for _ in buffers]
     for k, buffer in enumerate(buffers):
         for j, other in enumerate(buffers[:k]):
-            if buffer.meets(other):
+            if buffer.overlaps(other):
                 found = instead if buffer.replaces(other) or other.replaces(buffer) else apart
                 found[k].add(j)
                 found[j].add(k)

@@ -35,7 +35,7 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, consume, loops_in, substitute_axes
 
 UNROLLED = 8

@@ -37,7 +37,7 @@ from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, delinearize, linearize, maximum
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 from igniter.errors import IgniterError
-from igniter.rewrites import Budget, budget
+from igniter.rewrite_budget import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import nested_blocks, replace_alloc
 
 

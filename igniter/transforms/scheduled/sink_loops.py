@@ -35,7 +35,7 @@ from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, Stor
 from igniter.dialects.sym import DimsAttr, dims_of, memref_of
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, consume, substitute_axes
 
 

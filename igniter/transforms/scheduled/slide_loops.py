@@ -45,7 +45,7 @@ from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum, mod
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.scheduled.loop_rewrites import (
     AxisNames,
     consume,

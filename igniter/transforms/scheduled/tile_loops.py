@@ -31,7 +31,7 @@ from igniter.dialects.loop.words import NO_WORDS, LoopWords
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import ZERO, Expr, minimum, mod, symbols_of
 from igniter.errors import IgniterError
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.scheduled.loop_rewrites import (
     AxisNames,
     clone_ops,

@@ -40,7 +40,7 @@ from igniter.analysis.scheduled.loop_accesses import base_of
 from igniter.dialects.loop import AccumulateOp, FuncOp, LoadOp, MemoryOp, StoreOp, TransposeOp, ViewOp
 from igniter.dialects.sym import dims_of, element_of, memref_of, space_of
 from igniter.dialects.sym.expr import ZERO, Expr
-from igniter.rewrites import Budget, budget
+from igniter.rewrite_budget import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import nested_blocks
 
 A = TypeVar("A", LoadOp, StoreOp)

@@ -20,7 +20,7 @@ from igniter.analysis.scheduled.loop_accesses import trip_count
 from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.sym.expr import Expr, mod
 from igniter.errors import IgniterError
-from igniter.rewrites import Budget, budget
+from igniter.rewrite_budget import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import (
     AxisNames,
     clone_ops,

@@ -50,7 +50,7 @@ from igniter.dialects.loop.words import LoopWords, without
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr, mod
 from igniter.errors import IgniterError
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, consume, replace_alloc
 
 
@@ -103,10 +103,10 @@ class _Vectorizer:
         self.names = names
         self.lane = names.fresh("v")
         self.private = {op.result for op in loop.walk() if isinstance(op, AllocOp)}
-        self.meeting = [op for op in loop.walk() if isinstance(op, AccumulateOp) and self._meets(op)]
+        self.shared = [op for op in loop.walk() if isinstance(op, AccumulateOp) and self._is_shared(op)]
         extent = (loop.end - loop.first).constant
         self.accumulators = max(1, min(accumulators, extent // width if extent is not None else accumulators))
-        if not self.meeting:
+        if not self.shared:
             self.accumulators = 1
         self.partial: dict[AccumulateOp, SSAValue] = {}
         self._make_lanes_last()
@@ -114,7 +114,7 @@ class _Vectorizer:
     def _refusal(self, loop: ForOp, why: str) -> IgniterError:
         return IgniterError(f"vectorize-loops: loop '{loop.axis}': {why}")
 
-    def _meets(self, op: AccumulateOp) -> bool:
+    def _is_shared(self, op: AccumulateOp) -> bool:
         """True if every iteration accumulates into the same element."""
         if op.buffer in self.private or op.indices:
             return False
@@ -179,7 +179,7 @@ class _Vectorizer:
 
     def _open_accumulators(self) -> list[Operation]:
         ops: list[Operation] = []
-        for op in self.meeting:
+        for op in self.shared:
             element = element_of(op.buffer.type)
             alloc = AllocOp("lanes", memref_of(element, [self.accumulators, self.width], "register"))
             zero = identity(op.combiner, element)
@@ -194,7 +194,7 @@ class _Vectorizer:
 
     def _close_accumulators(self) -> list[Operation]:
         ops: list[Operation] = []
-        for op in self.meeting:
+        for op in self.shared:
             buffer = self.partial[op]
             kind = self._vector(op.value.type)
             step = 1

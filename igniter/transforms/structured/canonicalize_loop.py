@@ -45,9 +45,9 @@ from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, product
 from igniter.dialects.sym.proofs import proven
 from igniter.dialects.sym.ranges import Ranges, is_nonneg
-from igniter.dialects.sym.reindexing import rename, tells_apart
+from igniter.dialects.sym.reindexing import is_injective, rename
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.fold_scalars import float_constant, fold_scalar, reciprocal
 from igniter.transforms.structured.nest_rewriting import (
     erase_dead_nests,
@@ -80,7 +80,7 @@ def drop_combiners(nest: NestOp) -> None:
     alone = [
         clause.combiner != "none"
         and points == product(dims_of(result.type))
-        and tells_apart(clause.subscripts, extents)
+        and is_injective(clause.subscripts, extents)
         for clause, result in zip(clauses, nest.outputs, strict=True)
     ]
     set_clauses(

@@ -27,7 +27,7 @@ from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import ComputeOp, KernelOp, NestOp
 from igniter.errors import IgniterError
 from igniter.remarks import remark, remarks_of
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.schedules.author import Choice, choices_of, make_author
 from igniter.schedules.expected_time import expected_time
 from igniter.targets import backend_of

@@ -25,7 +25,7 @@ from igniter.analysis.structured.attention import attentions
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import PRODUCTS
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.schedules.split_sums import parts_of
 from igniter.transforms.structured.split_reductions import split_reduction
 

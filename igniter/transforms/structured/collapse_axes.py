@@ -53,7 +53,7 @@ from igniter.dialects.loop.attrs import AxesAttr
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod, product
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.schedules.body_cost import is_contraction
 from igniter.schedules.rows import rows_apart
 from igniter.transforms.structured.nest_rewriting import set_clauses
@@ -264,7 +264,7 @@ def _goes_over_both(pair: Pair, accesses: Sequence[Access]) -> str | None:
     return None
 
 
-class Plan:
+class CollapsePlan:
     """The axes to join in each nest of a kernel."""
 
     def __init__(
@@ -428,7 +428,7 @@ class CollapseAxes(ModulePass):
         """Plans for the whole kernel, then rewrites nest by nest."""
         found = attentions(kernel) if self.attention else []
         tied = {nest: attention.members for attention in found for nest in attention.members}
-        plan = Plan(kernel, rows_apart(kernel, machine_of(ctx)), tied)
+        plan = CollapsePlan(kernel, rows_apart(kernel, machine_of(ctx)), tied)
         joined = {nest: plan.joined(nest) for nest in kernel.nests}
         for nest, runs in joined.items():
             if runs:

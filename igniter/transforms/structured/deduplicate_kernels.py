@@ -19,7 +19,7 @@ from igniter.dialects.loop import ComputeOp, ForOp, KernelOp
 from igniter.dialects.sym import checks_attr, dims_of, requirements_attr
 from igniter.dialects.sym.expr import Expr
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.kernel_exprs import map_kernel_exprs, retype
 
 

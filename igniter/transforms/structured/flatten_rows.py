@@ -29,7 +29,7 @@ from igniter.dialects.loop import Axis, KernelOp, NestOp, ViewOp
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, product
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.nest_rewriting import set_clauses, substitute_axes
 
 

@@ -26,7 +26,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.arith import is_dequantized
 from igniter.dialects.loop import KernelOp
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.nest_rewriting import erase_dead_ops, replace_op
 
 

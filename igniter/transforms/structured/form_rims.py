@@ -34,7 +34,7 @@ from igniter.dialects.loop.bodies import Number, as_number
 from igniter.dialects.sym.expr import ONE, ZERO, Expr
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.canonicalize_loop import canonicalize_body
 from igniter.transforms.structured.nest_rewriting import constant_int, replace_op, substitute_axes, zero
 

@@ -37,7 +37,7 @@ from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.schedules.size_variants import SizeVariant, worthwhile_variant
 
 

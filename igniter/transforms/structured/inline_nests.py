@@ -59,7 +59,7 @@ from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, Vie
 from igniter.dialects.sym.expr import ONE, Call
 from igniter.dialects.sym.reindexing import count_divisions
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.schedules.body_cost import axes_behind, backward_slice, body_cost, is_contraction
 from igniter.transforms.structured.nest_cloning import Cloner, Site, locate, substituted
 from igniter.transforms.structured.nest_rewriting import (

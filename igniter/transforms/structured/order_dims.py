@@ -38,7 +38,7 @@ from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Call, Expr, linearize
 from igniter.dialects.sym.ranges import simplify
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.nest_rewriting import erase_dead_nests, set_clauses
 from igniter.transforms.structured.sink_moves import sink
 

@@ -45,7 +45,7 @@ from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.schedules.products import reads_weights
 from igniter.transforms.structured.collapse_axes import CollapseAxes
 from igniter.transforms.structured.nest_rewriting import fresh_label

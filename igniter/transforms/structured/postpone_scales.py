@@ -27,7 +27,7 @@ from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ReadO
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.nest_rewriting import fresh_label
 
 

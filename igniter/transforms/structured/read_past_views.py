@@ -23,7 +23,7 @@ from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 
 
 @dataclass(frozen=True)

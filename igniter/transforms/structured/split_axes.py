@@ -43,7 +43,7 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, delinearize, linearize, p
 from igniter.dialects.sym.ranges import simplify
 from igniter.dialects.sym.reindexing import dim_groups
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.schedules.body_cost import is_contraction
 from igniter.transforms.structured.nest_rewriting import replace_op, set_clauses, substitute_axes
 

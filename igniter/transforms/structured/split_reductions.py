@@ -39,7 +39,7 @@ from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr, mod
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.nest_rewriting import condition, fresh_label, substitute_axes, zero
 
 

@@ -51,7 +51,7 @@ from igniter.dialects.sym.expr import ZERO, Expr, mod, symbols_of
 from igniter.dialects.sym.ranges import simplify
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.structured.nest_rewriting import fresh_label, replace_op, substitute_axes
 from igniter.transforms.structured.pack_operands import pack_operand
 

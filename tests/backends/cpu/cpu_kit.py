@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.parser import Parser
 
 from igniter.backends.cpu import vmath
-from igniter.backends.cpu.builder import Builder, Module, Value, flatten
+from igniter.backends.cpu.builder import Builder, LlvmModule, Value, flatten
 from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.backends.cpu.jit import CompiledFunc, compile_func, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
@@ -57,7 +57,7 @@ def parse_func(text: str) -> FuncOp:
 
 def function_ir(name: str, element: str, lanes: int, target: str, count: int = 1) -> str:
     """`@k(buffers = inputs and output, symbols = [n])`: the function of whole vectors, n elements."""
-    module = Module(target_of(target))
+    module = LlvmModule(target_of(target))
     b = Builder(module)
     t = Type(element, lanes)
     bytes_each = t.bits // 8

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from igniter.backends.cpu import vmath
-from igniter.backends.cpu.builder import Builder, Module, Value, flatten
+from igniter.backends.cpu.builder import Builder, LlvmModule, Value, flatten
 from igniter.backends.cpu.jit import compile_ir
 from igniter.backends.cpu.llvm_types import F64, I32, I64, PTR, Type
 from igniter.backends.cpu.target import target_of
@@ -51,7 +51,7 @@ def _lanes(target: str) -> int:
 
 def _ir(name: str, target: str) -> str:
     """`@k(buffers = [errors, places], symbols = [first, count])`: the worst of each lane from the float `first` on."""
-    module = Module(target_of(target))
+    module = LlvmModule(target_of(target))
     b = Builder(module)
     lanes = _lanes(target)
     bits_type, wide = Type("i32", lanes), Type("double", lanes)

@@ -13,7 +13,7 @@ import pytest
 
 from igniter.backends.c_runtime.build import SOURCES, compile_unit
 from igniter.backends.c_runtime.units import link_needed
-from igniter.backends.cpu.builder import Module
+from igniter.backends.cpu.builder import LlvmModule
 from igniter.backends.cpu.codegen import _llvm, parse
 from igniter.backends.cpu.target import target_of
 from igniter.backends.cpu.team import RUN, emit_team
@@ -31,7 +31,7 @@ compiles = pytest.mark.skipif(find_spec("ziglang") is None, reason="faults are p
 
 def entry(jobs: Sequence[int], target: str = "x86-64", edits: Sequence[Edit] = ()) -> Any:
     """A program of these jobs, each by the number of its tasks, linked with the team."""
-    module = Module(target_of(target))
+    module = LlvmModule(target_of(target))
     calls = [f"call void %for(ptr %team, ptr @task.{k}, i64 {n}, ptr @data.{k})" for k, n in enumerate(jobs)]
     body = "\n  ".join([*calls, "ret void"])
     module.functions.append(

@@ -16,7 +16,7 @@ import pytest
 
 from igniter.analysis.structured.contractions import tile_size
 from igniter.backends.cpu import half_tiles, tile_assembly
-from igniter.backends.cpu.builder import Builder, Module, flatten
+from igniter.backends.cpu.builder import Builder, LlvmModule, flatten
 from igniter.backends.cpu.codegen import compile_assembly, compile_object, link_modules
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR
@@ -100,7 +100,7 @@ def numbers_of(size: TileSize) -> list[str]:
 
 def ir_of(kind: str, size: TileSize, target: Target) -> str:
     """`@k(buffers = a, b, c, symbols = all other parameters)`: a call of the micro-kernel."""
-    module = Module(target)
+    module = LlvmModule(target)
     name = tile_name(kind, size, target)
     module.declarations[name] = declaration(name)
     f = Builder(module)

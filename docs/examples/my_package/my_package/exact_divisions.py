@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, run_rules
 
 

@@ -175,8 +175,8 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     mask = _mask(ctx, dims)
     # With a causal mask alone, each row sees at least one key.
     hides = any(ctx.input(k) is not None for k in (MASK, LENGTHS)) or _window(ctx, "left") or _window(ctx, "right")
-    emptied = lowest(ctx.element(0)) if hides else None
-    made = attend(ctx, Attention(dims, query, key, value, scale, float_attr(ctx, "softcap"), mask, emptied))
+    fully_masked = lowest(ctx.element(0)) if hides else None
+    made = attend(ctx, Attention(dims, query, key, value, scale, float_attr(ctx, "softcap"), mask, fully_masked))
     mode = int(ctx.attr("qk_matmul_output_mode", 0))
     stage = ctx.rounded(made.stages[mode], 3) if ctx.wants(3) else None
     return [made.result, present_key, present_value, stage]

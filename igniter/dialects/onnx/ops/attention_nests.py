@@ -258,7 +258,7 @@ def read_by_key(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, ot
 
 @dataclass(frozen=True)
 class Attention:
-    """The inputs of an attention. `emptied`: a row whose scores are all at most this is fully
+    """The inputs of an attention. `fully_masked`: a row whose scores are all at most this is fully
     masked, and gives zeros."""
 
     dims: AttentionDims
@@ -269,7 +269,7 @@ class Attention:
     """The scale of the scores; None for 1 / sqrt(features of a head)."""
     softcap: float = 0.0
     mask: Mask | None = None
-    emptied: float | None = None
+    fully_masked: float | None = None
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,7 @@ def attend(ctx: Lowering, given: Attention) -> Computed:
     if given.softcap > 0:
         capped = elementwise(scaled, lambda s: (s / given.softcap).tanh() * given.softcap, "softcap")
     masked = capped if given.mask is None else _masked(ctx, capped, given.mask, dims, element)
-    weights = softmax_of(ctx, masked, [3], element, emptied=given.emptied, weights=True, part="weights")
+    weights = softmax_of(ctx, masked, [3], element, fully_masked=given.fully_masked, weights=True, part="weights")
     return Computed(_weighted(ctx, given, weights), (scaled, capped, masked, weights))
 
 

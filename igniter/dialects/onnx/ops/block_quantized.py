@@ -231,7 +231,7 @@ SPECS: list[OpSpec] = [
         flops=twice(_matmul_macs),
         panels=_matmul_panels,
         words=_matmul_words,
-        slow=_matmul_slow,
+        unprofitable=_matmul_slow,
         kind="contraction",
     ),
     OpSpec(

@@ -148,7 +148,7 @@ SPECS: list[OpSpec] = [
         lower=_lower_pad,
         legal=legal(_pad_reason),
         requires=_pad_requires,
-        slow=pad_slow,
+        unprofitable=pad_slow,
         kind="movement",
     ),
     OpSpec(f"{BOUND_DOMAIN}.Range", _infer_range, lower=lower_range, legal=legal(), kind="shape"),

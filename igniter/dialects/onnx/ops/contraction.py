@@ -29,8 +29,8 @@ from igniter.dialects.onnx.registry import (
     LowerRule,
     OpSpec,
     PackRule,
-    SlowRule,
     TensorInfo,
+    UnprofitableRule,
 )
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
@@ -395,7 +395,7 @@ def contraction(
     reason: Callable[[OnnxOp], str | None],
     macs: FlopsRule = matmul_macs,
     packs: PackRule = matmul_packs,
-    slow: SlowRule | None = None,
+    unprofitable: UnprofitableRule | None = None,
     flops: FlopsRule | None = None,
 ) -> OpSpec:
     return OpSpec(
@@ -406,7 +406,7 @@ def contraction(
         macs=macs,
         flops=flops or twice(macs),
         packs=packs,
-        slow=slow,
+        unprofitable=unprofitable,
         kind="contraction",
     )
 
@@ -417,7 +417,9 @@ SPECS: list[OpSpec] = [
     ),
     contraction("Gemm", infer_gemm, lower_gemm, gemm_reason),
     contraction("MatMul", infer_matmul, lower_matmul, matmul_reason),
-    contraction("MatMulInteger", infer_matmul, lower_matmul_integer, matmul_integer_reason, slow=matmul_integer_slow),
+    contraction(
+        "MatMulInteger", infer_matmul, lower_matmul_integer, matmul_integer_reason, unprofitable=matmul_integer_slow
+    ),
     contraction("com.microsoft.FusedGemm", infer_gemm, lower_fused_gemm, fused_gemm_reason),
     contraction("com.microsoft.FusedMatMul", infer_matmul, lower_matmul, matmul_reason),
     contraction("com.microsoft.TransposeMatMul", infer_matmul, lower_matmul, matmul_reason),

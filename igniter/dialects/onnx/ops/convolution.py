@@ -393,9 +393,9 @@ SPECS: list[OpSpec] = [
         orders=conv_orders,
         macs=conv_macs,
         flops=twice(conv_macs),
-        slow=conv_slow,
+        unprofitable=conv_slow,
         tables=winograd_tables,
-        slow_when_small=True,
+        unprofitable_when_small=True,
         kind="contraction",
     ),
     OpSpec(
@@ -408,9 +408,9 @@ SPECS: list[OpSpec] = [
         orders=conv_orders,
         macs=conv_macs,
         flops=twice(conv_macs),
-        slow=conv_slow,
+        unprofitable=conv_slow,
         tables=winograd_tables,
-        slow_when_small=True,
+        unprofitable_when_small=True,
         kind="contraction",
     ),
     *(

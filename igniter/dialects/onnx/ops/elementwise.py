@@ -279,7 +279,7 @@ SPECS: list[OpSpec] = [
         lower=_mod,
         legal=legal(computed_reason, broadcast_legal, _mod_reason),
         flops=elementwise_flops(8),
-        slow=_mod_slow,
+        unprofitable=_mod_slow,
         kind="elementwise",
     ),
     pointwise("Mul", lambda x, y: x * y),

@@ -237,8 +237,8 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     )
     scale, softcap = float_attr(ctx, "scale") or None, float_attr(ctx, "softcap")
     # Padding farther from the last query than the window is fully masked.
-    emptied = lowest(ctx.element(0)) if int(ctx.attr("local_window_size", -1)) > 0 else None
-    given = Attention(dims, query, key, value, scale, softcap, _mask(ctx, dims), emptied)
+    fully_masked = lowest(ctx.element(0)) if int(ctx.attr("local_window_size", -1)) > 0 else None
+    given = Attention(dims, query, key, value, scale, softcap, _mask(ctx, dims), fully_masked)
     return [attend(ctx, given).result, *presents]
 
 

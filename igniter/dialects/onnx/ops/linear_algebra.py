@@ -174,7 +174,7 @@ SPECS: list[OpSpec] = [
         lower=_distances,
         legal=float_legal(_distances_reason),
         flops=_distances_flops,
-        slow=lambda op, estimate: "ONNX Runtime computes it with a product of matrices",
+        unprofitable=lambda op, estimate: "ONNX Runtime computes it with a product of matrices",
         kind="contraction",
     ),
     OpSpec(

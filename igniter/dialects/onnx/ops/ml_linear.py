@@ -277,7 +277,7 @@ SPECS: list[OpSpec] = [
         tables=svm_tables,
         macs=svm_macs,
         flops=twice(svm_macs),
-        slow=svm_slow,
+        unprofitable=svm_slow,
         kind="reduction",
     ),
 ]

@@ -298,7 +298,7 @@ SPECS: list[OpSpec] = [
         tables=_tables,
         macs=svm_macs,
         flops=twice(svm_macs),
-        slow=svm_slow,
+        unprofitable=svm_slow,
         kind="reduction",
     ),
 ]

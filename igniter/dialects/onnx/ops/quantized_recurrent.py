@@ -261,7 +261,7 @@ SPECS: list[OpSpec] = [
         legal=legal(_reason),
         macs=_macs,
         flops=twice(_macs),
-        slow=lambda op, estimate: "its products of bytes have no micro-kernel, and ONNX Runtime has one",
+        unprofitable=lambda op, estimate: "its products of bytes have no micro-kernel, and ONNX Runtime has one",
         kind="recurrent",
     )
 ]

@@ -462,7 +462,7 @@ SPECS: list[OpSpec] = [
         legal=legal(_reason),
         macs=recurrent_macs,
         flops=twice(recurrent_macs, "12 × gates", gates_flops),
-        slow=_slow,
+        unprofitable=_slow,
         kind="recurrent",
     )
     for name in CELLS

@@ -288,7 +288,9 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_pool_reason),
         requires=_pool_requires,
         flops=_flops,
-        slow=lambda op, estimate: "ONNX Runtime goes channel by channel, in four fifths of the time of a kernel",
+        unprofitable=lambda op, estimate: (
+            "ONNX Runtime goes channel by channel, in four fifths of the time of a kernel"
+        ),
         kind="other",
     ),
     OpSpec(
@@ -307,7 +309,9 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_crop_reason),
         requires=_crop_requires,
         flops=_flops,
-        slow=lambda op, estimate: "ONNX Runtime locates each row of samples once; a kernel does so for every element",
+        unprofitable=lambda op, estimate: (
+            "ONNX Runtime locates each row of samples once; a kernel does so for every element"
+        ),
         kind="other",
     ),
 ]

@@ -430,8 +430,8 @@ SPECS: list[OpSpec] = [
         orders=_deform_orders,
         macs=conv_macs,
         flops=twice(conv_macs, "8 × samples between elements", _deform_samples),
-        slow=_deform_slow,
-        slow_when_small=True,
+        unprofitable=_deform_slow,
+        unprofitable_when_small=True,
         kind="contraction",
     ),
     *(

@@ -387,7 +387,7 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_dft_reason),
         requires=_dft_requires,
         flops=quadratic_flops,
-        slow=lambda op, estimate: QUADRATIC,
+        unprofitable=lambda op, estimate: QUADRATIC,
         kind="other",
     ),
     OpSpec(
@@ -397,7 +397,7 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_stft_reason),
         requires=_stft_requires,
         flops=quadratic_flops,
-        slow=lambda op, estimate: QUADRATIC,
+        unprofitable=lambda op, estimate: QUADRATIC,
         kind="other",
     ),
     *(

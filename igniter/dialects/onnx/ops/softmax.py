@@ -52,12 +52,12 @@ def softmax_of(
     axes: Sequence[int],
     element: Attribute,
     *,
-    emptied: float | None = None,
+    fully_masked: float | None = None,
     weights: bool = False,
     part: str = "",
 ) -> SSAValue:
-    """Returns the softmax of `x` over `axes`, of type `element`. Rows with all elements at most `emptied`, if given,
-    are 0.
+    """Returns the softmax of `x` over `axes`, of type `element`. Rows with all elements at most `fully_masked`, if
+    given, are 0.
 
     `weights`: the result weights the values of a contraction, and `postpone-scales` moves the division by the sum after
     it. The exponentials are then divided by their number, so that they sum to at most 1, and no sum of values overflows
@@ -67,23 +67,23 @@ def softmax_of(
     top = ctx.reduce("max", x, axes, part="max")
     wide, rows = element_of(top.type), dims_of(top.type)
     floor = top
-    if emptied is not None or weights:
+    if fully_masked is not None or weights:
         extents = [dims[k] for k in axes]
 
         def least(m: Scalar) -> Scalar:
             # A row of -inf only must not compute exp(inf - inf): its exponentials are 0, and so is the inverse of their
             # sum.
-            m = m if emptied is None else m.maximum(emptied)
+            m = m if fully_masked is None else m.maximum(fully_masked)
             return m + count_of(m.nest, extents, m).log() if weights else m
 
         floor = ctx.map(least, top, element=wide, dims=rows, part="floor")
     raised = ctx.map(lambda v, m: (v - m).exp(), x, floor, element=wide, dims=dims, part="exp")
     total = ctx.reduce("add", raised, axes, part="sum")
-    if emptied is None:
+    if fully_masked is None:
         inverse = ctx.map(lambda s: 1 / s, total, element=wide, dims=rows, part="inverse")
     else:
         inverse = ctx.map(
-            lambda s, m: (m <= emptied).select(0, 1 / s), total, top, element=wide, dims=rows, part="inverse"
+            lambda s, m: (m <= fully_masked).select(0, 1 / s), total, top, element=wide, dims=rows, part="inverse"
         )
     return ctx.map(lambda e, r: e * r, raised, inverse, element=element, dims=dims, part=part)
 

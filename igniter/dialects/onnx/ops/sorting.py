@@ -207,7 +207,7 @@ SPECS: list[OpSpec] = [
         legal=legal(computed_reason, _reason),
         requires=_requires,
         flops=counted("4 × elements of the input", lambda op: product(dims_of(op.operands[0].type)) * 4),
-        slow=lambda op, estimate: (
+        unprofitable=lambda op, estimate: (
             "ONNX Runtime's selection takes two thirds to three quarters of the time of a kernel's heap"
         ),
         kind="reduction",

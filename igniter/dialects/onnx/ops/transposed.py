@@ -261,8 +261,8 @@ SPECS: list[OpSpec] = [
         requires=_transposed_requires,
         macs=transposed_macs,
         flops=twice(transposed_macs),
-        slow=lambda op, estimate: SLOW,
-        slow_when_small=True,
+        unprofitable=lambda op, estimate: SLOW,
+        unprofitable_when_small=True,
         kind="contraction",
     ),
 ]

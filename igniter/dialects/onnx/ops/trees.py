@@ -347,7 +347,7 @@ SPECS: list[OpSpec] = [
             flops=_flops,
             tables=tables,
             requires=_requires,
-            slow=_slow,
+            unprofitable=_slow,
             kind="reduction",
         )
         for name in ("TreeEnsemble", "TreeEnsembleRegressor")
@@ -360,7 +360,7 @@ SPECS: list[OpSpec] = [
         flops=_flops,
         tables=tables,
         requires=_requires,
-        slow=_slow,
+        unprofitable=_slow,
         kind="reduction",
     ),
 ]

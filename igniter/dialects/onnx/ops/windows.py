@@ -472,7 +472,7 @@ SPECS: list[OpSpec] = [
             lower=lower_pad,
             legal=legal(pad_reason),
             requires=pad_requires,
-            slow=pad_slow,
+            unprofitable=pad_slow,
             kind="movement",
         )
         for name in ("Pad", "com.microsoft.Pad")

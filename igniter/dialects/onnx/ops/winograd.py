@@ -41,7 +41,7 @@ from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilter
 from igniter.dialects.onnx.ops.rules import weight_operand
 from igniter.dialects.onnx.ops.sliding import Slide
-from igniter.dialects.onnx.registry import RIM_ATTRIBUTE, WINOGRAD_ATTRIBUTE
+from igniter.dialects.onnx.registry import PADDING_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod
@@ -216,7 +216,7 @@ class _Source:
     def of(ctx: Lowering, slides: Sequence[Slide]) -> _Source:
         """Returns the source of a node; if `choose-layouts` left zeros around it, the tensor before the Transpose and
         the Slice that it added."""
-        mark, moved = ctx.op.attributes.get(RIM_ATTRIBUTE), ctx.op.operands[0].owner
+        mark, moved = ctx.op.attributes.get(PADDING_ATTRIBUTE), ctx.op.operands[0].owner
         cut = moved.operands[0].owner if isinstance(moved, Operation) and op_name(moved) == "Transpose" else None
         if not isinstance(mark, DenseArrayBase) or not isinstance(cut, Operation) or op_name(cut) != "Slice":
             return _Source(ctx.required(0), False, [0] * len(slides))

@@ -27,7 +27,7 @@ from igniter.dialects.onnx.structure import GraphOp
 from igniter.frontend.opsets import import_domains, raise_opset
 from igniter.registry import load_external
 from igniter.remarks import remark
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.onnx_rewriting import Rewriter, Rule, Rules
 
 

@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp, make_op
 from igniter.errors import IgniterError
-from igniter.rewrites import budget
+from igniter.rewrite_budget import budget
 
 
 def nodes(module: ModuleOp, op_type: str) -> Iterator[OnnxOp]:

@@ -23,7 +23,7 @@ FAILED = "failed"
 
 
 @dataclass(frozen=True)
-class LeftNode:
+class FallbackNode:
     """One fallback node: its name (or its first output's), its op, and the reason, with `kind` being `Reason.kind`,
     `failed`, or `unknown` where no pass gave a reason."""
 
@@ -45,7 +45,7 @@ class LeftNode:
         return f"'{self.node}' ({self.op}): {self.reason}"
 
 
-def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) -> list[LeftNode]:
+def fallback_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) -> list[FallbackNode]:
     """Returns the nodes of the module's graphs other than constants, regions and Igniter's own ops, in order.
 
     The reasons are the remarks of `form-fusion-regions`; `failed` has those of nodes whose regions were dissolved.
@@ -54,7 +54,7 @@ def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) ->
     for remark in remarks.of("form-fusion-regions", "missed"):
         reasons.setdefault(remark.node, []).append((str(remark.details.get("reason", "unknown")), remark.message))
     no_program = {r.node: r.message for r in remarks.of("form-programs", "missed")}
-    found: list[LeftNode] = []
+    found: list[FallbackNode] = []
     for graph in (op for op in module.ops if isinstance(op, GraphOp)):
         for node, outer in _nodes(graph.body, ""):
             label, op = node_label(node), base_name(node)
@@ -67,7 +67,7 @@ def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) ->
                 kind, reason = given.pop(0) if len(given) > 1 else given[0]
                 if kind == "loop":
                     reason = no_program.get(label, "it is not in a program")
-            found.append(LeftNode(label, op, kind, reason))
+            found.append(FallbackNode(label, op, kind, reason))
     return found
 
 
