@@ -10,17 +10,20 @@ their first use (`captures`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial, reduce
+from itertools import starmap
 from math import prod
 
 from xdsl.ir import SSAValue
 
 from igniter.backends.cpu.builder import Builder, Lines, LlvmModule, Value, new_lines
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
-from igniter.dialects.sym.expr import Atom, Expr, Sym, call
-from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
+from igniter.dialects.sym.expr import Atom, Call, Expr, Monomial, Sym, call
+from igniter.dialects.sym.lowering import Lowering
+from igniter.dialects.sym.ranges import Ranges, simplify
 
 NOTHING: Mapping[str, Value] = {}
 
@@ -198,13 +201,13 @@ class Function(Builder):
 
     def expr(self, e: Expr, here: Mapping[str, Value] = NOTHING) -> Value:
         """Returns the value of a prepared expression. `here` binds names for this point only."""
-        return self._expr(e, here)[0]
+        return _Scalars(self, here).lower(e).value
 
     def level_of(self, e: Expr) -> int:
         """Returns the outermost scope with all names of a prepared expression."""
-        return self._depth_of(e, NOTHING)
+        return self.depth_of(e, NOTHING)
 
-    def _depth_of(self, e: Expr, here: Mapping[str, Value]) -> int:
+    def depth_of(self, e: Expr, here: Mapping[str, Value] = NOTHING) -> int:
         """Returns the depth of the outermost scope with all names of `e`; one past the innermost if it uses a name of
         `here`."""
         depth = 0
@@ -212,24 +215,7 @@ class Function(Builder):
             depth = max(depth, self.depth + 1 if name in here else self.find_name(name)[1])
         return depth
 
-    def _expr(self, e: Expr, here: Mapping[str, Value]) -> tuple[Value, int]:
-        if e.constant is not None:
-            return self.const(I64, e.constant), 0
-        depth = self._depth_of(e, here)
-        cache = self.scopes[depth].exprs if depth <= self.depth else None
-        if cache is not None and e in cache:
-            return cache[e], depth
-        total: Value | None = None
-        for level, group in self._by_depth(e, here):
-            for monomial, c in group.terms:
-                term = self._product(monomial, c, level, here)
-                total = term if total is None else self._at(level, "add nsw", total, term)
-        assert total is not None
-        if cache is not None:
-            cache[e] = total
-        return total, depth
-
-    def _by_depth(self, e: Expr, here: Mapping[str, Value]) -> list[tuple[int, Expr]]:
+    def by_depth(self, e: Expr, here: Mapping[str, Value]) -> list[tuple[int, Expr]]:
         """Groups the terms of `e` by scope, outermost first; the constant joins the last group."""
         groups: dict[int, Expr] = {}
         constant = 0
@@ -238,7 +224,7 @@ class Function(Builder):
                 constant = c
                 continue
             term = Expr({monomial: c})
-            depth = self._depth_of(term, here)
+            depth = self.depth_of(term, here)
             groups[depth] = groups[depth] + term if depth in groups else term
         ordered = sorted(groups.items())
         if constant:
@@ -246,52 +232,10 @@ class Function(Builder):
             ordered.append((depth, last + constant))
         return ordered
 
-    def _product(self, monomial: tuple[Atom, ...], c: int, level: int, here: Mapping[str, Value]) -> Value:
-        if not monomial:
-            return self.const(I64, c)
-        product: Value | None = None
-        for atom in monomial:
-            factor = self._atom(atom, here)
-            product = factor if product is None else self._at(level, "mul nsw", product, factor)
-        assert product is not None
-        return product if c == 1 else self._at(level, "mul nsw", product, self.const(I64, c))
-
-    def _atom(self, atom: Atom, here: Mapping[str, Value]) -> Value:
-        if isinstance(atom, Sym):
-            return here[atom.name] if atom.name in here else self.find_name(atom.name)[0]
-        level = max(self._depth_of(a, here) for a in atom.args)
-        whole = Expr({(atom,): 1})
-        if level <= self.depth and whole in self.scopes[level].exprs:
-            return self.scopes[level].exprs[whole]
-        args = [self.expr(a, here) for a in atom.args]
-        if atom.fn in ("min", "max"):
-            result = args[0]
-            for other in args[1:]:
-                result = self._call_at(level, f"llvm.s{atom.fn}.i64", [result, other])
-        else:
-            result = self._divide(atom.fn, atom.args, args, level)
-        if level <= self.depth:
-            self.scopes[level].exprs[whole] = result
-        return result
-
-    def _divide(self, fn: str, exprs: tuple[Expr, ...], args: list[Value], level: int) -> Value:
-        dividend, divisor = args
-        if not divisor.is_constant:
-            # Hoisted out of the loop that proves it positive, a divisor could be an empty dim.
-            divisor = self._call_at(level, "llvm.smax.i64", [divisor, self.const(I64, 1)])
-        if is_nonneg(exprs[0], self.ranges):
-            return self._at(level, "udiv" if fn == "floordiv" else "urem", dividend, divisor)
-        remainder = self._at(level, "srem", dividend, divisor)
-        negative = self._line(level, I64, f"ashr i64 {remainder.text}, 63")
-        if fn == "mod":
-            return self._at(level, "add", remainder, self._at(level, "and", negative, divisor))
-        quotient = self._at(level, "sdiv", dividend, divisor)
-        return self._at(level, "add nsw", quotient, negative)
-
-    def _at(self, level: int, op: str, a: Value, b: Value) -> Value:
+    def emit_at(self, level: int, op: str, a: Value, b: Value) -> Value:
         return self._line(level, I64, f"{op} i64 {a.text}, {b.text}")
 
-    def _call_at(self, level: int, intrinsic: str, args: list[Value]) -> Value:
+    def call_at(self, level: int, intrinsic: str, args: list[Value]) -> Value:
         self.module.declare(intrinsic, I64, [a.type for a in args])
         return self._line(level, I64, f"call i64 @{intrinsic}({', '.join(a.typed for a in args)})")
 
@@ -314,7 +258,7 @@ class Function(Builder):
         constant = 0
         base, level = pointer.value, pointer.depth
         variable: list[tuple[int, Expr]] = []
-        for depth, group in self._by_depth(offset, here) if offset.constant is None else [(0, offset)]:
+        for depth, group in self.by_depth(offset, here) if offset.constant is None else [(0, offset)]:
             c = dict(group.terms).get((), 0)
             constant += c
             if group.terms and group.constant is None:
@@ -351,3 +295,110 @@ class Function(Builder):
                 if bounds is not None and (bounds[0].constant is None or bounds[0].constant < 0):
                     return False
         return True
+
+
+Emit = Callable[[str, Value, Value], Value]
+
+
+def divided(fn: str, a: Value, b: Value, exact: bool, emit: Emit, sign: Value) -> Value:
+    """Returns the quotient rounded towards minus infinity, or its remainder, by a positive divisor. `exact`: the
+    dividend is not negative. `sign` is the place of the sign bit."""
+    if exact:
+        return emit("udiv" if fn == "floordiv" else "urem", a, b)
+    remainder = emit("srem", a, b)
+    negative = emit("ashr", remainder, sign)
+    if fn == "mod":
+        return emit("add", remainder, emit("and", negative, b))
+    return emit("add nsw", emit("sdiv", a, b), negative)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A value and the depth of the scope that computes it."""
+
+    value: Value
+    level: int
+
+
+class _Scalars(Lowering[_Placed]):
+    """Expressions as i64 registers, each call computed once, in the outermost scope with all of its names."""
+
+    coefficient_first = False
+
+    def __init__(self, f: Function, here: Mapping[str, Value]):
+        self._f = f
+        self._here = here
+
+    @property
+    def ranges(self) -> Ranges:
+        return self._f.ranges
+
+    def lower(self, e: Expr) -> _Placed:
+        if e.constant is not None:
+            return self.constant(e.constant)
+        depth = self._f.depth_of(e, self._here)
+        known = self._known(depth)
+        if e not in known:
+            terms = (t for _, group in self._f.by_depth(e, self._here) for t in group.terms)
+            known[e] = reduce(self.add, starmap(self.term, terms)).value
+        return _Placed(known[e], depth)
+
+    def term(self, monomial: Monomial, coefficient: int) -> _Placed:
+        # All products of a term are computed in its scope, even those of factors from outer scopes.
+        level = self._f.depth_of(Expr({monomial: coefficient}), self._here)
+        factors = (_Placed(self.atom(a).value, level) for a in monomial)
+        return self.multiply(factors, None if coefficient == 1 and monomial else coefficient)
+
+    def call(self, call: Call) -> _Placed:
+        level = max(self._f.depth_of(a, self._here) for a in call.args)
+        known, whole = self._known(level), Expr({(call,): 1})
+        if whole not in known:
+            args = [_Placed(self.lower(a).value, level) for a in call.args]
+            known[whole] = self.apply(call, args).value
+        return _Placed(known[whole], level)
+
+    def _known(self, level: int) -> dict[Expr, Value]:
+        """Returns the values that a scope has computed; nothing past the innermost scope is kept."""
+        return self._f.scopes[level].exprs if level <= self._f.depth else {}
+
+    def constant(self, value: int) -> _Placed:
+        return _Placed(self._f.const(I64, value), 0)
+
+    def symbol(self, name: str) -> _Placed:
+        found = self._here.get(name)
+        return _Placed(*self._f.find_name(name)) if found is None else _Placed(found, self._f.depth + 1)
+
+    def add(self, a: _Placed, b: _Placed) -> _Placed:
+        return self._emit("add nsw", a, b)
+
+    def mul(self, a: _Placed, b: _Placed) -> _Placed:
+        return self._emit("mul nsw", a, b)
+
+    def floordiv(self, a: _Placed, b: _Placed, call: Call) -> _Placed:
+        return self._divide(a, b, call)
+
+    def mod(self, a: _Placed, b: _Placed, call: Call) -> _Placed:
+        return self._divide(a, b, call)
+
+    def _divide(self, a: _Placed, b: _Placed, call: Call) -> _Placed:
+        level = max(a.level, b.level)
+        if not b.value.is_constant:
+            # Hoisted out of the loop that proves it positive, a divisor could be an empty dim.
+            b = self.maximum(b, self.constant(1))
+        emit = partial(self._f.emit_at, level)
+        value = divided(call.fn, a.value, b.value, self.is_exact(call), emit, self._f.const(I64, 63))
+        return _Placed(value, level)
+
+    def minimum(self, a: _Placed, b: _Placed) -> _Placed:
+        return self._extremum("smin", a, b)
+
+    def maximum(self, a: _Placed, b: _Placed) -> _Placed:
+        return self._extremum("smax", a, b)
+
+    def _extremum(self, name: str, a: _Placed, b: _Placed) -> _Placed:
+        level = max(a.level, b.level)
+        return _Placed(self._f.call_at(level, f"llvm.{name}.i64", [a.value, b.value]), level)
+
+    def _emit(self, op: str, a: _Placed, b: _Placed) -> _Placed:
+        level = max(a.level, b.level)
+        return _Placed(self._f.emit_at(level, op, a.value, b.value), level)

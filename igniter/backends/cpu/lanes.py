@@ -6,10 +6,11 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from igniter.backends.cpu.builder import Value
-from igniter.backends.cpu.function import Function
+from igniter.backends.cpu.function import Function, divided
 from igniter.backends.cpu.llvm_types import I64
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
-from igniter.dialects.sym.expr import ZERO, Call, Expr, Sym
+from igniter.dialects.sym.expr import ZERO, Call, Expr, Monomial, product
+from igniter.dialects.sym.lowering import Lowering
 from igniter.dialects.sym.ranges import is_nonneg
 
 Condition = Value | bool
@@ -86,58 +87,78 @@ def lane_values(
     here: Mapping[str, Value] | None = None,
 ) -> Value:
     """Returns the value of `e` for every lane, as a vector of i64."""
-    here = here or {}
-    t = I64.with_lanes(lanes)
-    varying = names_of(vectors, lane)
-    total: Value | None = None
-    fixed = ZERO
-    for monomial, c in e.terms:
-        if not Expr({monomial: c}).symbols & varying:
-            fixed = fixed + Expr({monomial: c})
-            continue
-        term: Value | None = None
-        scale = Expr.of(c)
-        for atom in monomial:
-            whole = Expr({(atom,): 1})
-            if not whole.symbols & varying:
-                scale = scale * whole
-                continue
-            if isinstance(atom, Sym):
-                factor = f.iota(t) if atom.name == lane else vectors[atom.name]
-            else:
-                factor = _lane_call(f, atom, lane, lanes, vectors, here)
-            term = factor if term is None else f.binary("mul nsw", term, factor)
-        assert term is not None
-        if scale != 1:
-            if scale.constant is not None and term.text == f.iota(t).text:
-                term = f.iota(t, scale.constant)
-            else:
-                term = f.binary("mul nsw", term, f.splat(f.expr(scale, here), lanes))
-        total = term if total is None else f.binary("add nsw", total, term)
-    if total is None:
-        return f.splat(f.expr(fixed, here), lanes)
-    return total if fixed == ZERO else f.binary("add nsw", total, f.splat(f.expr(fixed, here), lanes))
+    return _Lanes(f, lane, lanes, vectors, here or {}).lower(e)
 
 
-def _lane_call(
-    f: Function, atom: Call, lane: str | None, lanes: int, vectors: Mapping[str, Value], here: Mapping[str, Value]
-) -> Value:
-    args = [lane_values(f, a, lane, lanes, vectors, here) for a in atom.args]
-    if atom.fn in ("min", "max"):
-        result = args[0]
-        for other in args[1:]:
-            result = f.binary_intrinsic(f"s{atom.fn}", result, other)
-        return result
-    dividend, divisor = args
-    t = dividend.type
-    if atom.args[1].constant is None:
-        divisor = f.binary_intrinsic("smax", divisor, f.const(t, 1))
-    with local_ranges(f, lane, lanes, len(vectors) + len(here)):
-        nonneg = is_nonneg(atom.args[0], f.ranges)
-    if nonneg:
-        return f.binary("udiv" if atom.fn == "floordiv" else "urem", dividend, divisor)
-    remainder = f.binary("srem", dividend, divisor)
-    negative = f.binary("ashr", remainder, f.const(t, 63))
-    if atom.fn == "mod":
-        return f.binary("add", remainder, f.binary("and", negative, divisor))
-    return f.binary("add nsw", f.binary("sdiv", dividend, divisor), negative)
+class _Lanes(Lowering[Value]):
+    """Expressions as vectors; the parts without lane-dependent names are computed as scalars."""
+
+    coefficient_first = False
+
+    def __init__(
+        self, f: Function, lane: str | None, lanes: int, vectors: Mapping[str, Value], here: Mapping[str, Value]
+    ):
+        self._f = f
+        self._lane = lane
+        self._lanes = lanes
+        self._vectors = vectors
+        self._here = here
+        self._type = I64.with_lanes(lanes)
+        self._varying = names_of(vectors, lane)
+
+    def lower(self, e: Expr) -> Value:
+        fixed = Expr({m: c for m, c in e.terms if self._is_fixed(Expr({m: c}))})
+        varying = e - fixed
+        if not varying.terms:
+            return self._scalar(fixed)
+        total = super().lower(varying)
+        return total if fixed == ZERO else self.add(total, self._scalar(fixed))
+
+    def term(self, monomial: Monomial, coefficient: int) -> Value:
+        fixed = [a for a in monomial if self._is_fixed(Expr({(a,): 1}))]
+        term = super().term(tuple(a for a in monomial if a not in fixed), 1)
+        scale = product([Expr.of(coefficient), *(Expr({(a,): 1}) for a in fixed)])
+        if scale == 1:
+            return term
+        if scale.constant is not None and term.text == self._f.iota(self._type).text:
+            return self._f.iota(self._type, scale.constant)
+        return self.mul(term, self._scalar(scale))
+
+    def _is_fixed(self, e: Expr) -> bool:
+        return e.symbols.isdisjoint(self._varying)
+
+    def _scalar(self, e: Expr) -> Value:
+        return self._f.splat(self._f.expr(e, self._here), self._lanes)
+
+    def constant(self, value: int) -> Value:
+        return self._f.const(self._type, value)
+
+    def symbol(self, name: str) -> Value:
+        return self._f.iota(self._type) if name == self._lane else self._vectors[name]
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self._f.binary("add nsw", a, b)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return self._f.binary("mul nsw", a, b)
+
+    def floordiv(self, a: Value, b: Value, call: Call) -> Value:
+        return self._divide(a, b, call)
+
+    def mod(self, a: Value, b: Value, call: Call) -> Value:
+        return self._divide(a, b, call)
+
+    def _divide(self, a: Value, b: Value, call: Call) -> Value:
+        if call.args[1].constant is None:
+            b = self.maximum(b, self._f.const(self._type, 1))
+        return divided(call.fn, a, b, self.is_exact(call), self._f.binary, self._f.const(self._type, 63))
+
+    def is_exact(self, call: Call) -> bool:
+        with local_ranges(self._f, self._lane, self._lanes, len(self._vectors) + len(self._here)):
+            return is_nonneg(call.args[0], self._f.ranges)
+
+    def minimum(self, a: Value, b: Value) -> Value:
+        return self._f.binary_intrinsic("smin", a, b)
+
+    def maximum(self, a: Value, b: Value) -> Value:
+        return self._f.binary_intrinsic("smax", a, b)

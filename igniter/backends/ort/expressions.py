@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from igniter.dialects.sym.expr import Atom, Expr, Sym
+from igniter.dialects.sym.expr import Call, Expr
+from igniter.dialects.sym.lowering import Lowering
 from igniter.errors import IgniterError
 
 OVERFLOW = {"add": "sadd", "sub": "ssub", "mul": "smul"}
@@ -98,24 +99,17 @@ class FunctionBuilder:
 
     def expression(self, expr: Expr, values: Mapping[str, str]) -> tuple[str, list[str]]:
         """Returns the value of `expr`, and flags (i1); the value is invalid if any flag is set."""
-        flags: list[str] = []
-        total = ""
-        for monomial, c in expr.terms:
-            product = "" if c == 1 and monomial else int64(c)
-            for atom in monomial:
-                factor = self._atom(atom, values, flags)
-                product = self._checked("mul", product, factor, flags) if product else factor
-            total = self._checked("add", total, product, flags) if total else product
-        return total or "0", flags
+        sizes = _Sizes(self, values)
+        return sizes.lower(expr), sizes.flags
 
     def solve(self, dim: str, rest: str, coefficient: int) -> tuple[str, str]:
         """Returns `(dim - rest) / coefficient`, and an i1: true if it is a natural number."""
         flags: list[str] = []
-        difference = self._checked("sub", dim, rest, flags)
+        difference = self.checked("sub", dim, rest, flags)
         quotient, remainder = self.fresh("quotient"), self.fresh("remainder")
         # Division of the least number by -1 overflows, so srem must not get it.
         if coefficient == -1:
-            negative = self._checked("sub", "0", difference, flags)
+            negative = self.checked("sub", "0", difference, flags)
             self.line(f"{quotient} = add i64 {negative}, 0")
             self.line(f"{remainder} = add i64 0, 0")
         else:
@@ -124,7 +118,8 @@ class FunctionBuilder:
         exact = [self.compare("eq", remainder, "0"), self.compare("sge", quotient, "0")]
         return quotient, self.all_of([*exact, *(self.negate(flag) for flag in flags)])
 
-    def _checked(self, op: str, a: str, b: str, flags: list[str]) -> str:
+    def checked(self, op: str, a: str, b: str, flags: list[str]) -> str:
+        """Returns a sum, difference or product; appends a flag that is set on overflow."""
         pair, value, flag = self.fresh("pair"), self.fresh(op), self.fresh("over")
         self.line(f"{pair} = call {{ i64, i1 }} @llvm.{OVERFLOW[op]}.with.overflow.i64(i64 {a}, i64 {b})")
         self.line(f"{value} = extractvalue {{ i64, i1 }} {pair}, 0")
@@ -132,41 +127,61 @@ class FunctionBuilder:
         flags.append(flag)
         return value
 
-    def _atom(self, atom: Atom, values: Mapping[str, str], flags: list[str]) -> str:
-        if isinstance(atom, Sym):
-            return values[atom.name]
-        args: list[str] = []
-        for arg in atom.args:
-            value, inner = self.expression(arg, values)
-            args.append(value)
-            flags.extend(inner)
-        if atom.fn in ("min", "max"):
-            result = args[0]
-            for arg in args[1:]:
-                extremum = self.fresh(atom.fn)
-                self.line(f"{extremum} = call i64 @llvm.s{atom.fn}.i64(i64 {result}, i64 {arg})")
-                result = extremum
-            return result
-        if atom.fn in ("floordiv", "mod"):
-            return self._division(atom.fn, args[0], args[1], flags)
-        raise IgniterError(f"no code for '{atom.fn}' in the size {atom}")
 
-    def _division(self, fn: str, a: str, b: str, flags: list[str]) -> str:
+class _Sizes(Lowering[str]):
+    """Expressions as i64 registers; every operation that can fail adds a flag."""
+
+    def __init__(self, builder: FunctionBuilder, values: Mapping[str, str]):
+        self._f = builder
+        self._values = values
+        self.flags: list[str] = []
+
+    def constant(self, value: int) -> str:
+        return int64(value)
+
+    def symbol(self, name: str) -> str:
+        return self._values[name]
+
+    def add(self, a: str, b: str) -> str:
+        return self._f.checked("add", a, b, self.flags)
+
+    def mul(self, a: str, b: str) -> str:
+        return self._f.checked("mul", a, b, self.flags)
+
+    def floordiv(self, a: str, b: str, call: Call) -> str:
+        return self._divide(a, b, "floordiv")
+
+    def mod(self, a: str, b: str, call: Call) -> str:
+        return self._divide(a, b, "mod")
+
+    def _divide(self, a: str, b: str, fn: str) -> str:
         """Emits division rounding towards minus infinity; a divisor <= 0 sets a flag."""
-        bad = self.compare("sle", b, "0")
-        flags.append(bad)
-        safe, quotient, rest = self.fresh("divisor"), self.fresh("quotient"), self.fresh("rest")
-        self.line(f"{safe} = select i1 {bad}, i64 1, i64 {b}")
-        self.line(f"{quotient} = sdiv i64 {a}, {safe}")
-        self.line(f"{rest} = srem i64 {a}, {safe}")
-        below = self.compare("slt", rest, "0")
-        result = self.fresh(fn)
+        f = self._f
+        bad = f.compare("sle", b, "0")
+        self.flags.append(bad)
+        safe, quotient, rest = f.fresh("divisor"), f.fresh("quotient"), f.fresh("rest")
+        f.line(f"{safe} = select i1 {bad}, i64 1, i64 {b}")
+        f.line(f"{quotient} = sdiv i64 {a}, {safe}")
+        f.line(f"{rest} = srem i64 {a}, {safe}")
+        below = f.compare("slt", rest, "0")
+        result = f.fresh(fn)
         if fn == "mod":
-            lifted = self.fresh("lifted")
-            self.line(f"{lifted} = add i64 {rest}, {safe}")
-            self.line(f"{result} = select i1 {below}, i64 {lifted}, i64 {rest}")
+            lifted = f.fresh("lifted")
+            f.line(f"{lifted} = add i64 {rest}, {safe}")
+            f.line(f"{result} = select i1 {below}, i64 {lifted}, i64 {rest}")
         else:
-            one = self.fresh("one")
-            self.line(f"{one} = zext i1 {below} to i64")
-            self.line(f"{result} = sub i64 {quotient}, {one}")
+            one = f.fresh("one")
+            f.line(f"{one} = zext i1 {below} to i64")
+            f.line(f"{result} = sub i64 {quotient}, {one}")
+        return result
+
+    def minimum(self, a: str, b: str) -> str:
+        return self._extremum("min", a, b)
+
+    def maximum(self, a: str, b: str) -> str:
+        return self._extremum("max", a, b)
+
+    def _extremum(self, fn: str, a: str, b: str) -> str:
+        result = self._f.fresh(fn)
+        self._f.line(f"{result} = call i64 @llvm.s{fn}.i64(i64 {a}, i64 {b})")
         return result

@@ -11,32 +11,31 @@ visible in every nested graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
-from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_constant, make_op
+from igniter.dialects.onnx.base import imported_opset
+from igniter.dialects.onnx.expr_nodes import ExprNodes
 from igniter.dialects.onnx.registry import Dims
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym import tensor_of
-from igniter.dialects.sym.expr import Atom, Expr, Monomial, Sym
+from igniter.dialects.sym.expr import Atom, Expr, Sym
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of
 
-CALLS = {"floordiv": ("Div", 7), "mod": ("Mod", 10), "min": ("Min", 12), "max": ("Max", 12)}
-"""The op of a call, and its first opset with i64."""
+OPSETS = {"floordiv": 7, "mod": 10, "min": 12, "max": 12}
+"""The first opset that has a call's op on i64."""
 
 
-class ShapeArithmetic:
+class ShapeArithmetic(ExprNodes):
     """Inserts nodes at the head of one graph."""
+
+    named = True
 
     def __init__(self, graph: GraphOp):
         first = graph.body.first_op
         assert first is not None
-        self._graph = graph
-        self._before: Operation = first
+        super().__init__(graph.body, first)
         self._opset = _opset(graph)
         self._places: dict[str, tuple[SSAValue, int]] = {}
         self._inputs = [(arg, dims) for arg in graph.body.args if (dims := known_dims_of(arg.type)) is not None]
@@ -44,7 +43,6 @@ class ShapeArithmetic:
             for axis, dim in enumerate(dims):
                 if dim.symbol is not None:
                     self._places.setdefault(dim.symbol, (arg, axis))
-        self._made: dict[Any, SSAValue] = {}
 
     def of(self, elements: Dims, rank: int, element: Attribute) -> SSAValue | None:
         """Returns a tensor of `element` (i32 or i64) with these elements and one axis, or none; `None` if a symbol is
@@ -52,21 +50,16 @@ class ShapeArithmetic:
         if element not in (i32, i64) or not all(self._can(e) for e in elements) or (rank == 0 and len(elements) != 1):
             return None
         key = (elements, rank, element)
-        known = self._known(key)
+        known = self.known(key)
         if known is None:
             whole = self._list(elements)
             if rank == 0:
-                whole = self._op("Squeeze", [whole], tensor_of(i64, ()))
+                whole = self.node("Squeeze", [whole], tensor_of(i64, ()))
             if element != i64:
-                whole = self._op("Cast", [whole], tensor_of(element, known_dims_of(whole.type) or ()), to=6)
-            known = self._made[key] = whole
+                whole = self.node("Cast", [whole], tensor_of(element, known_dims_of(whole.type) or ()), to=6)
+            self.keep(key, whole)
+            return whole
         return known
-
-    def _known(self, key: object) -> SSAValue | None:
-        """Returns an earlier result, unless it was erased with its last reader."""
-        value = self._made.get(key)
-        erased = value is None or (isinstance(value.owner, Operation) and value.owner.parent is None)
-        return None if erased else value
 
     def _can(self, e: Expr) -> bool:
         if self._opset < 7:
@@ -76,11 +69,11 @@ class ShapeArithmetic:
     def _can_atom(self, atom: Atom) -> bool:
         if isinstance(atom, Sym):
             return atom.name in self._places
-        # ONNX's Div rounds towards zero, floordiv downwards: they are equal for nonnegative numbers.
+        # A quotient that may be negative takes three nodes, too many for a shape.
         divides = atom.fn in ("floordiv", "mod")
         if divides and not (is_nonneg(atom.args[0]) and is_nonneg(atom.args[1])):
             return False
-        return self._opset >= CALLS[atom.fn][1] and all(self._can(a) for a in atom.args)
+        return self._opset >= OPSETS[atom.fn] and all(self._can(a) for a in atom.args)
 
     def _list(self, elements: Dims) -> SSAValue:
         parts: list[SSAValue] = []
@@ -88,12 +81,12 @@ class ShapeArithmetic:
         while left:
             count = next((n for n, e in enumerate(left) if e.constant is None), len(left))
             if count:
-                parts.append(self._ints([e.constant or 0 for e in left[:count]]))
+                parts.append(self.ints([e.constant or 0 for e in left[:count]]))
             else:
                 arg, start, count = self._dims_that_begin(left)
-                parts.append(self._expr(left[0]) if arg is None else self._shape(arg, start, start + count))
+                parts.append(self.lower(left[0]) if arg is None else self._shape(arg, start, start + count))
             left = left[count:]
-        return parts[0] if len(parts) == 1 else self._op("Concat", parts, tensor_of(i64, (len(elements),)), axis=0)
+        return parts[0] if len(parts) == 1 else self.node("Concat", parts, tensor_of(i64, (len(elements),)), axis=0)
 
     def _dims_that_begin(self, elements: Dims) -> tuple[SSAValue | None, int, int]:
         """Returns the input with the longest run of dims at the start of `elements`, the first axis and the length of
@@ -107,81 +100,25 @@ class ShapeArithmetic:
                     found = arg, start, count
         return found
 
-    def _expr(self, e: Expr) -> SSAValue:
-        """Returns a tensor of one element and one axis."""
-        known = self._known(e)
-        if known is not None:
-            return known
-        if e.constant is not None:
-            made = self._ints([e.constant])
-        else:
-            terms = [self._term(monomial, c) for monomial, c in e.terms]
-            made = self._fold("Add", terms)
-        self._made[e] = made
-        return made
-
-    def _term(self, monomial: Monomial, c: int) -> SSAValue:
-        factors = [self._atom(a) for a in monomial]
-        if c != 1 or not factors:
-            factors.append(self._expr(Expr.of(c)))
-        return self._fold("Mul", factors)
-
-    def _atom(self, atom: Atom) -> SSAValue:
-        known = self._known(atom)
-        if known is None:
-            if isinstance(atom, Sym):
-                arg, axis = self._places[atom.name]
-                known = self._shape(arg, axis, axis + 1)
-            else:
-                known = self._fold(CALLS[atom.fn][0], [self._expr(a) for a in atom.args])
-            self._made[atom] = known
-        return known
-
-    def _fold(self, name: str, values: Sequence[SSAValue]) -> SSAValue:
-        result = values[0]
-        for value in values[1:]:
-            key = (name, result, value)
-            known = self._known(key)
-            if known is None:
-                known = self._made[key] = self._op(name, [result, value], tensor_of(i64, (1,)))
-            result = known
-        return result
+    def read_symbol(self, name: str) -> SSAValue:
+        arg, axis = self._places[name]
+        return self._shape(arg, axis, axis + 1)
 
     def _shape(self, arg: SSAValue, start: int, end: int) -> SSAValue:
         rank = len(known_dims_of(arg.type) or ())
         key = (arg, start, end)
-        known = self._known(key)
+        known = self.known(key)
         if known is not None:
             return known
         type_ = tensor_of(i64, (end - start,))
         if start == 0 and end == rank:
-            made = self._op("Shape", [arg], type_)
+            made = self.node("Shape", [arg], type_)
         elif self._opset >= 15:
-            made = self._op("Shape", [arg], type_, start=start, end=end)
+            made = self.node("Shape", [arg], type_, start=start, end=end)
         else:
-            picked = self._ints(list(range(start, end)))
-            made = self._op("Gather", [self._shape(arg, 0, rank), picked], type_, axis=0)
-        self._made[key] = made
-        return made
-
-    def _ints(self, values: Sequence[int]) -> SSAValue:
-        import numpy as np
-
-        key = ("ints", *values)
-        known = self._known(key)
-        if known is None:
-            constant = make_constant(np.array(values, np.int64), f"ints_{'_'.join(map(str, values))}")
-            known = self._made[key] = self._insert(constant)
-        return known
-
-    def _op(self, name: str, operands: Sequence[SSAValue], type_: Attribute, **attrs: int) -> SSAValue:
-        made = make_op(name, list(operands), [type_], attrs)
-        made.results[0].name_hint = f"{name.lower()}_of_shape"
-        return self._insert(made)
-
-    def _insert(self, op: OnnxOp) -> SSAValue:
-        self._graph.body.insert_op_before(op, self._before)
-        return op.results[0]
+            picked = self.ints(list(range(start, end)))
+            made = self.node("Gather", [self._shape(arg, 0, rank), picked], type_, axis=0)
+        return self.keep(key, made)
 
 
 def _opset(graph: GraphOp) -> int:

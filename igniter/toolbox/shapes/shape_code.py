@@ -20,7 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from igniter.dialects.sym.expr import Call, Expr, Sym
+from igniter.dialects.sym.expr import Call, Expr
+from igniter.dialects.sym.lowering import Lowering
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import Requirement, is_defined
 
@@ -76,7 +77,7 @@ def compile_shapes(
     return ShapeCode(space["evaluate"], tuple(writer.checks), source)
 
 
-class _Writer:
+class _Writer(Lowering[str]):
     def __init__(self, symbols: Sequence[str]):
         self.places = {name: f"s{i}" for i, name in enumerate(symbols)}
         self.known = frozenset(symbols)
@@ -92,7 +93,7 @@ class _Writer:
             if not dim.symbols <= self.known:
                 parts.append("None")
                 continue
-            parts.append(self.expr(dim))
+            parts.append(self.lower(dim))
             if not is_nonneg(dim):
                 self.check(Check(Expr.of(0), "<=", dim, f"it is a dim of '{name}'" if name else "it is a dim"))
         return f"({''.join(f'{p}, ' for p in parts)})"
@@ -104,7 +105,7 @@ class _Writer:
             if not dim.symbols <= self.known or not is_defined(dim):
                 parts.append("None")
                 continue
-            part = self.expr(dim)
+            part = self.lower(dim)
             parts.append(part if is_nonneg(dim) else f"{part} if {part} >= 0 else None")
         return f"({''.join(f'{p}, ' for p in parts)})"
 
@@ -114,39 +115,52 @@ class _Writer:
         if fact in self._checked:
             return
         self._checked.add(fact)
-        left, right = self.expr(check.left), self.expr(check.right)
+        left, right = self.lower(check.left), self.lower(check.right)
         self.lines.append(f"if {left} {'!=' if check.relation == '==' else '>'} {right}: return {len(self.checks)}")
         self.checks.append(check)
 
-    def expr(self, e: Expr) -> str:
-        """Returns the name or integer of an expression's value."""
+    def lower(self, e: Expr) -> str:
+        """Returns the name or integer of an expression's value, after writing its computation."""
         if e.constant is not None:
             return str(e.constant)
         if e.symbol is not None:
             return self.places[e.symbol]
         if e not in self._written:
-            terms = [self._term(monomial, c) for monomial, c in e.terms]
-            text = " + ".join(terms)
+            text = super().lower(e)
             self._written[e] = text if e.call is not None else self._name(text)
         return self._written[e]
 
-    def _term(self, monomial: Sequence[Sym | Call], c: int) -> str:
-        factors = [self.places[a.name] if isinstance(a, Sym) else self._call(a) for a in monomial]
-        if c != 1 or not factors:
-            factors.insert(0, str(c) if c >= 0 else f"({c})")
-        return "*".join(factors)
-
-    def _call(self, call: Call) -> str:
+    def call(self, call: Call) -> str:
         if call not in self._written:
-            args = [self.expr(a) for a in call.args]
-            if call.fn in ("floordiv", "mod"):
-                if not is_nonneg(call.args[1] - 1):
-                    self.check(Check(Expr.of(1), "<=", call.args[1], "something is divided by it"))
-                text = f"{args[0]} {'//' if call.fn == 'floordiv' else '%'} {args[1]}"
-            else:
-                text = f"{call.fn}({', '.join(args)})"
-            self._written[call] = self._name(text)
+            args = [self.lower(a) for a in call.args]
+            if call.fn in ("floordiv", "mod") and not is_nonneg(call.args[1] - 1):
+                self.check(Check(Expr.of(1), "<=", call.args[1], "something is divided by it"))
+            self._written[call] = self._name(self.apply(call, args))
         return self._written[call]
+
+    def constant(self, value: int) -> str:
+        return str(value) if value >= 0 else f"({value})"
+
+    def symbol(self, name: str) -> str:
+        return self.places[name]
+
+    def add(self, a: str, b: str) -> str:
+        return f"{a} + {b}"
+
+    def mul(self, a: str, b: str) -> str:
+        return f"{a}*{b}"
+
+    def floordiv(self, a: str, b: str, call: Call) -> str:
+        return f"{a} // {b}"
+
+    def mod(self, a: str, b: str, call: Call) -> str:
+        return f"{a} % {b}"
+
+    def minimum(self, a: str, b: str) -> str:
+        return f"min({a}, {b})"
+
+    def maximum(self, a: str, b: str) -> str:
+        return f"max({a}, {b})"
 
     def _name(self, text: str) -> str:
         name = f"t{len(self._written)}_{len(self.lines)}"

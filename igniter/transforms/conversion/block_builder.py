@@ -7,7 +7,7 @@ broadcasts them to a common shape, as late as possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects import arith
@@ -24,8 +24,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from igniter.dialects import triton as tt
 from igniter.dialects.arith import CmpiOp, ExtSIOp, SelectOp, TruncIOp, replace_element
 from igniter.dialects.loop.attrs import as_integer
-from igniter.dialects.sym.expr import Call, Expr, Sym
-from igniter.dialects.sym.ranges import Ranges, is_nonneg
+from igniter.dialects.sym.expr import Call, Expr
+from igniter.dialects.sym.lowering import Lowering
+from igniter.dialects.sym.ranges import Ranges
 
 
 class BlockBuilder:
@@ -112,45 +113,7 @@ class BlockBuilder:
 
     def expr(self, e: Expr, env: Mapping[str, SSAValue]) -> SSAValue:
         """Emits an expression with the symbol values in `env`."""
-        total: SSAValue | None = None
-        # Single elements first: values that are the same for all lanes are added once.
-        products = [self._term(atoms, factor, env) for atoms, factor in e.terms]
-        for value in sorted(products, key=lambda v: len(tt.shape_of(v.type))):
-            total = value if total is None else self.binary(arith.AddiOp, total, value)
-        return self.number(0) if total is None else total
-
-    def _term(self, atoms: Sequence[Sym | Call], factor: int, env: Mapping[str, SSAValue]) -> SSAValue:
-        values = [env[a.name] if isinstance(a, Sym) else self._call(a, env) for a in atoms]
-        values.sort(key=lambda v: len(tt.shape_of(v.type)))
-        if factor != 1 or not values:
-            values.insert(0, self.number(factor))
-        made = values[0]
-        for value in values[1:]:
-            made = self.binary(arith.MuliOp, made, value)
-        return made
-
-    def _call(self, call: Call, env: Mapping[str, SSAValue]) -> SSAValue:
-        args = [self.expr(a, env) for a in call.args]
-        if call.fn in ("min", "max"):
-            made = args[0]
-            for other in args[1:]:
-                made = self.binary(arith.MinSIOp if call.fn == "min" else arith.MaxSIOp, made, other)
-            return made
-        a, b = args
-        exact = is_nonneg(call.args[0], self.ranges)
-        if call.fn == "floordiv":
-            quotient = self.binary(arith.DivSIOp, a, b)
-            if exact:
-                return quotient
-            # Division truncates; subtract 1 if a negative number leaves a remainder.
-            left = self.binary(arith.SubiOp, a, self.binary(arith.MuliOp, quotient, b))
-            low = self.below(left, self.number(0))
-            return self.select(low, self.binary(arith.SubiOp, quotient, self.number(1)), quotient)
-        left = self.binary(arith.RemSIOp, a, b)
-        if exact:
-            return left
-        low = self.below(left, self.number(0))
-        return self.select(low, self.binary(arith.AddiOp, left, b), left)
+        return _BlockExprs(self, env).lower(e)
 
     def below(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Emits `a < b` for integers."""
@@ -168,6 +131,58 @@ class BlockBuilder:
         if element.name in ("f16", "bf16"):
             return self.cast(arith.ExtFOp, value, Float32Type())
         return value
+
+
+class _BlockExprs(Lowering[SSAValue]):
+    """Expressions as ops on integers and blocks of them."""
+
+    def __init__(self, builder: BlockBuilder, env: Mapping[str, SSAValue]):
+        self._builder = builder
+        self._env = env
+
+    @property
+    def ranges(self) -> Ranges:
+        return self._builder.ranges
+
+    def ordered(self, values: Iterator[SSAValue]) -> list[SSAValue]:
+        # Single elements first: values that are the same for all lanes are combined once.
+        return sorted(values, key=lambda v: len(tt.shape_of(v.type)))
+
+    def constant(self, value: int) -> SSAValue:
+        return self._builder.number(value)
+
+    def symbol(self, name: str) -> SSAValue:
+        return self._env[name]
+
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._builder.binary(arith.AddiOp, a, b)
+
+    def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._builder.binary(arith.MuliOp, a, b)
+
+    def floordiv(self, a: SSAValue, b: SSAValue, call: Call) -> SSAValue:
+        builder = self._builder
+        quotient = builder.binary(arith.DivSIOp, a, b)
+        if self.is_exact(call):
+            return quotient
+        # Division truncates; subtract 1 if a negative number leaves a remainder.
+        left = builder.binary(arith.SubiOp, a, self.mul(quotient, b))
+        low = builder.below(left, builder.number(0))
+        return builder.select(low, builder.binary(arith.SubiOp, quotient, builder.number(1)), quotient)
+
+    def mod(self, a: SSAValue, b: SSAValue, call: Call) -> SSAValue:
+        builder = self._builder
+        left = builder.binary(arith.RemSIOp, a, b)
+        if self.is_exact(call):
+            return left
+        low = builder.below(left, builder.number(0))
+        return builder.select(low, builder.binary(arith.AddiOp, left, b), left)
+
+    def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._builder.binary(arith.MinSIOp, a, b)
+
+    def maximum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._builder.binary(arith.MaxSIOp, a, b)
 
 
 def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

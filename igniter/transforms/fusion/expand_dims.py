@@ -8,23 +8,18 @@ The symbols are read from the region's operands, in the same way as its kernel r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
-
-import numpy as np
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.fusion.legality import as_tensor
 from igniter.dialects.fusion import DimsOp, GroupOp
-from igniter.dialects.onnx.base import make_constant, make_op
+from igniter.dialects.onnx.expr_nodes import ExprNodes
 from igniter.dialects.onnx.names import is_loop
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.bind_symbols import Bind, Solve, bind_symbols
-from igniter.dialects.sym.expr import Atom, Call, Expr, Sym
+from igniter.dialects.sym.expr import Sym
 from igniter.errors import IgniterError
 
-_OPS = {"floordiv": "Div", "mod": "Mod", "min": "Min", "max": "Max"}
 _CAST_TO_I32 = 6
 
 
@@ -54,13 +49,12 @@ def _dims_in_bodies(block: Block) -> list[DimsOp]:
     return own + [op for body in bodies for op in _dims_in_bodies(body)]
 
 
-class _Symbols:
-    """Builds nodes for expressions, each once; all are i64 tensors of one element."""
+class _Symbols(ExprNodes):
+    """Builds nodes for expressions from the arguments of a region, each once."""
 
     def __init__(self, region: GroupOp, before: Operation):
+        super().__init__(region.block, before)
         self.region = region
-        self.before = before
-        self._made: dict[object, SSAValue] = {}
         types = [as_tensor(a.type) for a in region.block.args]
         steps = bind_symbols([(() if t is None else dims_of(t), True) for t in types]).steps
         self._steps: dict[str, Bind | Solve] = {}
@@ -71,61 +65,31 @@ class _Symbols:
     def tensor(self, op: DimsOp) -> SSAValue:
         """Returns the tensor computed by a `fusion.dims`."""
         dims = dims_of(op.result.type)
-        elements = [self._expr(e) for e in op.dims]
+        elements = [self.lower(e) for e in op.dims]
         if not elements:
-            return self._constant([])
-        value = elements[0] if len(elements) == 1 else self._node("Concat", elements, len(elements), axis=0)
+            return self.ints([])
+        listed = tensor_of(i64, [len(elements)])
+        value = elements[0] if len(elements) == 1 else self.node("Concat", elements, listed, axis=0)
         if not dims:
-            value = self._append("Reshape", [value, self._constant([])], tensor_of(i64, []))
+            value = self.node("Reshape", [value, self.ints([])], tensor_of(i64, []))
         if element_of(op.result.type) != i64:
-            value = self._append("Cast", [value], op.result.type, to=_CAST_TO_I32)
+            value = self.node("Cast", [value], op.result.type, to=_CAST_TO_I32)
         return value
 
-    def _expr(self, e: Expr) -> SSAValue:
-        if e not in self._made:
-            terms = [self._term(list(monomial), c) for monomial, c in e.terms]
-            self._made[e] = reduce(lambda a, b: self._node("Add", [a, b]), terms) if terms else self._constant([0])
-        return self._made[e]
-
-    def _term(self, atoms: Sequence[Atom], coefficient: int) -> SSAValue:
-        factors = [self._atom(a) for a in atoms]
-        if coefficient != 1 or not factors:
-            factors.append(self._constant([coefficient]))
-        return reduce(lambda a, b: self._node("Mul", [a, b]), factors)
-
-    def _atom(self, atom: Atom) -> SSAValue:
-        if isinstance(atom, Call):
-            return reduce(lambda a, b: self._node(_OPS[atom.fn], [a, b]), map(self._expr, atom.args))
-        if atom not in self._made:
-            self._made[atom] = self._symbol(atom)
-        return self._made[atom]
-
-    def _symbol(self, symbol: Sym) -> SSAValue:
-        step = self._steps.get(symbol.name)
+    def read_symbol(self, name: str) -> SSAValue:
+        step = self._steps.get(name)
         if step is None:
-            raise IgniterError(f"{self.region.what} @{self.region.label}: no operand has the size {symbol}")
+            raise IgniterError(f"{self.region.what} @{self.region.label}: no operand has the size {Sym(name)}")
         dim = self._dim(step.input, step.axis)
         if isinstance(step, Bind):
             return dim
-        rest = self._node("Sub", [dim, self._expr(step.rest)])
-        return self._node("Div", [rest, self._constant([step.coefficient])])
+        rest = self.node("Sub", [dim, self.lower(step.rest)], tensor_of(i64, [1]))
+        return self.node("Div", [rest, self.ints([step.coefficient])], tensor_of(i64, [1]))
 
     def _dim(self, argument: int, axis: int) -> SSAValue:
         value = self.region.block.args[argument]
         key = ("shape", argument)
-        if key not in self._made:
-            self._made[key] = self._node("Shape", [value], len(dims_of(value.type)))
-        return self._node("Gather", [self._made[key], self._constant([axis])])
-
-    def _constant(self, values: list[int]) -> SSAValue:
-        made = make_constant(np.array(values, np.int64))
-        self.region.block.insert_op_before(made, self.before)
-        return made.results[0]
-
-    def _node(self, name: str, inputs: Sequence[SSAValue], size: int = 1, **attrs: int) -> SSAValue:
-        return self._append(name, inputs, tensor_of(i64, [size]), **attrs)
-
-    def _append(self, name: str, inputs: Sequence[SSAValue], result: Attribute, **attrs: int) -> SSAValue:
-        made = make_op(name, inputs, [result], attrs)
-        self.region.block.insert_op_before(made, self.before)
-        return made.results[0]
+        shape = self.known(key)
+        if shape is None:
+            shape = self.keep(key, self.node("Shape", [value], tensor_of(i64, [len(dims_of(value.type))])))
+        return self.node("Gather", [shape, self.ints([axis])], tensor_of(i64, [1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -18,7 +19,8 @@ from xdsl.utils.hints import isa
 from igniter.dialects.loop import AccessOp, Axis, Clause, ComputeOp, IndexOp, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr
 from igniter.dialects.sym import DimsAttr
-from igniter.dialects.sym.expr import Call, Expr, Sym
+from igniter.dialects.sym.expr import Atom, Call, Expr
+from igniter.dialects.sym.lowering import Lowering
 from igniter.dialects.sym.ranges import Ranges, simplify
 
 Insert = Callable[[Operation], None]
@@ -156,45 +158,62 @@ def zero(element: Attribute) -> arith.ConstantOp:
 
 def materialize(e: Expr, indices: Sequence[SSAValue], insert: Insert) -> SSAValue:
     """Returns `e` as an i64 value of a body, with `indices` for the symbols `_k` in it."""
-    names = {indirect(k): v for k, v in enumerate(indices)}
+    return _Arith({indirect(k): v for k, v in enumerate(indices)}, insert).lower(e)
 
-    def emit(op: Operation) -> SSAValue:
-        insert(op)
+
+class _Arith(Lowering[SSAValue]):
+    """Expressions as `arith` ops for the parts with indirect operands; `loop.index` computes all others."""
+
+    coefficient_first = False
+
+    def __init__(self, names: Mapping[str, SSAValue], insert: Insert):
+        self._names = names
+        self._insert = insert
+
+    def lower(self, e: Expr) -> SSAValue:
+        direct = Expr({m: c for m, c in e.terms if self._is_direct(Expr({m: c}))})
+        rest = e - direct
+        if not rest.terms:
+            return self._emit(IndexOp(direct))
+        if not direct.terms:
+            return super().lower(rest)
+        start = self._emit(IndexOp(direct))
+        return reduce(lambda total, term: self.add(total, self.term(*term)), rest.terms, start)
+
+    def atom(self, atom: Atom) -> SSAValue:
+        alone = Expr({(atom,): 1})
+        return self._emit(IndexOp(alone)) if self._is_direct(alone) else super().atom(atom)
+
+    def _is_direct(self, e: Expr) -> bool:
+        return e.symbols.isdisjoint(self._names)
+
+    def _emit(self, op: Operation) -> SSAValue:
+        self._insert(op)
         return op.results[0]
 
-    def of_atom(atom: Sym | Call) -> SSAValue:
-        alone = Expr({(atom,): 1})
-        if not alone.symbols & names.keys():
-            return emit(IndexOp(alone))
-        if isinstance(atom, Sym):
-            return names[atom.name]
-        args = [of_expr(a) for a in atom.args]
-        if atom.fn == "floordiv":
-            return emit(arith.FloorDivSIOp(args[0], args[1]))
-        if atom.fn == "mod":
-            whole = emit(arith.MuliOp(emit(arith.FloorDivSIOp(args[0], args[1])), args[1]))
-            return emit(arith.SubiOp(args[0], whole))
-        result = args[0]
-        for arg in args[1:]:
-            result = emit((arith.MinSIOp if atom.fn == "min" else arith.MaxSIOp)(result, arg))
-        return result
+    def constant(self, value: int) -> SSAValue:
+        return self._emit(arith.ConstantOp(IntegerAttr(value, i64)))
 
-    def of_expr(expr: Expr) -> SSAValue:
-        direct = Expr({m: c for m, c in expr.terms if not Expr({m: c}).symbols & names.keys()})
-        total = None if not direct.terms and expr.terms else emit(IndexOp(direct))
-        for monomial, c in expr.terms:
-            if not Expr({monomial: c}).symbols & names.keys():
-                continue
-            term = of_atom(monomial[0])
-            for atom in monomial[1:]:
-                term = emit(arith.MuliOp(term, of_atom(atom)))
-            if c != 1:
-                term = emit(arith.MuliOp(term, emit(arith.ConstantOp(IntegerAttr(c, i64)))))
-            total = term if total is None else emit(arith.AddiOp(total, term))
-        assert total is not None
-        return total
+    def symbol(self, name: str) -> SSAValue:
+        return self._names[name]
 
-    return of_expr(e)
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._emit(arith.AddiOp(a, b))
+
+    def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._emit(arith.MuliOp(a, b))
+
+    def floordiv(self, a: SSAValue, b: SSAValue, call: Call) -> SSAValue:
+        return self._emit(arith.FloorDivSIOp(a, b))
+
+    def mod(self, a: SSAValue, b: SSAValue, call: Call) -> SSAValue:
+        return self._emit(arith.SubiOp(a, self.mul(self.floordiv(a, b, call), b)))
+
+    def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._emit(arith.MinSIOp(a, b))
+
+    def maximum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._emit(arith.MaxSIOp(a, b))
 
 
 def condition(guards: Sequence[Expr], indices: Sequence[SSAValue], insert: Insert) -> SSAValue:

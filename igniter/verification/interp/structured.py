@@ -21,7 +21,8 @@ from igniter.dialects.loop.variants import guards_of
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.bind_symbols import Bind, Check, bind_symbols
-from igniter.dialects.sym.expr import Call, Expr, Sym
+from igniter.dialects.sym.expr import Call, Expr
+from igniter.dialects.sym.lowering import Lowering
 from igniter.dialects.sym.requirements import FINE
 from igniter.verification.interp.arithmetic import (
     Array,
@@ -108,24 +109,40 @@ def bind(kernel: KernelOp, inputs: Sequence[Array], known: Mapping[str, int]) ->
 
 def evaluate_expr(expr: Expr, env: Env) -> Values:
     """Evaluates an expression with arrays for some of its names: `Expr.evaluate`, elementwise."""
-    total: Values = 0
-    for monomial, coefficient in expr.terms:
-        value: Values = coefficient
-        for atom in monomial:
-            value = value * (env[atom.name] if isinstance(atom, Sym) else _call(atom, env))
-        total = total + value
-    return total
+    return _Arrays(env).lower(expr)
 
 
-def _call(atom: Call, env: Env) -> Values:
-    args = [evaluate_expr(a, env) for a in atom.args]
-    if atom.fn in ("floordiv", "mod"):
+class _Arrays(Lowering[Values]):
+    """Expressions as integers and arrays of them."""
+
+    def __init__(self, env: Env):
+        self._env = env
+
+    def constant(self, value: int) -> Values:
+        return value
+
+    def symbol(self, name: str) -> Values:
+        return self._env[name]
+
+    def add(self, a: Values, b: Values) -> Values:
+        return a + b
+
+    def mul(self, a: Values, b: Values) -> Values:
+        return a * b
+
+    def floordiv(self, a: Values, b: Values, call: Call) -> Values:
         with np.errstate(all="ignore"):
-            return (np.floor_divide if atom.fn == "floordiv" else np.remainder)(*args)
-    result = args[0]
-    for other in args[1:]:
-        result = (np.minimum if atom.fn == "min" else np.maximum)(result, other)
-    return result
+            return np.floor_divide(a, b)
+
+    def mod(self, a: Values, b: Values, call: Call) -> Values:
+        with np.errstate(all="ignore"):
+            return np.remainder(a, b)
+
+    def minimum(self, a: Values, b: Values) -> Values:
+        return np.minimum(a, b)
+
+    def maximum(self, a: Values, b: Values) -> Values:
+        return np.maximum(a, b)
 
 
 def _unwritten(result: SSAValue, env: Mapping[str, int]) -> Array:
