@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, SSAValue
 
-from igniter.backends.cpu.builder import Module, Value, flatten
+from igniter.backends.cpu.builder import LlvmModule, Value, flatten
 from igniter.backends.cpu.codegen import _llvm, optimize
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.lanes import lane_values
@@ -113,7 +113,7 @@ def by_onnx(e: Expr, points: Points) -> list[int]:
 
 def jit(emit: Callable[[Function, list[Value]], Value], lanes: int, points: Points) -> list[int]:
     """Runs code on vectors of lanes of the points."""
-    f, t = Function(Module(target_of("native")), "f"), I64 if lanes == 1 else I64.with_lanes(lanes)
+    f, t = Function(LlvmModule(target_of("native")), "f"), I64 if lanes == 1 else I64.with_lanes(lanes)
     given = [f.emit(t, f"load {t}, ptr {_place(f, k, lanes)}, align 8") for k in range(3)]
     result = emit(f, given)
     f.raw(f"store {result.typed}, ptr %out, align 8")
