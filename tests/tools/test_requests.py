@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import subprocess
 import sys
 from dataclasses import MISSING, dataclass
-from typing import Annotated, Literal
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Literal
 
+import numpy as np
+import onnx
+import onnx.numpy_helper
 import pytest
 from typer.testing import CliRunner
 
@@ -17,6 +24,7 @@ from igniter.toolbox.request import Argument, Option, Request, Some, build, para
 from igniter.tools.command import command_of
 from igniter.tools.main import app
 from igniter.tools.verbs import GROUPS, VERBS, request_of
+from tests.docs.transcripts import ROOT
 
 
 @dataclass(frozen=True)
@@ -137,3 +145,20 @@ def test_a_method_has_the_defaults_of_its_request(verb: str) -> None:
             assert default is inspect.Parameter.empty
         elif default or parameter.default:
             assert default == parameter.default, parameter.name
+
+
+def test_the_verb_of_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    page = (ROOT / "docs" / "how-to" / "add-a-verb.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    module = ModuleType("igniter.toolbox.largest")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(code, module.__dict__)
+    weights = {name: np.zeros(size, np.float32) for name, size in (("a", 2), ("b", 30), ("c", 400))}
+    tensors = [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()]
+    nodes = [onnx.helper.make_node("Identity", [name], [f"{name}_out"]) for name in weights]
+    outputs = [onnx.helper.make_tensor_value_info(f"{n}_out", 1, list(w.shape)) for n, w in weights.items()]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [], outputs, tensors))
+    onnx.save(model, tmp_path / "m.onnx")
+    command = command_of("largest", module.LargestRequest)
+    command([str(tmp_path / "m.onnx"), "--count", "2", "--json"], standalone_mode=False)
+    assert json.loads(capsys.readouterr().out) == {"c": 1600, "b": 120}
