@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""The fixtures and settings that all tests share."""
 
 from __future__ import annotations
 

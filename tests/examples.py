@@ -1,4 +1,4 @@
-"""How many examples a test of properties looks at."""
+"""The number of examples of a property test."""
 
 from __future__ import annotations
 

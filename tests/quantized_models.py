@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def multiplies_bytes() -> bool:
-    """Whether this machine multiplies bytes in one instruction: where none does, most such products and convolutions
+    """True if this machine multiplies bytes in one instruction: where none does, most such products and convolutions
     are left to ONNX Runtime, and there is less to be said of what is compiled."""
     return machine_for("native").byte_products
 

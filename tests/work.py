@@ -1,4 +1,4 @@
-"""How much a function does, told by the calls it makes: the same on every machine, whatever else that does."""
+"""The work of a function, measured by the calls it makes: the same on every machine, whatever else that does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the same as a micro-kernel's meaning, and what is not."""
+"""Nests that match a micro-kernel's meaning, and nests that do not."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ FAILURES = ("mismatch", "error", "crash", "timeout")
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What became of a case."""
+    """The outcome of a case."""
 
     name: str
     mode: str
@@ -217,7 +217,7 @@ def _set_opset(model: onnx.ModelProto, version: int) -> None:
 
 
 def _ort_survives(model: onnx.ModelProto, feed: dict[str, Any]) -> bool:
-    """Whether ONNX Runtime ends by itself, in a process of its own: some attributes make it abort."""
+    """True if ONNX Runtime ends by itself, in a process of its own: some attributes make it abort."""
     child = os.fork()
     if child == 0:
         with contextlib.suppress(Exception):
@@ -284,13 +284,13 @@ def _ort_fails(model: onnx.ModelProto, feed: dict[str, Any]) -> bool:
 
 
 def _ort_agrees(model: onnx.ModelProto, feed: dict[str, Any], name: str, actual: Any) -> bool:
-    """Whether ORT alone gives what the compiled model gives, different from what the case expects though it is."""
+    """True if ORT alone gives what the compiled model gives, different from what the case expects though it is."""
     index = [o.name for o in model.graph.output].index(name)
     return not _difference(_run_ort(model, feed)[index], actual, 1e-3, 1e-6)
 
 
 def _ort_is_no_nearer(model: onnx.ModelProto, feed: dict[str, Any], name: str, expected: Any, actual: Any) -> bool:
-    """Whether a result is within rounding of what the case expects, and ORT's own at least as far from it.
+    """True if a result is within rounding of what the case expects, and ORT's own at least as far from it.
 
     Some cases ask for more digits than a float has: an imaginary part of 1.9e-7 where it is 0.
     """
@@ -306,7 +306,7 @@ def _ort_is_no_nearer(model: onnx.ModelProto, feed: dict[str, Any], name: str, e
 
 
 def _is_exact_in_16_bits(model: onnx.ModelProto, feed: dict[str, Any], name: str, actual: Any, units: int) -> bool:
-    """Whether a result in 16-bit floats is within so many units in the last place of the case's in f32."""
+    """True if a result in 16-bit floats is within so many units in the last place of the case's in f32."""
     if np.asarray(actual).dtype.name not in DIGITS:
         return False
     from onnx.reference import ReferenceEvaluator
@@ -317,7 +317,7 @@ def _is_exact_in_16_bits(model: onnx.ModelProto, feed: dict[str, Any], name: str
 
 
 def _evaluator_agrees(model: onnx.ModelProto, feed: dict[str, Any], name: str, actual: Any, case: TestCase) -> bool:
-    """Whether ONNX's evaluator gives what the compiled model gives: of the discrete Fourier transform, say, of which
+    """True if ONNX's evaluator gives what the compiled model gives: of the discrete Fourier transform, say, of which
     ONNX Runtime's error is 1e-4 where the result is 0. The evaluator's own, in f32, is a unit in the last place of the
     largest value there."""
     from onnx.reference import ReferenceEvaluator
@@ -344,7 +344,7 @@ def _session(model: onnx.ModelProto) -> Any:
 
 
 def _difference(expected: Any, actual: Any, rtol: float, atol: float) -> str:
-    """How two results differ; empty when they do not, within the tolerances of the case."""
+    """Returns the difference of two results; empty if there is none, within the tolerances of the case."""
     if isinstance(expected, (list, tuple)) or isinstance(actual, (list, tuple)):
         if len(expected) != len(actual):
             return f"{len(actual)} elements, expected {len(expected)}"

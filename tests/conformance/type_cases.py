@@ -32,7 +32,7 @@ SKIPPED = frozenset(("If", "Loop", "Scan", "SequenceMap", "Optional", "Gradient"
 
 @dataclass(frozen=True)
 class Schema:
-    """What the cases need of a schema: names, and type variables with their types by input and output."""
+    """The parts of a schema that the cases need: names, and type variables with their types by input and output."""
 
     domain: str
     name: str

@@ -32,7 +32,7 @@ LOADS, NO_KERNEL = "loads", "no kernel"
 
 @dataclass(frozen=True)
 class TypeResult:
-    """What became of a case."""
+    """The outcome of a case."""
 
     key: str
     op: str
@@ -44,7 +44,7 @@ class TypeResult:
     compiled: str = ""
     """`loads`, or why not."""
     lowered: bool = False
-    """Whether a kernel computes the node."""
+    """True if a kernel computes the node."""
     right: str = ""
     """`right`, `wrong: ...`, or `unknown: ...` where nothing computes the original."""
     reason: str = ""
@@ -52,7 +52,7 @@ class TypeResult:
 
     @property
     def fault(self) -> str:
-        """What is wrong with it; "" for nothing."""
+        """The error; "" for nothing."""
         if self.original == LOADS and self.compiled != LOADS:
             return "loads only as it is"
         if self.right.startswith("wrong"):
@@ -111,7 +111,7 @@ def _compiled(model: Any) -> tuple[str, Any]:
 
 
 def _verdict(model: Any, feed: dict[str, Any], session: Any, artifact: Any) -> str:
-    """Whether the compiled model computes what ONNX Runtime or ONNX's evaluator computes."""
+    """True if the compiled model computes what ONNX Runtime or ONNX's evaluator computes."""
     from igniter.frontend.ort_values import run
     from igniter.verification.stand_in import ReferenceSession
 
@@ -230,7 +230,7 @@ def run_cases(cases: Sequence[TypeCase], ledger: Path, jobs: int) -> dict[str, T
 
 
 def summary(results: Sequence[TypeResult]) -> dict[str, int]:
-    """How many cases there are of each kind."""
+    """The number of cases of each kind."""
     tried = [r for r in results if r.original]
     faults = Counter(r.fault for r in tried if r.fault)
     return {

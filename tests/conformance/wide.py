@@ -55,7 +55,7 @@ def _widen_tensors(tensors: Iterable[onnx.TensorProto]) -> None:
 
 
 def within_units(actual: Any, exact: Any, units: int = 1) -> bool:
-    """Whether every 16-bit float of `actual` is within so many units in its last place of `exact`."""
+    """True if every 16-bit float of `actual` is within so many units in its last place of `exact`."""
     a, e = np.asarray(actual), np.asarray(exact)
     unit = DIGITS.get(a.dtype.name)
     if unit is None or a.shape != e.shape:

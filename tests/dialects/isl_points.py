@@ -107,7 +107,7 @@ class Points:
 
 
 def empty(found: isl.Set) -> bool:
-    """Whether a set has no point."""
+    """True if a set has no point."""
     return found.is_empty()
 
 

@@ -46,7 +46,7 @@ def plain(source: str) -> str:
 
 
 def shell(command: str) -> None:
-    """What `!` does, except that a command that fails is an error."""
+    """Runs a `!` command, except that a command that fails is an error."""
     sys.stdout.flush()
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], stdout=sys.stdout, stderr=subprocess.STDOUT)
     if done.returncode:

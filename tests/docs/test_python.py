@@ -1,4 +1,4 @@
-"""What docs/reference/python.md says of the API is so."""
+"""The claims of docs/reference/python.md about the API are true."""
 
 from __future__ import annotations
 

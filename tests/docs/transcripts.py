@@ -57,7 +57,7 @@ class Command:
         return RUN.match(self.text) is not None
 
     def matches(self, output: str) -> bool:
-        """Whether the command's output is what the page shows."""
+        """True if the command's output is what the page shows."""
         return (
             re.fullmatch(_pattern(self.shown), "".join(f"{line.rstrip()}\n" for line in output.splitlines()))
             is not None
@@ -176,7 +176,7 @@ class Runner:
 
 
 def differences(page: Path, folder: Path) -> Iterator[str]:
-    """What a page shows and what comes out, where these differ."""
+    """The expected and the actual output, where they differ."""
     runner = Runner(page, folder)
     for command in commands(page):
         if not command.is_run:

@@ -28,7 +28,7 @@ def reparsed(module: ModuleOp) -> ModuleOp:
 
 
 def round_trip(model: Any) -> onnx.ModelProto:
-    """What comes out at the other end; the IR is verified on the way."""
+    """The round-tripped model; the IR is verified on the way."""
     module = import_model(model)
     module.verify()
     return export_model(reparsed(module))

@@ -74,7 +74,7 @@ def original_outputs(model: onnx.ModelProto | str, feeds: Mapping[str, Any]) -> 
 
 
 def same_bits(left: Any, right: Any) -> bool:
-    """Whether two outputs are equal to the bit; tensors, and sequences and maps of them."""
+    """True if two outputs are equal to the bit; tensors, and sequences and maps of them."""
     if isinstance(left, (list, tuple)):
         return len(left) == len(right) and all(same_bits(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict):

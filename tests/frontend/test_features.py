@@ -1,4 +1,4 @@
-"""What models can hold besides plain nodes: each round trips, and means in the IR what it should."""
+"""Features of models besides plain nodes: each round trips, and means in the IR what it should."""
 
 from __future__ import annotations
 

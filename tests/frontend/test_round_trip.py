@@ -38,7 +38,7 @@ def test_model_files_keep_everything(path: Path) -> None:
 
 
 def _is_random(case: TestCase) -> bool:
-    """Whether the case has an op that draws random numbers: there are no bits to compare."""
+    """True if the case has an op that draws random numbers: there are no bits to compare."""
     return any(word in case.name for word in ("bernoulli", "dropout", "random"))
 
 

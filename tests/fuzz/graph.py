@@ -48,7 +48,7 @@ class Value:
     type: str
     dims: Dims
     exact: bool
-    """Whether any correct implementation gives the same bits: what rounding, comparisons and casts are applied to."""
+    """True if any correct implementation gives the same bits: what rounding, comparisons and casts are applied to."""
     bound: float = 8.0
     """About the largest magnitude; keeps exponentials and products from overflowing in one implementation only."""
 
@@ -79,7 +79,7 @@ class GraphBuilder:
     inputs: list[Value] = field(default_factory=list[Value])
     weights: dict[str, Array] = field(default_factory=dict[str, Array])
     special: bool = False
-    """Whether inputs hold NaN, infinities and signed zeros."""
+    """True if inputs hold NaN, infinities and signed zeros."""
 
     def __post_init__(self) -> None:
         self._numbers = 0
@@ -139,7 +139,7 @@ class Case:
     """The passes that form regions."""
     threads: int = 1
     gpu: bool = False
-    """Whether it is compiled for a GPU, and run by the stand-in for its driver."""
+    """True if it is compiled for a GPU, and run by the stand-in for its driver."""
 
 
 def make_model(b: GraphBuilder, outputs: Sequence[Value]) -> onnx.ModelProto:
@@ -174,7 +174,7 @@ def make_feed(b: GraphBuilder, model: onnx.ModelProto, sizes: Mapping[str, int])
 
 
 def random_array(b: GraphBuilder, value: Value, sizes: Mapping[str, int]) -> Array:
-    """What an input holds at given sizes."""
+    """The values of an input at given sizes."""
     shape = [d.evaluate(sizes) for d in value.dims]
     if value.type == "b":
         return np.asarray(b.data.random(shape) < 0.5)

@@ -34,7 +34,7 @@ FUSIONS = (
 
 @dataclass(frozen=True)
 class Measure:
-    """How large a network is."""
+    """The size of a network."""
 
     channels: tuple[int, ...]
     sides: tuple[int, ...]
@@ -104,7 +104,7 @@ class ImageBuilder(GraphBuilder):
         return tuple(Expr.of(s[0]) if len(set(s)) == 1 else Expr.of(self.fresh("s")) for s in sizes)
 
     def _run(self, node: onnx.NodeProto) -> list[list[Array]]:
-        """What ONNX Runtime makes of a node at each size."""
+        """The results of ONNX Runtime for a node at each size."""
         from tests.fuzz.run import reference
 
         images = [i for i in dict.fromkeys(node.input) if i in self.samples]

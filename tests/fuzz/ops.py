@@ -44,7 +44,7 @@ SMOOTH = {
 }  # fmt: skip
 GROWING = ("Elu", "LeakyRelu", "Relu", "Selu", "Softplus", "HardSigmoid", "HardSwish", "ThresholdedRelu", "Celu")
 ONLY_F32 = frozenset((*SMOOTH, *GROWING)) - {"Cos", "Relu", "Sigmoid", "Sin", "Tanh"}
-"""What ONNX Runtime has no f64 kernel for."""
+"""Ops without an f64 kernel in ONNX Runtime."""
 ROUNDING = ("Ceil", "Floor", "Round", "Sign")
 
 

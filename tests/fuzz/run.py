@@ -19,7 +19,7 @@ TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one case."""
+    """The outcome of one case."""
 
     seed: int
     status: str
@@ -117,7 +117,7 @@ def reference(model: onnx.ModelProto, feeds: Sequence[dict[str, Array]]) -> list
 
 
 def second_opinion(model: onnx.ModelProto, feed: dict[str, Array], index: int) -> Array | None:
-    """What ONNX's own evaluator makes of an output, node by node; None where a node cannot be evaluated.
+    """The result of ONNX's own evaluator for an output, node by node; None if a node cannot be evaluated.
 
     A node on which it fails (numpy has no maximum of nothing) is ORT's, alone.
     """
@@ -161,7 +161,7 @@ def _one_node(model: onnx.ModelProto, node: onnx.NodeProto, values: dict[str, Ar
 
 
 def explained_by_rounding(case: Case, feed: dict[str, Array], name: str, expected: Array, difference: float) -> bool:
-    """Whether ORT's own result moves as much when inputs that are no integers change in their last bits."""
+    """True if ORT's own result moves as much when inputs that are no integers change in their last bits."""
     if np.asarray(expected).dtype.kind != "f" or not np.isfinite(difference):
         return False
     rng = np.random.default_rng(0)

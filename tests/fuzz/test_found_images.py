@@ -1,4 +1,4 @@
-"""What the fuzzer found in networks of images: small models that compile wholly and compute what ONNX Runtime does."""
+"""Findings of the fuzzer in networks of images: small models that compile wholly and compute what ONNX Runtime does."""
 
 from __future__ import annotations
 

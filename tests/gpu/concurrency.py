@@ -108,7 +108,7 @@ def bound(session: Any, feed: dict[str, np.ndarray], want: list[np.ndarray]) -> 
 
 
 def differing(works: Sequence[Work], runs: int) -> int:
-    """How many runs differ from what they must give, with one thread for each work, all at once."""
+    """The number of runs with wrong results, with one thread for each work, all at once."""
     bad: list[BaseException | None] = []
     start, alone = threading.Barrier(len(works)), threading.Lock()
 

@@ -39,7 +39,7 @@ FAILURES = OUTCOMES[3:]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one file: one of `OUTCOMES`, what was said, and what it took."""
+    """The outcome of one file: one of `OUTCOMES`, what was said, and what it took."""
 
     status: str
     message: str

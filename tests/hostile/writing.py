@@ -1,4 +1,4 @@
-"""How hostile files are written: functions from a folder to the path of a model in it."""
+"""Writers of hostile files: functions from a folder to the path of a model in it."""
 
 from __future__ import annotations
 

@@ -360,7 +360,7 @@ def test_tables_that_are_not_lowered() -> None:
 
 
 def test_an_embedding_and_the_product_behind_it() -> None:
-    """What is around them goes into their kernels."""
+    """The nodes around them go into their kernels."""
     rng = np.random.default_rng(0)
     table, scales = packed(rng, 50, 32), rng.uniform(0.01, 0.1, (50, 2)).astype(np.float32)
     operands, attrs = product(depth=64, columns=32, zeros="packed")

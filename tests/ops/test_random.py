@@ -70,7 +70,7 @@ def uniforms(count: int, dtype: Any = F32, seed: float | int = SEED) -> Array:
 def drawn(
     op: str, inputs: Any, attrs: dict[str, Any], outputs: int = 1, threads: int = 1, **options: Any
 ) -> list[Array]:
-    """What a compiled node gives."""
+    """The results of a compiled node."""
     model = model_of(op, inputs, {"seed": SEED, **attrs}, outputs=outputs, dynamic=True)
     artifact = igniter.load(model).compile(options=OPTIONS, verify=False, **options)
     assert artifact.report["left_to_onnxruntime"] == []

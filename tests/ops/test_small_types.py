@@ -24,7 +24,7 @@ EIGHTS = {
 
 
 def cast(x: Array, to: int, **attrs: Any) -> Array:
-    """What the lowering of Cast makes of `x`, in the interpreter."""
+    """The result of the lowering of Cast for `x`, in the interpreter."""
     model = model_of("Cast", [x], {"to": to, **attrs}, opset=25)
     return run_kernel(kernel_of(module_of(model)), [x])[0]
 

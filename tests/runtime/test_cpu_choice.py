@@ -80,7 +80,7 @@ def _address_of(library: bytes, name: bytes) -> int:
 
 
 def scaled(library: Library, folder: Path) -> float:
-    """What the library's op makes of 1."""
+    """The result of the library's op for 1."""
     proto = model(
         [node(library, "Scale_k", ["x"], ["y"])],
         [value("x", 1, ["n", "m"])],

@@ -52,7 +52,7 @@ def op_types(artifact: Artifact) -> list[str]:
 
 
 def is_whole(artifact: Artifact) -> bool:
-    """Whether the compiled model is one op of the library."""
+    """True if the compiled model is one op of the library."""
     return [t.startswith("igniter_") for t in op_types(artifact)] == [True]
 
 

@@ -100,7 +100,7 @@ def compiled(model: bytes, fusion: str = FEW_EACH, **options: Any) -> Artifact:
 
 
 def programs(artifact: Artifact) -> list[int]:
-    """How many steps each program of a compiled model has."""
+    """The number of steps of each program of a compiled model."""
     return [len(p["steps"]) for p in artifact.report["programs"]]
 
 

@@ -232,7 +232,7 @@ GOOD, BAD = "[i threads, j vector 16]", "[j, i]"
 
 
 def is_timed(job: Job) -> bool:
-    """Whether it is a candidate beside another, and not the default by itself or one to rank."""
+    """True if it is a candidate beside another, and not the default by itself or one to rank."""
     return bool(job.baseline) and job.candidate != job.baseline
 
 

@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _answer(args: list[str], folder: Path) -> str:
-    """What `igniter-opt` prints on both streams, and its status."""
+    """The output of `igniter-opt` on both streams, and its status."""
     from igniter.tools.igniter_opt import run
 
     os.chdir(folder)

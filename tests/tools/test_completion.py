@@ -1,4 +1,4 @@
-"""What shells offer behind `igniter` and `igniter-opt`: the answers of the programs, and real shells that ask."""
+"""Completions of shells after `igniter` and `igniter-opt`: the answers of the programs, and real shells that ask."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMMAND = typer.main.get_command(app)
 
 
 def words(line: str) -> list[str]:
-    """What is offered at the end of a command line of `igniter` or `igniter-opt`; `["<files>"]` for files."""
+    """The completions at the end of a command line of `igniter` or `igniter-opt`; `["<files>"]` for files."""
     program, *before, last = line.split(" ")
     found = answer_for(COMMAND, before, last) if program == "igniter" else answer_opt(build_parser(), before, last)
     return [f"<{found.kind}>"] if found.kind in ("files", "nothing") else [word for word, _ in found.words]

@@ -23,7 +23,7 @@ def invoke(*args: object) -> Any:
 
 
 def lines(*args: object) -> dict[str, list[str]]:
-    """What the summary says, by what it is about."""
+    """The lines of the summary by subject."""
     done = invoke(*args)
     assert done.exit_code == 0, done.output
     found: dict[str, list[str]] = {}

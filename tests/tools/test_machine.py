@@ -27,7 +27,7 @@ ATTENTION, SOFTMAX = str(EXAMPLES / "attention.mlir"), str(EXAMPLES / "softmax.m
 
 
 def machine(*args: str) -> Any:
-    """What `igniter machine --json` prints."""
+    """The output of `igniter machine --json`."""
     done = CliRunner().invoke(app, ["machine", *args, "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)

@@ -93,7 +93,7 @@ class Subject:
         return MISSED if self._is_seen(session) else UNSEEN
 
     def _is_seen(self, session: Any) -> bool:
-        """Whether the mutant's outputs differ on any of more inputs by more than the tolerance of its output."""
+        """True if the mutant's outputs differ on any of more inputs by more than the tolerance of its output."""
         for seed in range(MORE_INPUTS):
             _, feed = typical_inputs(self.original, self.facts, {}, 1000 * (seed + 1), self.budget)
             if self._differs(session, feed):

@@ -380,7 +380,7 @@ def test_two_authors_are_an_error():
 
 @pytest.fixture
 def keys(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
-    """What the result of a compilation with these options is known by."""
+    """The cache key of a compilation with these options."""
     model = tmp_path / "model.onnx"
     igniter.parse(CHAIN).save(model)
     cache = Cache(tmp_path / "cache", 1 << 20)

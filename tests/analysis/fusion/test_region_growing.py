@@ -106,7 +106,7 @@ def check_convex(graph: Graph, growth: Growth) -> None:
 
 
 def closes_cycle(successors: Sequence[set[int]], a: int, b: int) -> bool:
-    """Whether the regions `a` and `b`, made one, would lie on a cycle."""
+    """True if the regions `a` and `b`, made one, would lie on a cycle."""
     return any(
         end in reachable(successors, {n for n in successors[start] if n != end})
         for start, end in ((a, b), (b, a))

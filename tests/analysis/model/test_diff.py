@@ -1,4 +1,4 @@
-"""What two models differ in: nothing under other names and in another order, and each change for what it is."""
+"""The differences of two models: nothing under other names and in another order, and each change for what it is."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def dynamic(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def differences(name: str, case: Any) -> list[str]:
-    """What the engine says otherwise than the case."""
+    """The differences between the engine and the case."""
     engine = igniter.shape_engine(dynamic(case.model))
     found: list[str] = []
     names = [v.name for v in case.model.graph.input]

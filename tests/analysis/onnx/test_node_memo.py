@@ -90,7 +90,7 @@ def test_nodes_of_the_onnx_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Counted:
-    """How often nodes of each op were taken from what was found before."""
+    """The number of times that nodes of each op were taken from what was found before."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.taken: list[str] = []

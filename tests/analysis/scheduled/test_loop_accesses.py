@@ -1,4 +1,4 @@
-"""What iterations of a loop share, and what is proven of their accesses, where a loop begins at data."""
+"""The elements that iterations of a loop share, and the proofs of their accesses, where a loop begins at data."""
 
 from __future__ import annotations
 

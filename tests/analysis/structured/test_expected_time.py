@@ -1,4 +1,4 @@
-"""What schedules are expected to take: which bytes come from where, and which of the two bounds counts."""
+"""Expected times of schedules: which bytes come from where, and which of the two bounds counts."""
 
 from __future__ import annotations
 

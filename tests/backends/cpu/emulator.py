@@ -49,7 +49,7 @@ _LOAD, _DYNSYM, _RELA = 1, 11, 4
 
 @dataclass
 class Memory:
-    """What a call finds in memory: pieces, each at the very end of its pages, and nothing behind them."""
+    """The memory of a call: pieces, each at the very end of its pages, and nothing behind them."""
 
     top: int = HEAP
     pieces: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
@@ -94,7 +94,7 @@ class EmulatedFunc:
             buffer[...] = np.frombuffer(data, buffer.dtype).reshape(buffer.shape)
 
     def _start(self) -> None:
-        """What is done once for all calls."""
+        """The setup for all calls."""
         import unicorn
         from unicorn import arm64_const as arm
 
@@ -160,5 +160,5 @@ def _pool(target: Target) -> bytes:
 
 
 def is_emulated(target: str) -> bool:
-    """Whether code for the target is run by the emulator."""
+    """True if code for the target is run by the emulator."""
     return target_of(target).triple.startswith("aarch64") and not target_of("native").triple.startswith("aarch64")

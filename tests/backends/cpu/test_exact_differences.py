@@ -1,4 +1,4 @@
-"""What is computed twice has the same bits, and equals differ by 0, also where products could be part of an FMA."""
+"""Values computed twice have the same bits, and equals differ by 0, also where products could be part of an FMA."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def numbers(rng: np.random.Generator, dtype: np.dtype, *dims: int) -> Array:
 
 
 def call(kind: str, size: TileSize, a: Array, b: Array, c: Array, add: bool = False) -> Array:
-    """What a call leaves in `c`, of operands that are dense; with rounds these are the first dim of `a` and of `b`."""
+    """The contents of `c` after a call with dense operands; with rounds these are the first dim of `a` and of `b`."""
     skip_unless_it_runs(kind, TARGET)
     result = c.copy()
     rounds = {"rounds": len(a), "a_round": a.strides[0], "b_round": b.strides[0]} if size.rounds else {}

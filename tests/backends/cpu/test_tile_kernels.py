@@ -72,7 +72,7 @@ NUMBERS = {
 
 
 def runs_here(target: str) -> bool:
-    """Whether this machine can run code for the target; Arm's is emulated."""
+    """True if this machine can run code for the target; Arm's is emulated."""
     if is_emulated(target) or target == "native":
         return True
     wanted, here = target_of(target), target_of("native")
@@ -88,7 +88,7 @@ def skip_unless_it_runs(kind: str, target: str) -> None:
 
 
 def is_young(kind: str, target: str) -> bool:
-    """Whether the instructions of a kind are younger than the emulator's CPU."""
+    """True if the instructions of a kind are younger than the emulator's CPU."""
     cpu = target_of(target)
     return is_emulated(target) and kind in INSTRUCTIONS and cpu.has_feature(INSTRUCTIONS[kind].feature)
 
@@ -149,14 +149,14 @@ class Guarded:
 
 @dataclass(frozen=True)
 class Shape:
-    """How a call's operands lie: `rows` of `a` side by side (`by_columns`) or one after the other."""
+    """The layout of a call's operands: `rows` of `a` side by side (`by_columns`) or one after the other."""
 
     rows: int
     depth: int
     add: bool
     by_columns: bool
     rounded: bool = False
-    """Whether `a`, of f32, holds numbers of 16 bits."""
+    """True if `a`, of f32, holds numbers of 16 bits."""
 
 
 def shapes_of(kind: TileKind, size: TileSize) -> Iterator[Shape]:
@@ -401,7 +401,7 @@ def test_extreme_signed_bytes(panels: int, target: str) -> None:
 
 
 def test_signed_bytes_have_an_instruction() -> None:
-    """What each CPU has for signed bytes is what it is given."""
+    """Each CPU gets its own instruction for signed bytes."""
     for target, wanted in (
         ("x86-64-v3", "vpmaddwd"),
         ("x86-64-v3+avxvnni", "vpdpbusd"),

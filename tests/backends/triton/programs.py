@@ -54,12 +54,12 @@ def lowered(model: onnx.ModelProto, target: str = "cuda") -> ModuleOp:
 
 
 def func_of(module: ModuleOp) -> FuncOp:
-    """What launches."""
+    """The launcher."""
     return next(op for op in module.ops if isinstance(op, FuncOp))
 
 
 def kernels_of(module: ModuleOp) -> list[tt.FuncOp]:
-    """What is launched."""
+    """The launched kernel."""
     return [op for op in module.ops if isinstance(op, tt.FuncOp)]
 
 

@@ -68,7 +68,7 @@ class Launch:
 
 @dataclass
 class RecordingDriver:
-    """What the library sees as the driver. `fails` has the codes that functions give instead of doing their work."""
+    """The driver as the library sees it. `fails` has the codes that functions give instead of doing their work."""
 
     capability: int = 80
     """Of the GPU that there seems to be, by ten."""
@@ -80,7 +80,7 @@ class RecordingDriver:
     modules: dict[int, tuple[KernelText, int]] = field(default_factory=dict[int, tuple[KernelText, int]])
     """Those that are loaded."""
     retained: dict[int, int] = field(default_factory=dict[int, int])
-    """How often the primary context of a device is kept."""
+    """The number of times that the primary context of a device is kept."""
     attributes: dict[int, int] = field(default_factory=dict[int, int])
     lock: Any = field(default_factory=threading.RLock)
     """Triton's interpreter is for one thread at a time."""
@@ -109,7 +109,7 @@ class RecordingDriver:
     # -- the driver ---------------------------------------------------------------------------------------------------
 
     def answer(self, name: str, *args: Any) -> int:
-        """What a function of the driver gives."""
+        """The result of a function of the driver."""
         if name in ("cuGetErrorName", "cuGetErrorString"):
             found = _ERRORS.get(args[0])
             text = ctypes.create_string_buffer((found or ("", ""))[name == "cuGetErrorString"].encode())

@@ -31,7 +31,7 @@ DEVICE, PLACE, GET_NAME = 0x99, 0x9A, 1
 
 @dataclass
 class Ledger:
-    """Which blocks of the device's memory queued launches use. Blocks never overlap."""
+    """The blocks of the device's memory in use by queued launches. Blocks never overlap."""
 
     blocks: dict[int, int] = field(default_factory=dict[int, int])
     """Sizes by address."""
@@ -205,7 +205,7 @@ class StreamOrt(FakeOrt):
         self.arena = Arena(driver.ledger)
         self.runs: dict[int, Run] = {}
         self.plain = 0
-        """How often memory of the device was taken without a stream."""
+        """The number of times that memory of the device was taken without a stream."""
         self.model = onnx.load(str(folder / "model.onnx"))
         self.weights = {t.name: numpy_helper.to_array(t).copy() for t in self.model.graph.initializer}
         self.library = LoadedLibrary(next(iter(sorted(folder.glob("*.so")))))

@@ -20,7 +20,7 @@ from tests.fuzz.wild.pool import Array, Pool
 
 LARGEST = 3000
 SKIPPED = frozenset(("Bernoulli", "RandomNormal", "RandomUniform", "Multinomial", "ImageDecoder", "Constant"))
-"""What is random, or reads pictures."""
+"""Ops that are random, or read pictures."""
 
 
 @dataclass(frozen=True)

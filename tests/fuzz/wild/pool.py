@@ -35,7 +35,7 @@ DOMAINS = {"com.microsoft": 1, "ai.onnx.ml": 5}
 
 
 def is_float(dtype: Any) -> bool:
-    """Whether elements are floats, numpy's own or those of `ml_dtypes`."""
+    """True if elements are floats, numpy's own or those of `ml_dtypes`."""
     return np.dtype(dtype).kind == "f" or "float" in np.dtype(dtype).name
 
 
@@ -159,7 +159,7 @@ def _usable(made: Any, operands: Any) -> bool:
 
 
 def run_alone(node: onnx.NodeProto, arrays: dict[str, Array], fixed: dict[str, Array], opset: int) -> list[Any]:
-    """What ONNX Runtime makes of one node; it raises what ONNX Runtime raises."""
+    """The results of ONNX Runtime for one node; raises the errors of ONNX Runtime."""
     graph = helper.make_graph(
         [node],
         "alone",

@@ -56,14 +56,14 @@ class Wild:
     fusion: str
     target: str
     sanitize: bool = False
-    """Whether every access of a kernel checks its address."""
+    """True if every access of a kernel checks its address."""
     shipped: bool = True
-    """Whether LLVM optimises the code, as it does in what users get; see `tests.fuzz.wild.quick`."""
+    """True if LLVM optimises the code, as it does in what users get; see `tests.fuzz.wild.quick`."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one model."""
+    """The outcome of one model."""
 
     seed: int
     status: str
@@ -235,7 +235,7 @@ def run_wild(case: Wild) -> Outcome:
 
 
 def unneeded(model: onnx.ModelProto, error: str) -> bool:
-    """Whether the node that ONNX Runtime blames computes nothing that an output needs, but for its shape or type.
+    """True if the node that ONNX Runtime blames computes nothing that an output needs, but for its shape or type.
 
     Igniter leaves such a node out, and what it would refuse.
     """
@@ -254,7 +254,7 @@ LENIENT = ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
 
 
 def is_lenient(case: Wild, feed: Feed, error: str) -> bool:
-    """Whether Igniter refuses what is no valid run, and ONNX Runtime makes something of it nevertheless.
+    """True if Igniter refuses what is no valid run, and ONNX Runtime makes something of it nevertheless.
 
     It computes a loss for as many rows of scores as there are labels, joins a [2, 3] and a [4, 0] to a [6, 3], of which
     it never writes the last rows, a state without elements to whatever it is the state of, and keeps a dim of the
@@ -274,7 +274,7 @@ def is_lenient(case: Wild, feed: Feed, error: str) -> bool:
 
 
 def _intermediates(model: onnx.ModelProto, feed: Feed, names: Sequence[str]) -> Feed:
-    """What ONNX Runtime computes for values of a graph, inputs and weights among them."""
+    """The results of ONNX Runtime for values of a graph, inputs and weights among them."""
     known = {w.name: numpy_helper.to_array(w) for w in model.graph.initializer} | feed
     wanted = [n for n in dict.fromkeys(names) if n not in known]
     probed = onnx.ModelProto()
@@ -365,7 +365,7 @@ def _agrees(e: Array, a: Array, share: float = 1.0) -> bool:
 
 
 def _nudged(model: onnx.ModelProto, feed: Feed) -> list[list[Array]]:
-    """What ORT computes of inputs and weights that differ in their last bits."""
+    """The results of ONNX Runtime for inputs and weights that differ in their last bits."""
     rng = np.random.default_rng(0)
     found: list[list[Array]] = []
     # A scale of 1 says that an axis keeps its size, and may have to.
@@ -395,7 +395,7 @@ def epsilon(dtype: Any) -> float:
 
 
 def _explained(e: Array, a: Array, moved: Sequence[Array]) -> bool:
-    """Whether every element that differs is one that moves by itself, as far (16 times for floats)."""
+    """True if every element that differs is one that moves by itself, as far (16 times for floats)."""
     if any(m.shape != e.shape for m in moved):
         return True
     if not is_float(e.dtype):

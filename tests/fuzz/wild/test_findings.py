@@ -1,4 +1,4 @@
-"""What the fuzzer found, a node each: at every feed Igniter computes what ONNX Runtime does, or both refuse."""
+"""Findings of the fuzzer, a node each: at every feed Igniter computes what ONNX Runtime does, or both refuse."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_a_reflection_of_nothing_adds_as_much_as_it_likes() -> None:
 
 
 def test_a_pad_of_what_has_no_known_rank() -> None:
-    """Whether it wraps anything is not known then, and it stays."""
+    """True if it wraps anything is not known then, and it stays."""
     unranked = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, None)
     node = helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap", name="node")
     weights = [numpy_helper.from_array(ints(0, 0), "pads")]

@@ -1,4 +1,4 @@
-"""What the fuzzer found in small graphs: at every feed Igniter computes what ONNX Runtime does, or both refuse."""
+"""Findings of the fuzzer in small graphs: at every feed Igniter computes what ONNX Runtime does, or both refuse."""
 
 from __future__ import annotations
 

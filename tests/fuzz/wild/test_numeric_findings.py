@@ -1,4 +1,4 @@
-"""What the fuzzer found of values that are no numbers, and of what they are beside: a node each."""
+"""Findings of the fuzzer about values that are no numbers, and of what they are beside: a node each."""
 
 from __future__ import annotations
 

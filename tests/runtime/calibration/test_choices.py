@@ -139,7 +139,7 @@ def test_functions_are_inlined_and_branches_stay_in_float():
 
 
 def test_the_pass_does_what_the_command_did(tmp_path: Path):
-    """What calibration found goes through a file."""
+    """The result of a calibration survives a file."""
     proto = with_weights(NORMALISED, w=(4, 3, 3, 3), scale=(4,), offset=(4,), mean=(4,), var=(4,))
     rng = np.random.default_rng(0)
     sizes = np.array([1.0, 0.02, 5.0], np.float32).reshape(1, 3, 1, 1)

@@ -265,7 +265,7 @@ def test_what_cannot_be_is_said(options: dict[str, Any], said: str):
 
 
 def test_compiled(tmp_path: Path):
-    """What is quantised compiles, and agrees with ONNX Runtime on it."""
+    """Quantised models compile, and agree with ONNX Runtime."""
     module = igniter.load(network())
     module.quantize(images(), leave=["head"])
     artifact = module.compile(tmp_path / "m", shapes=[{"n": 2, "h": 8, "w": 9}])

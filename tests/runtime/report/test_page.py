@@ -23,7 +23,7 @@ from .models import EVIL
 
 
 class Parsed(HTMLParser):
-    """What a browser sees: elements with attributes, and the text of each section."""
+    """The view of a browser: elements with attributes, and the text of each section."""
 
     def __init__(self, text: str):
         super().__init__()

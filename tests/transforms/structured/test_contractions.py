@@ -44,7 +44,7 @@ class Case:
     weights: Mapping[str, str | Array] = field(default_factory=dict[str, "str | Array"])
     sizes: Sequence[Mapping[str, int]] = ({},)
     special: bool = False
-    """Whether the inputs have infinities and NaN among them."""
+    """True if the inputs have infinities and NaN among them."""
     rtol: float = 2e-5
 
 

@@ -273,7 +273,7 @@ def _random(seed: int) -> tuple[Network, dict[str, Any]]:
 
 
 def _has_windows(network: Network) -> bool:
-    """Whether an image is as large as a window."""
+    """True if an image is as large as a window."""
     taken = [p + q for p, q in zip(network.pads[:2], network.pads[2:], strict=True)]
     reach = [(k - 1) * d + 1 for k, d in zip(network.kernel, network.dilations, strict=True)]
     if network.pool:

@@ -53,7 +53,7 @@ class Power:
     verdicts: list[Verdict] = field(default_factory=list[Verdict])
     seconds: float = 0.0
     unsuited: int = 0
-    """How often an independent input was left out because the model differs on it without a fault."""
+    """The number of times that an independent input was left out because the model differs on it without a fault."""
 
     def counts(self, kind: str | None = None) -> Counter[str]:
         return Counter(v.verdict for v in self.verdicts if kind is None or v.fault.kind == kind)
@@ -163,7 +163,7 @@ class Subject:
         return tried, largest
 
     def _differs_without_fault(self, ready: Ready) -> bool:
-        """Whether these inputs tell nothing of a fault: the compiled model differs on them as it was written."""
+        """True if these inputs tell nothing of a fault: the compiled model differs on them as it was written."""
         actual = self._remote(self.folder, 0, ready.drawn).run(
             self.original.output_names, {**ready.feed, **ready.drawn}
         )

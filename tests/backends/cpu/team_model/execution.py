@@ -86,7 +86,7 @@ class State(NamedTuple):
 
 
 class ProtocolFault(Exception):
-    """What no interleaving may do."""
+    """The forbidden outcomes of an interleaving."""
 
 
 @dataclass(frozen=True)
@@ -98,19 +98,19 @@ class World:
     jobs: tuple[int, ...]
     threads: int
     task_runs: int
-    """How often the pool runs the team's task."""
+    """The number of times that the pool runs the team's task."""
     programs: int = 1
     """Runs of the program one after the other, in the same memory."""
     weak: bool = True
     """Loads may give values that were overwritten; else memory is sequentially consistent."""
     looks: int = 0
-    """How often a helper looks for work without success, before it leaves."""
+    """The number of times that a helper looks for work without success, before it leaves."""
     joins: bool = True
     """The pool returns when all runs of the task have ended (False: when the leader has, a fault of the pool)."""
 
     @property
     def given(self) -> dict[int, Any]:
-        """What the fields hold that nobody writes, by their offsets."""
+        """The values of fields that nobody writes, by their offsets."""
         program = ("address", f"{self.entry}.alone")
         return {PROGRAM: program, BUFFERS: 0, SYMBOLS: 0, SCRATCH: 0, LOOKS: self.looks}
 
@@ -340,7 +340,7 @@ class Moves:
         return self._put(state, thread._replace(frames=tuple(frame.frozen() for frame in frames)))
 
     def _returned(self, state: State, thread: Thread, frame: Call) -> State:
-        """What holds when the leader leaves a job, and when it leaves the program."""
+        """The invariants when the leader leaves a job, and when it leaves the program."""
         jobs = self._world.jobs
         if frame.function.name == FOR:
             first = self._world.first_task(state.ended)
