@@ -447,7 +447,7 @@ def variant_suffix(number: int, count: int) -> str:
 
 
 def _several(targets: str, names: Iterable[str]) -> IgniterError:
-    return IgniterError(f"targets '{targets}' are for the backends {' and '.join(names)}: name those of one")
+    return IgniterError(f"targets '{targets}' are for the backends {' and '.join(names)}: name targets of one backend")
 
 
 def backend_for(targets: str) -> Backend:
