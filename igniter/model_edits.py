@@ -11,6 +11,26 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from igniter.errors import IgniterError
+from igniter.frontend import export_model, fits_message
+from igniter.passes import PassError, run_passes
+from igniter.toolbox.edit.change_types import ChangeTypes
+from igniter.toolbox.edit.convert_opset import ConvertOpset
+from igniter.toolbox.edit.drop_nodes import DropNodes
+from igniter.toolbox.edit.expose_values import ExposeValues
+from igniter.toolbox.edit.free_dims import FreeDims
+from igniter.toolbox.edit.insert_nodes import ALL_READERS, InsertNodes
+from igniter.toolbox.edit.remove_inputs import RemoveInputs
+from igniter.toolbox.edit.remove_outputs import RemoveOutputs
+from igniter.toolbox.edit.rename_dims import RenameDims
+from igniter.toolbox.edit.rename_nodes import RenameNodes
+from igniter.toolbox.edit.rename_values import RenameValues
+from igniter.toolbox.edit.replace_nodes import ReplaceNodes
+from igniter.toolbox.edit.replace_weights import ReplaceWeights, with_arrays
+from igniter.toolbox.edit.set_dims import SetDims
+from igniter.toolbox.edit.weight_files import tensors_of, weight_ops, write_weights
+from igniter.toolbox.extract.extract_part import ExtractPart
+
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
@@ -31,16 +51,12 @@ class ModelEdits:
 
     def edit(self, *edits: Edit) -> Self:
         """Makes edits (`igniter.toolbox.edit`) in order. A refused edit leaves the module unchanged."""
-        from igniter.passes import PassError, run_passes
-
         self._keep_original()
         for this in edits:
             changed = self.ir.clone()
             try:
                 run_passes(self.ctx, changed, (this,))
             except PassError as error:
-                from igniter.errors import IgniterError
-
                 if isinstance(error.__cause__, IgniterError):
                     raise IgniterError(error.__cause__.message) from error
                 raise
@@ -56,10 +72,6 @@ class ModelEdits:
         dims: Mapping[str, str] | None = None,
     ) -> Self:
         """Gives values (inputs, outputs, weights and inner ones), nodes and dims other names, `{old: new}`."""
-        from igniter.toolbox.edit.rename_dims import RenameDims
-        from igniter.toolbox.edit.rename_nodes import RenameNodes
-        from igniter.toolbox.edit.rename_values import RenameValues
-
         made: list[Edit] = []
         for kind, names in ((RenameValues, values), (RenameNodes, nodes), (RenameDims, dims)):
             if names is not None:
@@ -68,92 +80,64 @@ class ModelEdits:
 
     def fix_dims(self, places: Mapping[str, int] | None = None, /, **sizes: int) -> Self:
         """Gives dims of inputs a size: `fix_dims(batch=1)`, `fix_dims({"x:0": 1})`."""
-        from igniter.toolbox.edit.set_dims import SetDims
-
         given = {**(places or {}), **sizes}
         return self.edit(SetDims(dims=tuple(given), to=tuple(given.values())))
 
     def bind_dims(self, places: Mapping[str, str] | None = None, /, **dims: str) -> Self:
         """Makes dims of inputs equal to others, or to expressions over these: `bind_dims(total="past + seq")`."""
-        from igniter.toolbox.edit.set_dims import SetDims
-
         given = {**(places or {}), **dims}
         return self.edit(SetDims(dims=tuple(given), to=tuple(given.values())))
 
     def free_dims(self, places: Mapping[str, str]) -> Self:
         """Replaces numbers among the dims of inputs by symbols, where legal: `free_dims({"x:0": "batch"})`."""
-        from igniter.toolbox.edit.free_dims import FreeDims
-
         return self.edit(FreeDims(dims=tuple(places), symbols=tuple(places.values())))
 
     def change_types(self, values: Mapping[str, str] | None = None, /, **types: str) -> Self:
         """Gives inputs and outputs another element type, with Casts: `change_types(input_ids="int32")`."""
-        from igniter.toolbox.edit.change_types import ChangeTypes
-
         given = {**(values or {}), **types}
         return self.edit(ChangeTypes(values=tuple(given), types=tuple(given.values())))
 
     def drop(self, *nodes: str, by: Mapping[str, str] | None = None) -> Self:
         """Removes nodes; readers of a node's result read one of its inputs instead, or the value given in `by`."""
-        from igniter.toolbox.edit.drop_nodes import DropNodes
-
         places = {**dict.fromkeys(nodes, ""), **(by or {})}
         return self.edit(DropNodes(nodes=tuple(places), by=tuple(places.values())))
 
     def insert(self, node: str, readers: Sequence[str] = ()) -> Self:
         """Inserts a node, written in ONNX's syntax: `insert("h = Relu (h)")` replaces `h` for all its readers, or only
         for the `readers` named."""
-        from igniter.toolbox.edit.insert_nodes import ALL_READERS, InsertNodes
-
         return self.edit(InsertNodes(nodes=(node,), readers=(",".join(readers) or ALL_READERS,)))
 
     def replace(self, node: str, by: str) -> Self:
         """Replaces a node by another one, written in ONNX's syntax: `replace("act", "y = Relu (x)")`."""
-        from igniter.toolbox.edit.replace_nodes import ReplaceNodes
-
         return self.edit(ReplaceNodes(nodes=(node,), by=(by,)))
 
     def expose(self, *values: str, pattern: str = "", all: bool = False) -> Self:
         """Makes inner values outputs too: the named ones, those whose name matches the regular expression, or all."""
-        from igniter.toolbox.edit.expose_values import ExposeValues
-
         return self.edit(ExposeValues(values=values, pattern=pattern, all=all))
 
     def remove_inputs(self, *names: str) -> Self:
         """Removes unused inputs, or inputs with a default."""
-        from igniter.toolbox.edit.remove_inputs import RemoveInputs
-
         return self.edit(RemoveInputs(inputs=names))
 
     def remove_outputs(self, *names: str) -> Self:
         """Removes outputs, and the nodes needed only by them."""
-        from igniter.toolbox.edit.remove_outputs import RemoveOutputs
-
         return self.edit(RemoveOutputs(outputs=names))
 
     def convert_opset(self, version: int) -> Self:
         """Converts the model to another version of ai.onnx."""
-        from igniter.toolbox.edit.convert_opset import ConvertOpset
-
         return self.edit(ConvertOpset(version=version))
 
     def weights(self) -> dict[str, Weight]:
         """Returns the weights by name, as handles: `.shape`, `.nbytes`, and `.array()` to read one."""
-        from igniter.toolbox.edit.weight_files import tensors_of, weight_ops
-
         return {f"{n}{end}": w for n, op in weight_ops(self.ir).items() for end, w in tensors_of(op).items()}
 
     def save_weights(self, path: str | PathLike[str], names: Sequence[str] | None = None) -> dict[str, Weight]:
         """Writes weights, all or the named ones, to a `.npz` or `.npy` file or to a folder of `.npy` files."""
-        from igniter.toolbox.edit.weight_files import write_weights
-
         return write_weights(self.ir, path, None if names is None else list(names))
 
     def replace_weights(self, given: Mapping[str, Any] | str | PathLike[str]) -> Self:
         """Replaces the values of weights by those of files or arrays: `{name: array or .npy file}`, or a `.npz` file or
         a folder with one array for each weight to replace. Type and shape stay."""
-        from igniter.toolbox.edit.replace_weights import ReplaceWeights, with_arrays
-
         if not isinstance(given, Mapping):
             return self.edit(ReplaceWeights(files=(str(given),)))
         files = {n: os.fspath(f) for n, f in given.items() if isinstance(f, (str, Path))}
@@ -169,8 +153,6 @@ class ModelEdits:
     ) -> Self:
         """Keeps the part between the values `start` and `end`; with `part`, the part `before` or `after` it. With
         `exact` the inside has no outputs but `end`; otherwise also its values read by the rest of the model."""
-        from igniter.toolbox.extract.extract_part import ExtractPart
-
         return self.edit(ExtractPart(tuple(start), tuple(end), part, exact=exact and part == "inside"))
 
     def check_edits(self, *, run: bool = True, seed: int = 0, budget: float = 30.0) -> EditCheck:
@@ -183,8 +165,6 @@ class ModelEdits:
     def current_source(self) -> str | Path | bytes:
         """Returns the current model for running it: its file, or bytes if it was edited. Raises `IgniterError` if it is
         too big for bytes."""
-        from igniter.errors import IgniterError
-
         found = self._whole_model() if self.edits or self.source is None else self.source
         if found is None:
             raise IgniterError("the edited model has over 2 GB: save it, and load what was saved")
@@ -201,8 +181,6 @@ class ModelEdits:
 
     def _whole_model(self) -> bytes | None:
         """Returns the model as bytes; `None` if a message cannot hold it."""
-        from igniter.frontend import export_model, fits_message
-
         made = export_model(self.ir)
         return made.SerializeToString() if fits_message(made) else None
 
@@ -210,7 +188,5 @@ class ModelEdits:
 def _some(edits: Sequence[Edit], what: str) -> Sequence[Edit]:
     """Returns the edits; raises `IgniterError` if the list is empty."""
     if not edits:
-        from igniter.errors import IgniterError
-
         raise IgniterError(f"nothing is named for {what}")
     return edits

@@ -9,9 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
+from igniter.analysis.onnx.input_places import by_symbol
+from igniter.errors import IgniterError
+from igniter.memory import collection_paused
 from igniter.model_edits import ModelEdits
+from igniter.passes import run_passes, run_pipeline
+from igniter.toolbox.compress.compress_weights import CompressWeights
+from igniter.toolbox.diff.diff import diff_modules
+from igniter.toolbox.edit.dims import name_by_place
+from igniter.toolbox.fuse.fuse_pattern import FusePattern, keeps_types
+from igniter.toolbox.plan.compiled import plan_compiled
+from igniter.toolbox.plan.plan import plan_memory
+from igniter.toolbox.plan.plan_values import Rules
+from igniter.toolbox.profile.counting import count_model
+from igniter.toolbox.shapes.shape_engine import ShapeEngine
+from igniter.toolbox.shapes.shapes import model_shapes
+from igniter.toolbox.shapes.sizes import given_sizes
+from igniter.transforms.fusion.inline_regions import onnx_level
+from igniter.transforms.onnx.infer_shapes import InferShapes
 
 if TYPE_CHECKING:
     from igniter.toolbox.diff.diff import ModelDiff
@@ -21,7 +38,6 @@ if TYPE_CHECKING:
     from igniter.toolbox.profile.profile import Profile
     from igniter.toolbox.quantize.calibration.histogram import Method
     from igniter.toolbox.quantize.calibration.quantizer import Quantization
-    from igniter.toolbox.shapes.shape_engine import ShapeEngine
     from igniter.toolbox.shapes.shapes import ModelShapes
     from igniter.toolbox.split.stages.manifest import Manifest
 
@@ -32,11 +48,6 @@ class ModelTools(ModelEdits):
     def shapes(self) -> ModelShapes:
         """Returns the shape and type of every value, as expressions of the symbols of the inputs' dims. A dim without a
         name is called by its place: `x.0` is the first of `x`."""
-        from igniter.passes import run_pipeline
-        from igniter.toolbox.edit.dims import name_by_place
-        from igniter.toolbox.shapes.shapes import model_shapes
-        from igniter.transforms.fusion.inline_regions import onnx_level
-
         copy = onnx_level(self.ir)
         run_pipeline(self.ctx.clone(), copy, "inline-functions,infer-shapes", verify_each=False)
         name_by_place(copy)
@@ -44,8 +55,6 @@ class ModelTools(ModelEdits):
 
     def shape_engine(self, values: Sequence[str] | None = None) -> ShapeEngine:
         """Returns an engine for the shapes of all values, or of the named ones, at any sizes, in microseconds."""
-        from igniter.toolbox.shapes.shape_engine import ShapeEngine
-
         return ShapeEngine(self.shapes(), values)
 
     def profile(self, sizes: Mapping[str, int] | None = None, *, sparsity: bool = False) -> Profile:
@@ -56,14 +65,6 @@ class ModelTools(ModelEdits):
         only for `sparsity`. A dim without a name is called by its place: `x.0`, or `x:0`, is the first of `x`. Raises
         `IgniterError` for a size of an unknown symbol.
         """
-        from igniter.analysis.onnx.input_places import by_symbol
-        from igniter.memory import collection_paused
-        from igniter.passes import run_pipeline
-        from igniter.toolbox.edit.dims import name_by_place
-        from igniter.toolbox.profile.counting import count_model
-        from igniter.toolbox.shapes.sizes import given_sizes
-        from igniter.transforms.fusion.inline_regions import onnx_level
-
         with collection_paused():
             module = onnx_level(self.ir)
             run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
@@ -93,13 +94,6 @@ class ModelTools(ModelEdits):
         `in_place` let values share a buffer; buffers are multiples of `align` bytes. Raises `IgniterError` for a size
         of an unknown symbol.
         """
-        from igniter.analysis.onnx.input_places import by_symbol
-        from igniter.passes import run_pipeline
-        from igniter.toolbox.edit.dims import name_by_place
-        from igniter.toolbox.plan.plan import plan_memory
-        from igniter.toolbox.plan.plan_values import Rules
-        from igniter.transforms.fusion.inline_regions import onnx_level
-
         module = onnx_level(self.ir)
         run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
         given = by_symbol(module, sizes or {})
@@ -110,19 +104,13 @@ class ModelTools(ModelEdits):
     def plan_compiled(self, sizes: Mapping[str, int] | None = None, *, target: str = "native") -> CompiledPlan:
         """Plans the memory of the model compiled for `target`: `graph` is the plan of ONNX Runtime's nodes, `arenas`
         has the values between the kernels of each program. The model is compiled, but not linked."""
-        from typing import cast
-
         from igniter.module import Module
-        from igniter.toolbox.plan.compiled import plan_compiled
 
         return plan_compiled(cast("Module", self), sizes, target)
 
     def diff(self, other: ModelTools) -> ModelDiff:
         """Compares this model with `other`: nodes, weights, inputs and outputs, opsets and metadata. Nodes are matched
         independently of names and order. The result is false if the models are equal."""
-        from igniter.toolbox.diff.diff import diff_modules
-        from igniter.transforms.fusion.inline_regions import onnx_level
-
         return diff_modules(onnx_level(self.ir), onnx_level(other.ir))
 
     def report(
@@ -137,8 +125,6 @@ class ModelTools(ModelEdits):
         """Compiles the model for `target`, and writes a page on it: its graph, and its time and memory, measured with
         `threads` threads on generated inputs of `sizes` (docs/how-to/report.md). Raises `VerificationFailed` if an
         output differs."""
-        from typing import cast
-
         from igniter.module import Module
         from igniter.toolbox.report.make import report_module
 
@@ -151,9 +137,6 @@ class ModelTools(ModelEdits):
         A shape stays computed if a constant operand, 0 or -1 cannot express it; a remark of `drop-shape-nodes` reports
         it. Calls of functions are inlined.
         """
-        from igniter.analysis.onnx.input_places import by_symbol
-        from igniter.passes import run_pipeline
-
         fixed = ",".join(f"{name}={size}" for name, size in by_symbol(self.ir, sizes or {}).items())
         steps = ["inline-functions", "infer-shapes"]
         if fixed:
@@ -171,11 +154,6 @@ class ModelTools(ModelEdits):
         `pattern` is a file, or the name of a file of Igniter's. Without a match `IgniterError` describes the nearest
         one; otherwise remarks of `fuse-pattern` list the instances.
         """
-        from igniter.errors import IgniterError
-        from igniter.passes import run_passes
-        from igniter.toolbox.fuse.fuse_pattern import FusePattern, keeps_types
-        from igniter.transforms.onnx.infer_shapes import InferShapes
-
         told, name = len(self.ctx.remarks), FusePattern.name
         before = self.ctx.rewrites.made.get(name, 0)
         first = () if keeps_types(self.ir) else (InferShapes(),)
@@ -208,10 +186,6 @@ class ModelTools(ModelEdits):
         MatMulNBits' attribute. Remarks of the pass `compress-weights` report each weight, with its error unless
         `measure` is false. Raises `IgniterError` if nothing could be compressed, and for a pattern without a match.
         """
-        from igniter.passes import run_passes
-        from igniter.toolbox.compress.compress_weights import CompressWeights
-        from igniter.transforms.onnx.infer_shapes import InferShapes
-
         chosen = CompressWeights(
             weights, granularity, symmetric, tuple(only), tuple(leave), min_elements, standard, accuracy_level, measure
         )
@@ -247,10 +221,8 @@ class ModelTools(ModelEdits):
         error of every output over the samples (the root of the mean square, relative to the output's) is no larger.
         With `correct`, biases compensate the mean error of each channel. Returns ranges, errors and choices.
         """
-        from igniter.passes import run_passes
         from igniter.toolbox.quantize.calibration.quantizer import Asked, quantize_module
         from igniter.toolbox.quantize.quantize_model import Style, require_opset
-        from igniter.transforms.onnx.infer_shapes import InferShapes
 
         style = Style(activations, symmetric, granularity, asymmetric_weights)
         names = tuple(ops), tuple(only), tuple(leave)

@@ -20,6 +20,7 @@ from igniter.environment import wants_sanitizer
 from igniter.errors import IgniterError
 from igniter.isolation import Isolation
 from igniter.memory import collection_paused, peak_memory
+from igniter.targets import given_machine, parts_for
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -108,7 +109,6 @@ class CompileOptions:
         file does not exist."""
         if not self.tuned:
             return ""
-        from igniter.targets import parts_for
         from igniter.transforms.structured.schedule_database import opened
 
         with opened(self.tuned) as database:
@@ -117,8 +117,6 @@ class CompileOptions:
     @property
     def pipelines(self) -> Pipelines:
         """The pipelines given here, and the backend's for the rest; of several backends, the first's."""
-        from igniter.targets import parts_for
-
         given = {
             "onnx": self.onnx_passes,
             "fusion": self.fusion_passes,
@@ -136,8 +134,6 @@ class CompileOptions:
         A report names all pipelines. A pipeline equal to the backend's own is restored as `None`, because an explicit
         one differs in effect: an explicit `onnx` pipeline alone decides about tiles of convolutions (`winograd`).
         """
-        from igniter.targets import parts_for
-
         names = {field.name for field in dataclasses.fields(cls)} & said.keys()
         given = {name: said[name] for name in names}
         own = parts_for(str(given.get("target", cls.target)))[0].backend.pipelines
@@ -203,8 +199,6 @@ class Compilation:
     @cached_property
     def parts(self) -> list[Part]:
         """The targets, by backend. The passes of the first backend form the regions for all."""
-        from igniter.targets import parts_for
-
         return parts_for(self.options.target)
 
     @property
@@ -318,8 +312,6 @@ def chosen_options(
     option, to different values."""
     figures: tuple[Given, ...] = ()
     if machine is not None:
-        from igniter.targets import given_machine
-
         figures = given_machine(machine)
     by_name: dict[str, Any] = {
         "target": target,

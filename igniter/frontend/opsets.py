@@ -15,6 +15,8 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.schemas import OpSchema, find_schema
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
 from igniter.errors import IgniterError
+from igniter.frontend.exporter import export_module
+from igniter.frontend.importer import import_proto
 from igniter.frontend.reading import read_model
 
 CONTRIB = "com.microsoft"
@@ -82,9 +84,6 @@ def convert_opset(module: ModuleOp, version: int) -> str | None:
     refused = raise_opset(module, version)
     if refused is None:
         return None
-
-    from igniter.frontend.exporter import export_module
-    from igniter.frontend.importer import import_proto
 
     try:
         converted = version_converter.convert_version(export_module(module), version)

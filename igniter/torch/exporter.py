@@ -18,6 +18,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
+import onnx
+
 from igniter.torch.decompositions import mended
 from igniter.torch.doubles import doubles
 from igniter.torch.known_sizes import fix_sizes
@@ -142,16 +144,12 @@ def _nodes(nodes: Iterable[Any]) -> Generator[Any]:
 
 
 def _bfloat16() -> int:
-    import onnx
-
     return onnx.TensorProto.BFLOAT16
 
 
 @cache
 def _introduced() -> dict[str, int]:
     """Returns the opset that introduced each op of ONNX."""
-    import onnx
-
     found: dict[str, int] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if not schema.domain:

@@ -13,7 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import onnx
+
+import igniter
 from igniter._version import __version__
+from igniter.compiler.compilation import chosen_options
+from igniter.compiler.results import Results
+from igniter.runtime.cache import cache_key, default_cache
 from igniter.torch.exporter import OPSET, to_onnx
 from igniter.torch.graphs import Prepared, graph_text, tensor_bytes
 from igniter.torch.names import Tensor, torch
@@ -64,11 +70,6 @@ def make_session(prepared: Prepared, frozen: Mapping[str, Tensor], options: Torc
 
 def compiled(path: Path, options: TorchOptions) -> Artifact:
     """Returns the compiled model, from the cache if possible."""
-    import igniter
-    from igniter.compiler.compilation import chosen_options
-    from igniter.compiler.results import Results
-    from igniter.runtime.cache import default_cache
-
     given: dict[str, Any] = {"verify": False, "cache": options.cache, **options.compile_options}
     if not set(options.compile_options) <= KEYED or not options.cache:
         return igniter.compile(path, **given)
@@ -89,7 +90,6 @@ def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> 
     """Returns the graph as an ONNX model with every parameter as an input."""
     if not options.cache:
         return to_onnx(prepared.graph, prepared.sizes)
-    from igniter.runtime.cache import cache_key, default_cache
 
     store = default_cache()
     key = cache_key("torch graph", graph_text(prepared), str(OPSET), *_versions())
@@ -116,8 +116,6 @@ def _versions() -> list[str]:
 
 def write_frozen(data: bytes, frozen: Mapping[str, Tensor], path: Path) -> None:
     """Writes a model with some inputs as constants, and the large ones in a file beside it."""
-    import onnx
-
     model = onnx.load_model_from_string(data)
     graph = model.graph
     used = {name for node in graph.node for name in _reads(node)}
@@ -146,8 +144,6 @@ def _reads(node: Any) -> list[str]:
 
 
 def _initializer(info: Any, weight: Tensor, file: Any) -> Any:
-    import onnx
-
     made = onnx.TensorProto(name=info.name, data_type=info.type.tensor_type.elem_type, dims=list(weight.shape))
     content = memoryview(tensor_bytes(weight))
     if content.nbytes < INSIDE:

@@ -43,6 +43,7 @@ from igniter.dialects.onnx.types import BY_ATTR, STRING
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import product
+from igniter.frontend.evaluate import CannotEvaluate, evaluate_nodes
 from igniter.remarks import remark
 from igniter.rewrite_budget import Budget, budget
 from igniter.transforms.onnx.onnx_rewriting import element, is_unused, known_dims, operand
@@ -274,8 +275,6 @@ class _Folder:
             self._replace(op, [self.derived.get(r, self.values.get(r)) for r in op.results])
 
     def _run(self, ops: Sequence[OnnxOp]) -> None:
-        from igniter.frontend.evaluate import CannotEvaluate, evaluate_nodes
-
         wanted = [r for op in ops for r in op.results if any(u.operation not in self.pending for u in r.uses)]
         constants = dict(self.constants)
         for op in ops:
