@@ -27,8 +27,8 @@ from igniter.runtime.cache import default_cache
 
 if TYPE_CHECKING:
     from igniter.compiler.artifact import Artifact
-    from igniter.compiler.compile_model import kernel_digest, lower_to_kernels, report
-    from igniter.compiler.driver import is_fused
+    from igniter.compiler.compile_report import kernel_digest, report
+    from igniter.compiler.driver import is_fused, lower_to_kernels
     from igniter.module import Model, Module, blaming, load, parse
     from igniter.toolbox.shapes.shape_engine import ShapeEngine
 
@@ -50,11 +50,11 @@ _WHERE = {
     "Module": "igniter.module",
     "blaming": "igniter.module",
     "is_fused": "igniter.compiler.driver",
-    "kernel_digest": "igniter.compiler.compile_model",
+    "kernel_digest": "igniter.compiler.compile_report",
     "load": "igniter.module",
-    "lower_to_kernels": "igniter.compiler.compile_model",
+    "lower_to_kernels": "igniter.compiler.driver",
     "parse": "igniter.module",
-    "report": "igniter.compiler.compile_model",
+    "report": "igniter.compiler.compile_report",
 }
 """The names that need the compiler, by their module."""
 

@@ -10,7 +10,6 @@ compile_model
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -18,55 +17,27 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from igniter.analysis.fusion.legality import as_tensor, has_dims
-from igniter.analysis.typical_sizes import give_module_sizes
 from igniter.compiler.artifact import Artifact, check_replaceable, write_artifact
 from igniter.compiler.checking import VerificationFailed, check
-from igniter.compiler.compilation import Compilation, CompiledKernel
+from igniter.compiler.compilation import Compilation
+from igniter.compiler.compile_report import report
 from igniter.compiler.driver import (
-    count_nodes,
-    is_fused,
-    make_fusion,
+    lower_to_kernels,
     make_library,
-    make_llvm,
-    make_loop,
-    make_onnx,
-    nodes_left,
-    require_all_compiled,
-    require_no_author,
 )
 from igniter.compiler.loading import NotLoaded, again, not_loaded, require_loads
 from igniter.compiler.results import folder_for
-from igniter.dialects.onnx.base import OnnxOp
-from igniter.dialects.onnx.bound import is_exported
 from igniter.dialects.onnx.structure import main_graph
-from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, save_model
-from igniter.runtime.library import Library, versions
+from igniter.runtime.library import Library
 from igniter.runtime.session import said_by_onnxruntime
-from igniter.transforms.fusion.form_fusion_regions import summaries
 from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.report import Verification
 from igniter.verification.specs import checked_shapes, specs_of_module
 
 EXTERNAL_BYTES = 1024
 """The least size in bytes of weights in the external file, mapped by ORT; smaller weights stay in the model."""
-
-
-def lower_to_kernels(c: Compilation) -> None:
-    """Lowers a module from its current level to compiled kernels; levels above the current one are skipped."""
-    if not is_fused(c.module):
-        make_onnx(c)
-        make_fusion(c)
-    else:
-        require_no_author(c)
-        give_module_sizes(c.module, dict(c.options.sizes))
-    c.nodes_before = c.nodes_before or count_nodes(c.module)
-    make_loop(c)
-    make_llvm(c)
-    if c.strict:
-        require_all_compiled(c)
 
 
 def compile_model(
@@ -187,43 +158,3 @@ def _verify(artifact: Artifact, original: ModuleOp, verify: Mapping[str, Any]) -
             artifact.report["verification"] = Verification((), cannot=cannot).to_dict()
             return
     check(artifact, verify)
-
-
-def report(c: Compilation) -> dict[str, Any]:
-    """Returns the contents of `report.json` for a compilation."""
-    return {
-        "versions": versions(),
-        "options": c.options.to_dict(),
-        "target": c.options.target,
-        "machines": [m.to_dict() for m in c.machines],
-        "nodes_before": c.nodes_before,
-        "nodes_after": count_nodes(c.module),
-        "kernels": len(c.kernels),
-        "kernel_digest": kernel_digest(c.kernels),
-        "regions": _region_count(c),
-        "programs": [p.to_dict() for p in c.steps],
-        "inputs": _input_dims(c),
-        "left_to_onnxruntime": [node.to_dict() for node in nodes_left(c)],
-        "seconds": c.report_seconds(),
-        "peak_memory": c.peak_memory,
-        "fusion": [{**s.to_dict(), "text": str(s)} for s in summaries(c.ctx.remarks)],
-        "remarks": [r.to_dict() for r in c.ctx.remarks],
-    }
-
-
-def kernel_digest(kernels: Sequence[CompiledKernel]) -> str:
-    """Returns a hash of the code of kernels, independent of the programs around them."""
-    texts = sorted(text for kernel in kernels for text in kernel.variants)
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
-
-
-def _input_dims(c: Compilation) -> dict[str, list[str]]:
-    """Returns the dims of the inputs, in the symbols used by the figures of programs."""
-    graph = main_graph(c.module)
-    types = [(name, as_tensor(arg.type)) for name, arg in zip(graph.input_names, graph.body.args, strict=True)]
-    return {name: [str(d) for d in dims_of(t)] for name, t in types if t is not None and has_dims(t)}
-
-
-def _region_count(c: Compilation) -> int:
-    own = (op for op in c.module.walk() if isinstance(op, OnnxOp) and op.domain.startswith("igniter."))
-    return sum(not is_exported(op) for op in own)

@@ -30,7 +30,7 @@ from igniter.analysis.fusion.fallback_nodes import fallback_nodes
 from igniter.analysis.fusion.program_steps import program_steps
 from igniter.analysis.machine import pass_figures
 from igniter.analysis.onnx.input_places import by_symbol, shown_dims
-from igniter.analysis.typical_sizes import module_symbols, require_known
+from igniter.analysis.typical_sizes import give_module_sizes, module_symbols, require_known
 from igniter.compiler.compilation import Compilation, CompiledKernel
 from igniter.compiler.compile_helpers import CompileHelpers
 from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp, program_around
@@ -74,6 +74,21 @@ STAGES = ("onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library"
 
 
 # -- stages -----------------------------------------------------------------------------------------------------------
+
+
+def lower_to_kernels(c: Compilation) -> None:
+    """Lowers a module from its current level to compiled kernels; levels above the current one are skipped."""
+    if not is_fused(c.module):
+        make_onnx(c)
+        make_fusion(c)
+    else:
+        require_no_author(c)
+        give_module_sizes(c.module, dict(c.options.sizes))
+    c.nodes_before = c.nodes_before or count_nodes(c.module)
+    make_loop(c)
+    make_llvm(c)
+    if c.strict:
+        require_all_compiled(c)
 
 
 def make_onnx(c: Compilation) -> ModuleOp:

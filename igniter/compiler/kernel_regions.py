@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from igniter.compiler.compilation import Compilation, CompileOptions
-from igniter.compiler.compile_model import kernel_digest
+from igniter.compiler.compile_report import kernel_digest
 from igniter.compiler.driver import make_fusion, make_library, make_llvm, make_loop, make_onnx
 from igniter.context import IgniterContext
 from igniter.dialects.fusion import RegionOp

@@ -15,7 +15,7 @@ import igniter
 from igniter.analysis.typical_sizes import NONE, WORK, TypicalSizes, module_dims, sizes_of, typical_of
 from igniter.api import parse
 from igniter.compiler.compilation import Compilation, CompiledKernel, CompileOptions
-from igniter.compiler.compile_model import kernel_digest
+from igniter.compiler.compile_report import kernel_digest
 from igniter.compiler.driver import make_fusion, make_llvm, make_loop, make_onnx
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.sym.expr import Expr

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 import igniter
 from benchmark.models.half import bert
 from igniter.compiler.compilation import Compilation, CompileOptions
-from igniter.compiler.compile_model import lower_to_kernels
+from igniter.compiler.driver import lower_to_kernels
 from igniter.errors import IgniterError
 from igniter.targets import backend_for
 

@@ -17,8 +17,7 @@ import igniter
 from benchmark.models.half import bert
 from igniter.backends.triton.texts import kernels_of
 from igniter.compiler.compilation import Compilation, CompileOptions
-from igniter.compiler.compile_model import lower_to_kernels
-from igniter.compiler.driver import make_object
+from igniter.compiler.driver import lower_to_kernels, make_object
 from igniter.errors import IgniterError
 from igniter.runtime.session import ProviderMissing
 from tests.backends.triton.recording_driver import RecordingDriver, activate, knowing

@@ -1,0 +1,57 @@
+"""The report of a compilation: the contents of `report.json`, besides the outcome of the verification."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from igniter.analysis.fusion.legality import as_tensor, has_dims
+from igniter.compiler.compilation import Compilation, CompiledKernel
+from igniter.compiler.driver import count_nodes, nodes_left
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.bound import is_exported
+from igniter.dialects.onnx.structure import main_graph
+from igniter.dialects.sym import dims_of
+from igniter.runtime.library import versions
+from igniter.transforms.fusion.form_fusion_regions import summaries
+
+
+def report(c: Compilation) -> dict[str, Any]:
+    """Returns the contents of `report.json` for a compilation."""
+    return {
+        "versions": versions(),
+        "options": c.options.to_dict(),
+        "target": c.options.target,
+        "machines": [m.to_dict() for m in c.machines],
+        "nodes_before": c.nodes_before,
+        "nodes_after": count_nodes(c.module),
+        "kernels": len(c.kernels),
+        "kernel_digest": kernel_digest(c.kernels),
+        "regions": _region_count(c),
+        "programs": [p.to_dict() for p in c.steps],
+        "inputs": _input_dims(c),
+        "left_to_onnxruntime": [node.to_dict() for node in nodes_left(c)],
+        "seconds": c.report_seconds(),
+        "peak_memory": c.peak_memory,
+        "fusion": [{**s.to_dict(), "text": str(s)} for s in summaries(c.ctx.remarks)],
+        "remarks": [r.to_dict() for r in c.ctx.remarks],
+    }
+
+
+def kernel_digest(kernels: Sequence[CompiledKernel]) -> str:
+    """Returns a hash of the code of kernels, independent of the programs around them."""
+    texts = sorted(text for kernel in kernels for text in kernel.variants)
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def _input_dims(c: Compilation) -> dict[str, list[str]]:
+    """Returns the dims of the inputs, in the symbols used by the figures of programs."""
+    graph = main_graph(c.module)
+    types = [(name, as_tensor(arg.type)) for name, arg in zip(graph.input_names, graph.body.args, strict=True)]
+    return {name: [str(d) for d in dims_of(t)] for name, t in types if t is not None and has_dims(t)}
+
+
+def _region_count(c: Compilation) -> int:
+    own = (op for op in c.module.walk() if isinstance(op, OnnxOp) and op.domain.startswith("igniter."))
+    return sum(not is_exported(op) for op in own)
