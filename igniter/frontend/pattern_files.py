@@ -7,8 +7,9 @@
         ...
     }
 
-A text may have several functions. In an ONNX file they are the model's functions, or the main graph if it has none, and
-the conditions are the lines of the function's, or the graph's, doc string.
+A text may have several functions, and a function may have choices (`pattern_choices`). In an ONNX file they are the
+model's functions, or the main graph if it has none, and the conditions are the lines of the function's, or the graph's,
+doc string.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from igniter.errors import IgniterError
 from igniter.frontend.importer import import_proto
+from igniter.frontend.pattern_choices import alternatives
 from igniter.frontend.reading import Source, read_model
 
 
@@ -41,18 +43,21 @@ def read_pattern_file(path: Path) -> tuple[ModuleOp, list[str]]:
 def parse_patterns(text: str, name: str) -> list[tuple[onnx.FunctionProto, str]]:
     """Returns the functions of a text with their conditions; `IgniterError` names the wrong one."""
     found: list[tuple[onnx.FunctionProto, str]] = []
+    count = 0
     conditions: list[str] = []
     body: list[str] = []
 
     def finish() -> None:
         if not "".join(body).strip():
             return
+        nonlocal count
+        count += 1
+        where = f"{name}: pattern {count}"
         try:
-            proto = onnx.parser.parse_function("\n".join(body))
-        except Exception as error:  # the parser's errors have no base of their own
-            told = re.sub(r"\s+", " ", str(error)).strip("b'\" ")
-            raise IgniterError(f"{name}: pattern {len(found) + 1} is not an ONNX function: {told}") from error
-        found.append((proto, "\n".join([*conditions, proto.doc_string])))
+            listed = alternatives("\n".join(body), conditions, lambda text: _parse(text, where))
+        except ValueError as error:
+            raise IgniterError(f"{where}: {error}") from error
+        found.extend((a.function, "\n".join([*a.conditions, a.function.doc_string])) for a in listed)
         body.clear()
         conditions.clear()
 
@@ -69,6 +74,14 @@ def parse_patterns(text: str, name: str) -> list[tuple[onnx.FunctionProto, str]]
     if not found:
         raise IgniterError(f"{name} has no pattern; write an ONNX function, <opset_import: ...> Name (x) => (y) {{ }}")
     return found
+
+
+def _parse(text: str, where: str) -> onnx.FunctionProto:
+    try:
+        return onnx.parser.parse_function(text)
+    except Exception as error:  # the parser's errors have no base of their own
+        told = re.sub(r"\s+", " ", str(error)).strip("b'\" ")
+        raise IgniterError(f"{where} is not an ONNX function: {told}") from error
 
 
 def _of_model(path: Path) -> list[tuple[onnx.FunctionProto, str]]:
