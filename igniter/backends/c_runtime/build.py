@@ -28,9 +28,15 @@ FLAGS = (
     # Type-based alias analysis gains nothing here, and its metadata is half of the text.
     "-relaxed-aliasing",
     "-fvisibility=hidden",
+    "-mrelocation-model",
+    "pic",
+    "-pic-level",
+    "2",
     "-Qn",
     "-Wall",
     "-Wextra",
+    # Callbacks have the parameters of their types.
+    "-Wno-unused-parameter",
     "-Werror",
     "-emit-llvm",
 )

@@ -20,14 +20,18 @@ from typing import Any
 
 from igniter.errors import IgniterError
 
-UNITS = ("team",)
+UNITS = ("gpu", "register", "cpu", "sanitized", "infer", "ops", "messages", "team")
 """The units by name, each before those that it needs."""
 
-EXPORTED: frozenset[str] = frozenset()
-"""The functions that other objects of a library call: they stay hidden, and do not become internal."""
+EXPORTED = frozenset({"RegisterCustomOps"})
+"""The functions that ONNX Runtime calls: they do not become internal."""
+
+SHARED = frozenset({"igniter_launch"})
+"""The functions that the library's module has for its kernels: to declare one does not link a unit, and they do not
+become internal."""
 
 PREFIX = "igniter_"
-"""The begin of every name that a unit defines."""
+"""The begin of every other name that a unit defines."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Unit:
     functions: tuple[str, ...]
     """The functions that it defines for others."""
     variables: tuple[str, ...]
+    wanted: tuple[str, ...]
+    """The variables that a generated module defines for it."""
 
 
 def unit_text(name: str, arch: str) -> str:
@@ -67,7 +73,8 @@ def _read(text: str) -> Unit:
     module: Any = llvm.parse_assembly(text, llvm.create_context())
     functions = tuple(str(f.name) for f in module.functions if _is_defined(f))
     variables = tuple(str(v.name) for v in module.global_variables if _is_defined(v))
-    return Unit(bytes(module.as_bitcode()), functions, variables)
+    wanted = tuple(str(v.name) for v in module.global_variables if v.is_declaration)
+    return Unit(bytes(module.as_bitcode()), functions, variables, wanted)
 
 
 def _is_defined(value: Any) -> bool:
@@ -75,7 +82,8 @@ def _is_defined(value: Any) -> bool:
 
 
 def link_needed(module: Any, context: Any, arch: str) -> None:
-    """Links the units into `module` whose functions it declares, and those that these need.
+    """Links the units into `module` whose functions it declares, and those that these need; their names, and those of
+    the tables that they read, become internal.
 
     Raises `IgniterError` with LLVM's reason if the module defines a name of a unit with another meaning.
     """
@@ -83,20 +91,25 @@ def link_needed(module: Any, context: Any, arch: str) -> None:
         return
     import llvmlite.binding as llvm
 
+    linked: list[Unit] = []
     for name, unit in units(arch).items():
         if _declared(module).isdisjoint(unit.functions):
             continue
+        linked.append(unit)
         try:
             module.link_in(llvm.parse_bitcode(unit.bitcode, context))
         except RuntimeError as error:
             raise IgniterError(f"the run time's unit '{name}' cannot be linked: {error}") from error
-        for defined in unit.functions:
-            if defined not in EXPORTED:
-                module.get_function(defined).linkage = "internal"
-        for defined in unit.variables:
-            module.get_global_variable(defined).linkage = "internal"
+    # Only now: LLVM does not link to internal names.
+    for name in sorted({f for unit in linked for f in unit.functions} - EXPORTED - SHARED):
+        module.get_function(name).linkage = "internal"
+    for name in sorted({v for unit in linked for v in (*unit.variables, *unit.wanted)}):
+        variable = module.get_global_variable(name)
+        if _is_defined(variable):
+            variable.linkage = "internal"
 
 
 def _declared(module: Any) -> set[str]:
-    """Returns the functions with the run time's prefix that the module declares and does not define."""
-    return {f.name for f in module.functions if f.is_declaration and f.name.startswith(PREFIX)}
+    """Returns the functions of the run time that the module declares and that request their units."""
+    declared = {str(f.name) for f in module.functions if f.is_declaration} - SHARED
+    return {name for name in declared if name.startswith(PREFIX) or name in EXPORTED}

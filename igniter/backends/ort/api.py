@@ -1,21 +1,16 @@
-"""The parts of ONNX Runtime's C ABI used by the library, and the shorthand for calls of it in LLVM IR text.
+"""The parts of ONNX Runtime's C ABI used by the library.
 
 `OrtApi` is a table of function pointers that only grows at its end, so an index holds for every version of ORT with the
 function. Every function called by CPU kernels is in API version 17 (ORT 1.17); `MayInplace` is read from version 18 on;
-version 18 also has the functions for GPUs.
+version 18 also has the functions for GPUs. The run time declares the functions in C, by the same indices
+(`igniter/backends/c_runtime/src/ort.h`); a test compares them.
 """
 
 from __future__ import annotations
 
-import re
-
 API_VERSION = 17
 API_VERSION_INPLACE = 18
 OLDEST_ORT = {API_VERSION: "1.17", API_VERSION_INPLACE: "1.18"}
-
-INVALID_ARGUMENT = 2
-RUNTIME_EXCEPTION = 6
-NOT_IMPLEMENTED = 9
 
 FUNCTIONS: dict[str, int] = {
     "CreateStatus": 0,
@@ -61,52 +56,3 @@ FUNCTIONS: dict[str, int] = {
 
 CUSTOM_OP_POINTERS = 25
 """The number of function pointers in `OrtCustomOp`, after a 32-bit version and 4 bytes of padding."""
-
-_CALL = re.compile(
-    r"^(?P<indent>\s*)(?:(?P<result>%\S+) = )?(?P<kind>api|try|drop) (?P<name>\w+)\((?P<args>.*)\)"
-    r"(?: else (?P<label>\S+))?$"
-)
-
-
-def expand_calls(text: str) -> str:
-    """Expands three shorthands for calls through the table at `%api`, and returns LLVM IR.
-
-    * `%s = api F(args)`: the call; without a result, of a function of type void
-    * `try F(args) else label`: stores the OrtStatus in `%status` and branches to the label when it is an error
-    * `drop F(args) else label`: releases the OrtStatus and branches to the label when it is an error
-    """
-    lines: list[str] = []
-    for number, line in enumerate(text.splitlines()):
-        match = _CALL.match(line)
-        if match is None:
-            lines.append(line)
-        else:
-            lines.extend(match["indent"] + part for part in _expand(match, f"c{number}"))
-    return "\n".join(lines) + "\n"
-
-
-def _expand(match: re.Match[str], unique: str) -> list[str]:
-    args = match["args"]
-    lines = [
-        f"%{unique}.at = getelementptr ptr, ptr %api, i64 {FUNCTIONS[match['name']]}",
-        f"%{unique}.f = load ptr, ptr %{unique}.at",
-    ]
-    if match["kind"] == "api":
-        call = f"call ptr %{unique}.f({args})"
-        lines.append(f"{match['result']} = {call}" if match["result"] else call.replace("call ptr", "call void", 1))
-        return lines
-    lines += [f"%{unique}.s = call ptr %{unique}.f({args})", f"%{unique}.bad = icmp ne ptr %{unique}.s, null"]
-    branch = f"br i1 %{unique}.bad, label %"
-    if match["kind"] == "try":
-        lines += [f"store ptr %{unique}.s, ptr %status", f"{branch}{match['label']}, label %{unique}.ok"]
-    else:
-        release = FUNCTIONS["ReleaseStatus"]
-        lines += [
-            f"{branch}{unique}.drop, label %{unique}.ok",
-            f"{unique}.drop:",
-            f"%{unique}.r = getelementptr ptr, ptr %api, i64 {release}",
-            f"%{unique}.g = load ptr, ptr %{unique}.r",
-            f"call void %{unique}.g(ptr %{unique}.s)",
-            f"br label %{match['label']}",
-        ]
-    return [*lines, f"{unique}.ok:"]

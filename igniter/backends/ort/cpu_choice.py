@@ -1,10 +1,9 @@
-"""The choice of a library's CPU variant, as LLVM IR: made when the library is loaded, before any kernel runs.
+"""The tables for the choice of a library's CPU variant: made when the library is loaded, before any kernel runs.
 
-A library has its kernels for one CPU or for several. `RegisterCustomOps` asks the CPU for its psABI level (x86-64 to
-x86-64-v4, including the registers saved by the operating system). It refuses the session if no variant fits; otherwise
-it records the best one, and the kernels' entry points jump to it. On aarch64 there is one variant, and no test.
-
-The bits are those of the x86-64 psABI's table of micro-architecture levels, and of CPUID in Intel's manual, volume 2A.
+A library has its kernels for one CPU or for several. `RegisterCustomOps` (`register.c` of the run time) asks the CPU
+for its psABI level (x86-64 to x86-64-v4, including the registers saved by the operating system). It refuses the session
+if no variant fits; otherwise it records the best one, and the kernels' entry points jump to it. On aarch64 there is one
+variant, and no test.
 """
 
 from __future__ import annotations
@@ -27,18 +26,6 @@ class Variant:
     """The suffix of its kernels' names."""
 
 
-def _mask(*bits: int) -> int:
-    return sum(1 << bit for bit in bits)
-
-
-# The required bits by level, for leaf 1 ecx, leaf 0x80000001 ecx, leaf 7 ebx, XCR0.
-_NEEDED = {
-    2: (_mask(0, 9, 13, 19, 20, 23), _mask(0), 0, 0),
-    3: (_mask(12, 22, 27, 28, 29), _mask(5), _mask(3, 5, 8), 0x6),
-    4: (0, 0, _mask(16, 17, 28, 30, 31), 0xE6),
-}
-_OSXSAVE = 27
-
 # LLVM has no intrinsic for CPUID, and llvmlite can parse inline assembly for the host's machine only, so these
 # functions are given in machine code. `weak` keeps LLVM from drawing conclusions from their bodies.
 _CPUID = bytes.fromhex("53 89f8 31c9 0fa2 8906 895e04 894e08 89560c 5b c3")
@@ -52,7 +39,7 @@ def _machine_code(code: bytes) -> str:
     return f"prologue [{len(code) + 1} x i8] {c_literal(code)}"
 
 
-_CODE = f"""
+CPUID = f"""
 define weak hidden void @igniter_cpuid(i32 %leaf, ptr %out) noinline optnone nounwind {_machine_code(_CPUID)} {{
   ret void
 }}
@@ -62,55 +49,9 @@ define weak hidden i32 @igniter_xgetbv() noinline optnone nounwind {_machine_cod
 """
 
 
-def emit_level() -> str:
-    """Returns `i32 @igniter_cpu_level()`: the psABI level of the CPU that runs it."""
-    lines = [_CODE, "define internal i32 @igniter_cpu_level() noinline {", "entry:", "  %out = alloca [4 x i32]"]
-
-    def cpuid(name: str, leaf: int, register: int) -> None:
-        lines.append(f"  call void @igniter_cpuid(i32 {leaf}, ptr %out)")
-        lines.append(f"  %{name}.at = getelementptr i32, ptr %out, i64 {register}")
-        lines.append(f"  %{name} = load i32, ptr %{name}.at")
-
-    cpuid("leaves", 0, 0)
-    cpuid("basic", 1, 2)
-    cpuid("extended", -0x7FFFFFFF, 2)
-    lines += [
-        "  %has.7 = icmp uge i32 %leaves, 7",
-        f"  %saves.bit = and i32 %basic, {1 << _OSXSAVE}",
-        "  %saves = icmp ne i32 %saves.bit, 0",
-        "  %asks = and i1 %has.7, %saves",
-        "  br i1 %asks, label %more, label %test",
-        "more:",
-    ]
-    cpuid("seven", 7, 1)
-    lines += [
-        "  %state.low = call i32 @igniter_xgetbv()",
-        "  br label %test",
-        "test:",
-        "  %features = phi i32 [ 0, %entry ], [ %seven, %more ]",
-        "  %state = phi i32 [ 0, %entry ], [ %state.low, %more ]",
-    ]
-    total, so_far = "1", "true"
-    for level, needed in _NEEDED.items():
-        for k, (register, mask) in enumerate(zip(("basic", "extended", "features", "state"), needed, strict=True)):
-            lines += [
-                f"  %has.{level}.{k} = and i32 %{register}, {mask}",
-                f"  %all.{level}.{k} = icmp eq i32 %has.{level}.{k}, {mask}",
-                f"  %ok.{level}.{k} = and i1 {so_far}, %all.{level}.{k}",
-            ]
-            so_far = f"%ok.{level}.{k}"
-        lines += [
-            f"  %one.{level} = zext i1 {so_far} to i32",
-            f"  %level.{level} = add i32 {total}, %one.{level}",
-        ]
-        total = f"%level.{level}"
-    lines += [f"  ret i32 {total}", "}", ""]
-    return "\n".join(lines)
-
-
-def emit_choice(variants: Sequence[Variant], kernels: Sequence[str], strings: StringPool) -> str:
-    """Returns `ptr @igniter_choose_cpu()`, with the result null, or the reason why no variant can run; and the entry
-    points of the kernels.
+def emit_choice(variants: Sequence[Variant], kernels: Sequence[str], strings: StringPool, x86: bool) -> str:
+    """Returns the tables of `register.c`, the kernels' declarations, and their entry points if there are several
+    variants.
 
     The best variant is the one of the highest level within the CPU's, the first of equals.
     """
@@ -119,49 +60,35 @@ def emit_choice(variants: Sequence[Variant], kernels: Sequence[str], strings: St
         for variant in variants
         for kernel in kernels
     )
-    if not any(v.level for v in variants):
-        return f"{declared}define internal ptr @igniter_choose_cpu() {{\n  ret ptr null\n}}\n"
     ordered = sorted(range(len(variants)), key=lambda k: -variants[k].level)
-    names = " or ".join(
-        v.name if LEVELS.get(v.level, v.name) == v.name else f"{v.name} ({LEVELS[v.level]})" for v in variants
-    )
+    rows = [f"{{ i32, i32 }} {{ i32 {k}, i32 {variants[k].level} }}" for k in ordered]
+    if not any(v.level for v in variants):
+        rows = []
+    refusals = ["ptr null", *(f"ptr {strings(_refusal(variants, level))}" for level in LEVELS if rows)]
     lines = [
-        emit_level(),
-        "@igniter_variant = internal global i32 0",
-        "define internal ptr @igniter_choose_cpu() {",
-        "entry:",
-        "  %level = call i32 @igniter_cpu_level()",
-        "  br label %try.0",
+        declared + (CPUID if x86 else ""),
+        f"@igniter_variants = hidden constant [{len(rows)} x {{ i32, i32 }}] [{', '.join(rows)}]",
+        f"@igniter_variant_count = hidden constant i64 {len(rows)}",
+        f"@igniter_refusals = hidden constant [{len(refusals)} x ptr] [{', '.join(refusals)}]",
+        "@igniter_variant = external hidden global i32",
+        "",
     ]
-    for place, k in enumerate(ordered):
-        lines += [
-            f"try.{place}:",
-            f"  %fits.{place} = icmp uge i32 %level, {variants[k].level}",
-            f"  br i1 %fits.{place}, label %take.{place}, label %try.{place + 1}",
-            f"take.{place}:",
-            f"  store atomic i32 {k}, ptr @igniter_variant release, align 4",
-            "  ret ptr null",
-        ]
-    lines.append(f"try.{len(ordered)}:")
-    result = ""
-    for level, name in LEVELS.items():
-        said = strings(
-            f"this library of Igniter is compiled for {names}, and this CPU is {name}: compile the model with "
-            f"--target={name}"
-        )
-        if not result:
-            result = f"{said}"
-            continue
-        lines += [
-            f"  %is.{level} = icmp uge i32 %level, {level}",
-            f"  %said.{level} = select i1 %is.{level}, ptr {said}, ptr {result}",
-        ]
-        result = f"%said.{level}"
-    lines += [f"  ret ptr {result}", "}", ""]
     if len(variants) > 1:
         for kernel in kernels:
             lines += _entry(kernel, variants)
-    return declared + "\n".join(lines)
+    return "\n".join(lines)
+
+
+def _refusal(variants: Sequence[Variant], level: int) -> str:
+    """Returns the message for a CPU of a level below those of all variants."""
+    names = " or ".join(
+        v.name if LEVELS.get(v.level, v.name) == v.name else f"{v.name} ({LEVELS[v.level]})" for v in variants
+    )
+    name = LEVELS[level]
+    return (
+        f"this library of Igniter is compiled for {names}, and this CPU is {name}: compile the model with "
+        f"--target={name}"
+    )
 
 
 def _entry(kernel: str, variants: Sequence[Variant]) -> list[str]:

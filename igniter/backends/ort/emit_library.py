@@ -1,4 +1,5 @@
-"""`ort.library` as one LLVM module: descriptors, callbacks and `RegisterCustomOps`, around kernels defined elsewhere.
+"""`ort.library` as one LLVM module: descriptors, tables and functions of single ops, around kernels defined elsewhere.
+The code generator links the run time, in C, to it.
 
 The domain's name carries a hash of the library's IR, of its `info` and of the kernels' code. So two libraries load into
 one session, and a model finds only its own library. Models with different weights but otherwise equal have equal
@@ -18,22 +19,16 @@ from igniter.backends.ort.api import (
     API_VERSION,
     API_VERSION_INPLACE,
     CUSTOM_OP_POINTERS,
-    NOT_IMPLEMENTED,
     OLDEST_ORT,
-    expand_calls,
 )
 from igniter.backends.ort.checks import emit_checks
-from igniter.backends.ort.compute import COMPUTE
 from igniter.backends.ort.cpu_choice import Variant, emit_choice
 from igniter.backends.ort.expressions import INTRINSICS, int64
 from igniter.backends.ort.infer import emit_infer
-from igniter.backends.ort.infer_glue import emit_infer_helpers
 from igniter.backends.ort.launches import GpuCode, emit_launched, emit_launches
-from igniter.backends.ort.messages import StringPool, c_literal, emit_messages
-from igniter.backends.ort.sanitized import RUN as SANITIZED_RUN
-from igniter.backends.ort.sanitized import emit_sanitized
+from igniter.backends.ort.messages import StringPool, c_literal, emit_type_names
 from igniter.backends.ort.shapes import dim_offsets, emit_shapes, symbol_slots
-from igniter.backends.ort.values import VALUES
+from igniter.backends.violations import DEFINITION
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.ort import OPTIONAL, REQUIRED, VARIADIC, LibraryOp, OpOp, Port, ValuesOp
 from igniter.dialects.sym.expr import Expr
@@ -120,7 +115,7 @@ def emit_library(
     reuses = any(p.reuses is not None for op in ops for p in op.outputs)
     version = API_VERSION_INPLACE if reuses or gpu is not None else API_VERSION
     strings = StringPool()
-    run = SANITIZED_RUN if sanitize else "igniter_run"
+    run = glue.RUN_SANITIZED if sanitize else glue.RUN
     functions = [_emit_op(op, f"op.{i}", version, strings, run, where) for i, (op, where) in enumerate(placed)]
     functions += [_emit_values(op, f"op.{i}", version, strings) for i, op in enumerate(values, len(ops))]
     count = len(functions)
@@ -129,17 +124,11 @@ def emit_library(
     shared = [
         glue.TYPES,
         INTRINSICS,
-        glue.SCHEMA,
-        expand_calls(
-            glue.KERNEL.replace("$STACK_SCRATCH", str(glue.STACK_SCRATCH)).replace("$COMPOUND", str(glue.COMPOUND))
-        ),
-        expand_calls(COMPUTE),
-        expand_calls(emit_sanitized(strings)) if sanitize else "",
-        emit_launches(gpu, strings) if gpu is not None else "",
-        expand_calls(emit_messages(strings)),
-        expand_calls(emit_infer_helpers(strings)),
-        expand_calls(VALUES if values else ""),
-        _emit_register(domain, count, version, strings),
+        glue.FUNCTIONS,
+        glue.DECLARE_SANITIZED + DEFINITION if sanitize else "",
+        emit_launches(gpu) if gpu is not None else "",
+        emit_type_names(strings),
+        _emit_domain(domain, count, version),
         _emit_info(library, domain, version, gpu, info),
     ]
     table = ", ".join(f"ptr @op.{i}" for i in range(count))
@@ -147,9 +136,9 @@ def emit_library(
         f'target triple = "{triple}"\n',
         *shared,
         *functions,
-        f"@igniter_ops = internal constant [{count} x ptr] [{table}]\n",
+        f"@igniter_ops = hidden constant [{count} x ptr] [{table}]\n",
         *(f'declare hidden void @"{kernel}"(ptr, ptr, ptr, ptr, ptr)' for kernel in launching),
-        emit_choice(variants, kernels, strings),
+        emit_choice(variants, kernels, strings, triple.startswith("x86_64")),
         strings.emit(),
     ]
     names = tuple(dict.fromkeys(op.sym_name.data for op in (*ops, *values)))
@@ -227,7 +216,7 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, g
             _emit_ports(op.outputs, f"outputs.{name}", slots, strings),
             emit_shapes(op, f"shapes.{name}", strings),
             emit_checks(op, f"checks.{name}", strings) if op.checks else "",
-            expand_calls(infer.text if infer is not None else ""),
+            infer.text if infer is not None else "",
             inplace,
             launched,
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
@@ -310,84 +299,13 @@ define internal i64 @inplace.{name}(ptr %inputs, ptr %outputs) {{
 # -- the entry point --------------------------------------------------------------------------------------------------
 
 
-def _emit_register(domain: str, count: int, version: int, strings: StringPool) -> str:
-    mark = strings(domain)
-    too_old = f"this library of Igniter needs ONNX Runtime {OLDEST_ORT[version]} or newer"
-    return expand_calls(f"""
-define ptr @{ENTRY_POINT}(ptr %options, ptr %base) {{
-  ; One domain serves all sessions of one ORT: ORT keeps a pointer to it and never frees it.
-entry:
-  %status = alloca ptr
-  %domain.at = alloca ptr
-  %index.at = alloca i64
-  %marked.at = alloca i32
-  store i32 0, ptr %marked.at
-  %get = load ptr, ptr %base
-  %api = call ptr %get(i32 {version})
-  %known = icmp ne ptr %api, null
-  br i1 %known, label %find, label %old
-old:
-  %api.1 = call ptr %get(i32 1)
-  %create = load ptr, ptr %api.1
-  %refusal = call ptr %create(i32 {NOT_IMPLEMENTED}, ptr {strings(too_old)})
-  ret ptr %refusal
-find:
-  %refused = call ptr @igniter_choose_cpu()
-  %runs = icmp eq ptr %refused, null
-  br i1 %runs, label %start, label %refuse
-refuse:
-  %no = api CreateStatus(i32 {NOT_IMPLEMENTED}, ptr %refused)
-  ret ptr %no
-start:
-  store atomic ptr %api, ptr @igniter_api release, align 8
-  try HasSessionConfigEntry(ptr %options, ptr {mark}, ptr %marked.at) else failed
-  %marked = load i32, ptr %marked.at
-  %is.there = icmp ne i32 %marked, 0
-  br i1 %is.there, label %done, label %begin
-begin:
-  %made = load atomic ptr, ptr @igniter_domain acquire, align 8
-  %made.api = load atomic ptr, ptr @igniter_domain_api acquire, align 8
-  %is.made = icmp ne ptr %made, null
-  %same = icmp eq ptr %made.api, %api
-  %reuse = and i1 %is.made, %same
-  store ptr %made, ptr %domain.at
-  br i1 %reuse, label %add, label %make
-make:
-  try CreateCustomOpDomain(ptr {mark}, ptr %domain.at) else failed
-  %domain = load ptr, ptr %domain.at
-  store i64 0, ptr %index.at
-  br label %loop
-loop:
-  %index = load i64, ptr %index.at
-  %more = icmp ult i64 %index, {count}
-  br i1 %more, label %body, label %made.now
-body:
-  %op.at = getelementptr ptr, ptr @igniter_ops, i64 %index
-  %op = load ptr, ptr %op.at
-  try CustomOpDomain_Add(ptr %domain, ptr %op) else broken
-  %next = add i64 %index, 1
-  store i64 %next, ptr %index.at
-  br label %loop
-made.now:
-  ; The first one made is kept; that of a thread that comes second, or of another ORT, serves only its caller.
-  %claim = cmpxchg ptr @igniter_domain_api, ptr null, ptr %api acq_rel acquire
-  %first = extractvalue {{ ptr, i1 }} %claim, 1
-  br i1 %first, label %keep, label %add
-keep:
-  store atomic ptr %domain, ptr @igniter_domain release, align 8
-  br label %add
-add:
-  %chosen = load ptr, ptr %domain.at
-  try AddCustomOpDomain(ptr %options, ptr %chosen) else failed
-  try AddSessionConfigEntry(ptr %options, ptr {mark}, ptr {strings("1")}) else failed
-  br label %done
-done:
-  ret ptr null
-broken:
-  api ReleaseCustomOpDomain(ptr %domain)
-  br label %failed
-failed:
-  %result = load ptr, ptr %status
-  ret ptr %result
-}}
-""")
+def _emit_domain(domain: str, count: int, version: int) -> str:
+    """Returns the constants of the entry point."""
+    name = domain.encode()
+    too_old = f"this library of Igniter needs ONNX Runtime {OLDEST_ORT[version]} or newer".encode()
+    return f"""
+@igniter_domain_name = hidden constant [{len(name) + 1} x i8] {c_literal(name)}
+@igniter_too_old = hidden constant [{len(too_old) + 1} x i8] {c_literal(too_old)}
+@igniter_op_count = hidden constant i64 {count}
+@igniter_api_version = hidden constant i32 {version}
+"""

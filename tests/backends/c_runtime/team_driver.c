@@ -32,7 +32,6 @@ static void *work(void *given) {
 static void pool(void *context, igniter_task task, uint64_t count, void *data) {
   struct call call = {task, data, count, 0};
   pthread_t others[64];
-  (void)context;
   for (int k = 1; k < threads; k++)
     if (pthread_create(&others[k], 0, work, &call))
       exit(3);

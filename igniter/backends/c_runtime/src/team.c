@@ -129,7 +129,6 @@ static void help(struct igniter_team *team) {
 /* One run of the pool's task. */
 void igniter_team_member(void *data, uint64_t index) {
   struct igniter_team *team = data;
-  (void)index;
   if (__atomic_exchange_n(&team->led, 1, __ATOMIC_ACQ_REL)) {
     help(team);
     return;

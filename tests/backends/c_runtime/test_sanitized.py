@@ -1,10 +1,11 @@
-"""The team as a C program of its own, under the sanitizers of the machine's C compiler."""
+"""The run time as C programs of their own, under the sanitizers of the machine's C compiler."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,16 +13,31 @@ import pytest
 
 from igniter.backends.c_runtime.build import SOURCES
 
-DRIVER = Path(__file__).with_name("team_driver.c")
-FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-sanitize-recover=all", "-pthread")
+HERE = Path(__file__).parent
+OPS = ("ops", "infer", "messages", "register", "cpu", "sanitized")
+FLAGS = (
+    "-std=c11",
+    "-g",
+    "-O1",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-parameter",
+    "-Werror",
+    "-fno-sanitize-recover=all",
+    "-pthread",
+)
+TEAM = SOURCES / "team.c"
 RUNS = ("1 8 20 100", "2 4 100 50", "3 8 100 1000", "5 3 50 0")
 """Threads, runs of the pool's task, programs, looks."""
 
 
-def build(compiler: list[str], sanitizers: str, folder: Path, team: Path = SOURCES / "team.c") -> Path:
+def build(
+    compiler: list[str], sanitizers: str, folder: Path, driver: str = "team_driver.c", units: Sequence[Path] = (TEAM,)
+) -> Path:
     """Returns the driver; skips the test where the compiler lacks the sanitizer's library."""
     made = folder / "driver"
-    command = [*compiler, *FLAGS, f"-fsanitize={sanitizers}", f"-I{SOURCES}", "-o", str(made), str(DRIVER), str(team)]
+    command = [*compiler, *FLAGS, f"-fsanitize={sanitizers}", f"-I{SOURCES}", "-o", str(made), str(HERE / driver)]
+    command += map(str, units)
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
     if done.returncode and "cannot find" in done.stderr:
         pytest.skip(f"{compiler[0]} has no library for -fsanitize={sanitizers}")
@@ -55,9 +71,18 @@ def test_a_race_is_found(tmp_path: Path) -> None:
     assert text.count(acquire) == 1
     team = tmp_path / "team.c"
     team.write_text(text.replace(acquire, acquire.replace("ACQUIRE", "RELAXED")))
-    driver = build(compiler(), "thread", tmp_path, team)
+    driver = build(compiler(), "thread", tmp_path, units=[team])
     # The first index that a helper takes shows it; on a busy machine some programs have none.
     assert any("data race" in run(driver, "3 8 300 1000").stderr for _ in range(5))
+
+
+def test_ops_are_sound(tmp_path: Path) -> None:
+    """In an ONNX Runtime of its own, whose every call fails once: no access is outside, and no object is lost."""
+    units = [SOURCES / f"{name}.c" for name in OPS]
+    driver = build(compiler(), "address,undefined", tmp_path, "ops_driver.c", units)
+    for arguments in ("", *map(str, range(1, 7))):
+        done = run(driver, arguments)
+        assert (done.returncode, done.stdout) == (0, "ok\n"), f"{arguments}: {done.stdout}{done.stderr}"
 
 
 @pytest.mark.full

@@ -1,0 +1,1312 @@
+target triple = "aarch64-unknown-linux-gnu"
+
+%struct.igniter_port = type { ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64, i64, i64 }
+%struct.igniter_call = type { ptr, ptr, ptr }
+%struct.igniter_failure = type { i64, i64, i64, i64, i64, ptr, [8 x i64] }
+%struct.values = type { i64, i64, i64, i64, i64, ptr, ptr, ptr, ptr }
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
+define hidden ptr @igniter_name(ptr noundef readonly captures(none) %op) local_unnamed_addr #0 {
+entry:
+  %desc = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc, align 8
+  %1 = load ptr, ptr %0, align 8
+  ret ptr %1
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noalias noundef ptr @igniter_provider(ptr noundef readnone captures(none) %op) local_unnamed_addr #1 {
+entry:
+  ret ptr null
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
+define hidden i64 @igniter_input_count(ptr noundef readonly captures(none) %op) local_unnamed_addr #0 {
+entry:
+  %desc = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc, align 8
+  %input_count = getelementptr inbounds nuw i8, ptr %0, i64 40
+  %1 = load i64, ptr %input_count, align 8
+  ret i64 %1
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
+define hidden i64 @igniter_output_count(ptr noundef readonly captures(none) %op) local_unnamed_addr #0 {
+entry:
+  %desc = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc, align 8
+  %output_count = getelementptr inbounds nuw i8, ptr %0, i64 48
+  %1 = load i64, ptr %output_count, align 8
+  ret i64 %1
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
+define hidden i32 @igniter_input_type(ptr noundef readonly captures(none) %op, i64 noundef %k) local_unnamed_addr #0 {
+entry:
+  %desc = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc, align 8
+  %inputs = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %1 = load ptr, ptr %inputs, align 8
+  %arrayidx = getelementptr inbounds nuw %struct.igniter_port, ptr %1, i64 %k
+  %type = getelementptr inbounds nuw i8, ptr %arrayidx, i64 32
+  %2 = load i32, ptr %type, align 8
+  ret i32 %2
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
+define hidden i32 @igniter_output_type(ptr noundef readonly captures(none) %op, i64 noundef %k) local_unnamed_addr #0 {
+entry:
+  %desc = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc, align 8
+  %outputs = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %1 = load ptr, ptr %outputs, align 8
+  %arrayidx = getelementptr inbounds nuw %struct.igniter_port, ptr %1, i64 %k
+  %type = getelementptr inbounds nuw i8, ptr %arrayidx, i64 32
+  %2 = load i32, ptr %type, align 8
+  ret i32 %2
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
+define hidden i32 @igniter_input_mode(ptr noundef readonly captures(none) %op, i64 noundef %k) local_unnamed_addr #0 {
+entry:
+  %desc = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc, align 8
+  %inputs = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %1 = load ptr, ptr %inputs, align 8
+  %arrayidx = getelementptr inbounds nuw %struct.igniter_port, ptr %1, i64 %k
+  %mode = getelementptr inbounds nuw i8, ptr %arrayidx, i64 36
+  %2 = load i32, ptr %mode, align 4
+  ret i32 %2
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
+define hidden i32 @igniter_output_mode(ptr noundef readonly captures(none) %op, i64 noundef %k) local_unnamed_addr #0 {
+entry:
+  %desc = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc, align 8
+  %outputs = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %1 = load ptr, ptr %outputs, align 8
+  %arrayidx = getelementptr inbounds nuw %struct.igniter_port, ptr %1, i64 %k
+  %mode = getelementptr inbounds nuw i8, ptr %arrayidx, i64 36
+  %2 = load i32, ptr %mode, align 4
+  ret i32 %2
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noundef i32 @igniter_input_memory(ptr noundef readnone captures(none) %op, i64 noundef %k) local_unnamed_addr #1 {
+entry:
+  ret i32 0
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
+define hidden i32 @igniter_input_least(ptr noundef readonly captures(none) %op) local_unnamed_addr #0 {
+entry:
+  %desc = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc, align 8
+  %inputs = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %1 = load ptr, ptr %inputs, align 8
+  %input_count = getelementptr inbounds nuw i8, ptr %0, i64 40
+  %2 = load i64, ptr %input_count, align 8
+  %3 = getelementptr %struct.igniter_port, ptr %1, i64 %2
+  %least = getelementptr i8, ptr %3, i64 -32
+  %4 = load i32, ptr %least, align 8
+  ret i32 %4
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
+define hidden i32 @igniter_output_least(ptr noundef readonly captures(none) %op) local_unnamed_addr #0 {
+entry:
+  %desc = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc, align 8
+  %outputs = getelementptr inbounds nuw i8, ptr %0, i64 16
+  %1 = load ptr, ptr %outputs, align 8
+  %output_count = getelementptr inbounds nuw i8, ptr %0, i64 48
+  %2 = load i64, ptr %output_count, align 8
+  %3 = getelementptr %struct.igniter_port, ptr %1, i64 %2
+  %least = getelementptr i8, ptr %3, i64 -32
+  %4 = load i32, ptr %least, align 8
+  ret i32 %4
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noundef i32 @igniter_homogeneous(ptr noundef readnone captures(none) %op) local_unnamed_addr #1 {
+entry:
+  ret i32 1
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noundef i32 @igniter_first_version(ptr noundef readnone captures(none) %op) local_unnamed_addr #1 {
+entry:
+  ret i32 1
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noundef i32 @igniter_last_version(ptr noundef readnone captures(none) %op) local_unnamed_addr #1 {
+entry:
+  ret i32 2147483647
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden void @igniter_release_inplace(ptr noundef readnone captures(none) %inputs, ptr noundef readnone captures(none) %outputs) local_unnamed_addr #1 {
+entry:
+  ret void
+}
+
+; Function Attrs: nounwind
+define hidden ptr @igniter_check(ptr noundef %api, ptr noundef %desc, ptr noundef %port, i64 noundef %index, ptr noundef %value, ptr noundef %dims, ptr noundef captures(none) %symbols) local_unnamed_addr #2 {
+entry:
+  %type.i = alloca i32, align 4
+  %rank.i = alloca i64, align 8
+  %shape = alloca ptr, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %shape) #6
+  %GetTensorTypeAndShape = getelementptr inbounds nuw i8, ptr %api, i64 520
+  %0 = load ptr, ptr %GetTensorTypeAndShape, align 8
+  %call = call ptr %0(ptr noundef %value, ptr noundef nonnull %shape) #7
+  %tobool.not = icmp eq ptr %call, null
+  br i1 %tobool.not, label %do.end, label %cleanup3
+
+do.end:                                           ; preds = %entry
+  %1 = load ptr, ptr %shape, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %type.i) #6
+  call void @llvm.lifetime.start.p0(ptr nonnull %rank.i) #6
+  %GetTensorElementType.i = getelementptr inbounds nuw i8, ptr %api, i64 480
+  %2 = load ptr, ptr %GetTensorElementType.i, align 8
+  %call.i = call ptr %2(ptr noundef %1, ptr noundef nonnull %type.i) #7
+  %tobool.not.i = icmp eq ptr %call.i, null
+  br i1 %tobool.not.i, label %do.end.i, label %check_shape.exit
+
+do.end.i:                                         ; preds = %do.end
+  %3 = load i32, ptr %type.i, align 4
+  %type1.i = getelementptr inbounds nuw i8, ptr %port, i64 32
+  %4 = load i32, ptr %type1.i, align 8
+  %cmp.not.i = icmp eq i32 %3, %4
+  br i1 %cmp.not.i, label %do.body7.i, label %if.then2.i
+
+if.then2.i:                                       ; preds = %do.end.i
+  %conv.i = sext i32 %4 to i64
+  %conv4.i = sext i32 %3 to i64
+  %call5.i = call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 3, ptr noundef %port, i64 noundef %index, i64 noundef 0, i64 noundef %conv.i, i64 noundef %conv4.i) #7
+  br label %check_shape.exit
+
+do.body7.i:                                       ; preds = %do.end.i
+  %GetDimensionsCount.i = getelementptr inbounds nuw i8, ptr %api, i64 488
+  %5 = load ptr, ptr %GetDimensionsCount.i, align 8
+  %call9.i = call ptr %5(ptr noundef %1, ptr noundef nonnull %rank.i) #7
+  %tobool10.not.i = icmp eq ptr %call9.i, null
+  br i1 %tobool10.not.i, label %do.end17.i, label %check_shape.exit
+
+do.end17.i:                                       ; preds = %do.body7.i
+  %6 = load i64, ptr %rank.i, align 8
+  %rank18.i = getelementptr inbounds nuw i8, ptr %port, i64 48
+  %7 = load i64, ptr %rank18.i, align 8
+  %cmp19.not.i = icmp eq i64 %6, %7
+  br i1 %cmp19.not.i, label %do.body25.i, label %if.then21.i
+
+if.then21.i:                                      ; preds = %do.end17.i
+  %call23.i = call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 4, ptr noundef %port, i64 noundef %index, i64 noundef 0, i64 noundef %7, i64 noundef %6) #7
+  br label %check_shape.exit
+
+do.body25.i:                                      ; preds = %do.end17.i
+  %GetDimensions.i = getelementptr inbounds nuw i8, ptr %api, i64 496
+  %8 = load ptr, ptr %GetDimensions.i, align 8
+  %call27.i = call ptr %8(ptr noundef %1, ptr noundef %dims, i64 noundef %6) #7
+  %tobool28.not.i = icmp eq ptr %call27.i, null
+  br i1 %tobool28.not.i, label %do.end35.i, label %check_shape.exit
+
+do.end35.i:                                       ; preds = %do.body25.i
+  %call36.i = call fastcc ptr @match(ptr noundef %api, ptr noundef %desc, ptr noundef %port, i64 noundef %index, ptr noundef %dims, ptr noundef %symbols) #8
+  br label %check_shape.exit
+
+check_shape.exit:                                 ; preds = %do.end35.i, %do.body25.i, %if.then21.i, %do.body7.i, %if.then2.i, %do.end
+  %retval.3.i = phi ptr [ %call5.i, %if.then2.i ], [ %call23.i, %if.then21.i ], [ %call36.i, %do.end35.i ], [ %call27.i, %do.body25.i ], [ %call9.i, %do.body7.i ], [ %call.i, %do.end ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %rank.i) #6
+  call void @llvm.lifetime.end.p0(ptr nonnull %type.i) #6
+  %ReleaseTensorTypeAndShapeInfo = getelementptr inbounds nuw i8, ptr %api, i64 792
+  %9 = load ptr, ptr %ReleaseTensorTypeAndShapeInfo, align 8
+  %10 = load ptr, ptr %shape, align 8
+  call void %9(ptr noundef %10) #7
+  br label %cleanup3
+
+cleanup3:                                         ; preds = %check_shape.exit, %entry
+  %retval.1 = phi ptr [ %retval.3.i, %check_shape.exit ], [ %call, %entry ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %shape) #6
+  ret ptr %retval.1
+}
+
+; Function Attrs: nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
+declare void @llvm.lifetime.start.p0(ptr captures(none)) #3
+
+; Function Attrs: nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
+declare void @llvm.lifetime.end.p0(ptr captures(none)) #3
+
+; Function Attrs: nounwind
+define hidden ptr @igniter_create(ptr noundef %op, ptr noundef %api, ptr noundef %info, ptr noundef writeonly captures(none) %made) local_unnamed_addr #2 {
+entry:
+  %given.i = alloca i64, align 8
+  %allocator = alloca ptr, align 8
+  %memory = alloca ptr, align 8
+  %desc1 = getelementptr inbounds nuw i8, ptr %op, i64 208
+  %0 = load ptr, ptr %desc1, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %allocator) #6
+  call void @llvm.lifetime.start.p0(ptr nonnull %memory) #6
+  %GetAllocatorWithDefaultOptions = getelementptr inbounds nuw i8, ptr %api, i64 624
+  %1 = load ptr, ptr %GetAllocatorWithDefaultOptions, align 8
+  %call = call ptr %1(ptr noundef nonnull %allocator) #7
+  %tobool.not = icmp eq ptr %call, null
+  br i1 %tobool.not, label %do.body2, label %cleanup23
+
+do.body2:                                         ; preds = %entry
+  %AllocatorAlloc = getelementptr inbounds nuw i8, ptr %api, i64 600
+  %2 = load ptr, ptr %AllocatorAlloc, align 8
+  %3 = load ptr, ptr %allocator, align 8
+  %input_count = getelementptr inbounds nuw i8, ptr %0, i64 40
+  %4 = load i64, ptr %input_count, align 8
+  %add = add i64 %4, 24
+  %call4 = call ptr %2(ptr noundef %3, i64 noundef %add, ptr noundef nonnull %memory) #7
+  %tobool5.not = icmp eq ptr %call4, null
+  br i1 %tobool5.not, label %do.end12, label %cleanup23
+
+do.end12:                                         ; preds = %do.body2
+  %5 = load ptr, ptr %memory, align 8
+  store ptr %op, ptr %5, align 8
+  %api14 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  store ptr %api, ptr %api14, align 8
+  %device = getelementptr inbounds nuw i8, ptr %5, i64 16
+  store ptr null, ptr %device, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %given.i) #6
+  store i64 0, ptr %given.i, align 8
+  %KernelInfo_GetInputCount.i = getelementptr inbounds nuw i8, ptr %api, i64 1840
+  %6 = load ptr, ptr %KernelInfo_GetInputCount.i, align 8
+  %call.i = call ptr %6(ptr noundef %info, ptr noundef nonnull %given.i) #7
+  %tobool.not.i = icmp eq ptr %call.i, null
+  br i1 %tobool.not.i, label %for.cond.preheader.i, label %check_constants.exit
+
+for.cond.preheader.i:                             ; preds = %do.end12
+  %7 = load i64, ptr %input_count, align 8
+  %cmp.not39.i = icmp sgt i64 %7, 0
+  br i1 %cmp.not39.i, label %for.body.lr.ph.i, label %check_constants.exit
+
+for.body.lr.ph.i:                                 ; preds = %for.cond.preheader.i
+  %checked.i = getelementptr inbounds nuw i8, ptr %5, i64 24
+  %inputs.i = getelementptr inbounds nuw i8, ptr %0, i64 8
+  br label %for.body.i
+
+for.body.i:                                       ; preds = %for.inc.i, %for.body.lr.ph.i
+  %retval.141.i = phi ptr [ null, %for.body.lr.ph.i ], [ %retval.3.i, %for.inc.i ]
+  %k.040.i = phi i64 [ 0, %for.body.lr.ph.i ], [ %inc.i, %for.inc.i ]
+  %arrayidx.i = getelementptr inbounds nuw i8, ptr %checked.i, i64 %k.040.i
+  store i8 0, ptr %arrayidx.i, align 1
+  %8 = load ptr, ptr %inputs.i, align 8
+  %arrayidx1.i = getelementptr inbounds nuw %struct.igniter_port, ptr %8, i64 %k.040.i
+  %is_fixed.i = getelementptr inbounds nuw i8, ptr %arrayidx1.i, i64 44
+  %9 = load i32, ptr %is_fixed.i, align 4
+  %tobool2.not.i = icmp ne i32 %9, 0
+  %10 = load i64, ptr %given.i, align 8
+  %cmp3.i = icmp ult i64 %k.040.i, %10
+  %or.cond.i = select i1 %tobool2.not.i, i1 %cmp3.i, i1 false
+  br i1 %or.cond.i, label %do.body5.i, label %for.inc.i
+
+do.body5.i:                                       ; preds = %for.body.i
+  %call9.i = call fastcc ptr @check_constant(ptr noundef %api, ptr noundef %0, ptr noundef %info, i64 noundef %k.040.i, ptr noundef nonnull %arrayidx.i) #8
+  %tobool10.not.i = icmp eq ptr %call9.i, null
+  %retval.1.call9.i = select i1 %tobool10.not.i, ptr %retval.141.i, ptr %call9.i
+  br i1 %tobool10.not.i, label %for.inc.i, label %check_constants.exit
+
+for.inc.i:                                        ; preds = %do.body5.i, %for.body.i
+  %retval.3.i = phi ptr [ %retval.1.call9.i, %do.body5.i ], [ %retval.141.i, %for.body.i ]
+  %inc.i = add nuw nsw i64 %k.040.i, 1
+  %11 = load i64, ptr %input_count, align 8
+  %cmp.not.i = icmp slt i64 %inc.i, %11
+  br i1 %cmp.not.i, label %for.body.i, label %check_constants.exit, !llvm.loop !0
+
+check_constants.exit:                             ; preds = %for.inc.i, %do.body5.i, %for.cond.preheader.i, %do.end12
+  %retval.5.i = phi ptr [ %call.i, %do.end12 ], [ null, %for.cond.preheader.i ], [ %retval.1.call9.i, %do.body5.i ], [ null, %for.inc.i ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %given.i) #6
+  %tobool16.not = icmp eq ptr %retval.5.i, null
+  br i1 %tobool16.not, label %if.else, label %if.then17
+
+if.then17:                                        ; preds = %check_constants.exit
+  %AllocatorFree = getelementptr inbounds nuw i8, ptr %api, i64 608
+  %12 = load ptr, ptr %AllocatorFree, align 8
+  %13 = load ptr, ptr %allocator, align 8
+  %call18 = call ptr %12(ptr noundef %13, ptr noundef nonnull %5) #7
+  %tobool.not.i43 = icmp eq ptr %call18, null
+  br i1 %tobool.not.i43, label %cleanup23, label %if.then.i
+
+if.then.i:                                        ; preds = %if.then17
+  %ReleaseStatus.i = getelementptr inbounds nuw i8, ptr %api, i64 744
+  %14 = load ptr, ptr %ReleaseStatus.i, align 8
+  call void %14(ptr noundef nonnull %call18) #7
+  br label %cleanup23
+
+if.else:                                          ; preds = %check_constants.exit
+  store ptr %5, ptr %made, align 8
+  br label %cleanup23
+
+cleanup23:                                        ; preds = %if.else, %if.then.i, %if.then17, %do.body2, %entry
+  %retval.2 = phi ptr [ %call, %entry ], [ %call4, %do.body2 ], [ null, %if.else ], [ %retval.5.i, %if.then17 ], [ %retval.5.i, %if.then.i ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %memory) #6
+  call void @llvm.lifetime.end.p0(ptr nonnull %allocator) #6
+  ret ptr %retval.2
+}
+
+; Function Attrs: nounwind
+define hidden void @igniter_destroy(ptr noundef %state) local_unnamed_addr #2 {
+entry:
+  %allocator = alloca ptr, align 8
+  %api1 = getelementptr inbounds nuw i8, ptr %state, i64 8
+  %0 = load ptr, ptr %api1, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %allocator) #6
+  %GetAllocatorWithDefaultOptions = getelementptr inbounds nuw i8, ptr %0, i64 624
+  %1 = load ptr, ptr %GetAllocatorWithDefaultOptions, align 8
+  %call = call ptr %1(ptr noundef nonnull %allocator) #7
+  %tobool.not.i.not = icmp eq ptr %call, null
+  br i1 %tobool.not.i.not, label %if.then, label %if.end.sink.split
+
+if.then:                                          ; preds = %entry
+  %AllocatorFree = getelementptr inbounds nuw i8, ptr %0, i64 608
+  %2 = load ptr, ptr %AllocatorFree, align 8
+  %3 = load ptr, ptr %allocator, align 8
+  %call3 = call ptr %2(ptr noundef %3, ptr noundef %state) #7
+  %tobool.not.i9 = icmp eq ptr %call3, null
+  br i1 %tobool.not.i9, label %if.end, label %if.end.sink.split
+
+if.end.sink.split:                                ; preds = %if.then, %entry
+  %call.sink = phi ptr [ %call, %entry ], [ %call3, %if.then ]
+  %ReleaseStatus.i = getelementptr inbounds nuw i8, ptr %0, i64 744
+  %4 = load ptr, ptr %ReleaseStatus.i, align 8
+  call void %4(ptr noundef nonnull %call.sink) #7
+  br label %if.end
+
+if.end:                                           ; preds = %if.end.sink.split, %if.then
+  call void @llvm.lifetime.end.p0(ptr nonnull %allocator) #6
+  ret void
+}
+
+; Function Attrs: nounwind
+define hidden ptr @igniter_run(ptr noundef readnone captures(none) %state, ptr noundef %desc, ptr noundef %api, ptr noundef %context, ptr noundef %buffers, ptr noundef %symbols, i64 noundef %size) local_unnamed_addr #2 {
+entry:
+  %memory.i = alloca ptr, align 8
+  %call = alloca %struct.igniter_call, align 8
+  %standard = alloca ptr, align 8
+  %allocator = alloca ptr, align 8
+  %where = alloca ptr, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %call) #6
+  store ptr %api, ptr %call, align 8
+  %context2 = getelementptr inbounds nuw i8, ptr %call, i64 8
+  store ptr %context, ptr %context2, align 8
+  %error = getelementptr inbounds nuw i8, ptr %call, i64 16
+  store ptr null, ptr %error, align 8
+  %cmp = icmp ult i64 %size, 4097
+  br i1 %cmp, label %if.then, label %if.end
+
+if.then:                                          ; preds = %entry
+  %0 = alloca i8, i64 %size, align 64
+  %kernel.i = getelementptr inbounds nuw i8, ptr %desc, i64 32
+  %1 = load ptr, ptr %kernel.i, align 8
+  call void %1(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %0, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #7
+  %2 = load ptr, ptr %error, align 8
+  br label %cleanup34
+
+if.end:                                           ; preds = %entry
+  call void @llvm.lifetime.start.p0(ptr nonnull %standard) #6
+  call void @llvm.lifetime.start.p0(ptr nonnull %allocator) #6
+  call void @llvm.lifetime.start.p0(ptr nonnull %where) #6
+  %GetAllocatorWithDefaultOptions = getelementptr inbounds nuw i8, ptr %api, i64 624
+  %3 = load ptr, ptr %GetAllocatorWithDefaultOptions, align 8
+  %call4 = call ptr %3(ptr noundef nonnull %standard) #7
+  %tobool.not = icmp eq ptr %call4, null
+  br i1 %tobool.not, label %do.body7, label %cleanup31
+
+do.body7:                                         ; preds = %if.end
+  %AllocatorGetInfo = getelementptr inbounds nuw i8, ptr %api, i64 616
+  %4 = load ptr, ptr %AllocatorGetInfo, align 8
+  %5 = load ptr, ptr %standard, align 8
+  %call9 = call ptr %4(ptr noundef %5, ptr noundef nonnull %where) #7
+  %tobool10.not = icmp eq ptr %call9, null
+  br i1 %tobool10.not, label %do.body18, label %cleanup31
+
+do.body18:                                        ; preds = %do.body7
+  %KernelContext_GetAllocator = getelementptr inbounds nuw i8, ptr %api, i64 2024
+  %6 = load ptr, ptr %KernelContext_GetAllocator, align 8
+  %7 = load ptr, ptr %where, align 8
+  %call20 = call ptr %6(ptr noundef %context, ptr noundef %7, ptr noundef nonnull %allocator) #7
+  %tobool21.not = icmp eq ptr %call20, null
+  %call4.call9.call20 = select i1 %tobool21.not, ptr %call9, ptr %call20
+  br i1 %tobool21.not, label %do.end28, label %cleanup31
+
+do.end28:                                         ; preds = %do.body18
+  %8 = load ptr, ptr %allocator, align 8
+  %9 = load ptr, ptr %call, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %memory.i) #6
+  store ptr null, ptr %memory.i, align 8
+  %AllocatorAlloc.i = getelementptr inbounds nuw i8, ptr %9, i64 600
+  %10 = load ptr, ptr %AllocatorAlloc.i, align 8
+  %add.i = add i64 %size, 64
+  %call2.i = call ptr %10(ptr noundef %8, i64 noundef %add.i, ptr noundef nonnull %memory.i) #7
+  %tobool.not.i = icmp eq ptr %call2.i, null
+  br i1 %tobool.not.i, label %do.end.i, label %run_on_heap.exit
+
+do.end.i:                                         ; preds = %do.end28
+  %11 = load ptr, ptr %memory.i, align 8
+  %tobool3.not.i = icmp eq ptr %11, null
+  br i1 %tobool3.not.i, label %if.then4.i, label %if.end6.i
+
+if.then4.i:                                       ; preds = %do.end.i
+  %call5.i = call ptr @igniter_fail(ptr noundef %9, ptr noundef %desc, i32 noundef 9, ptr noundef null, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef range(i64 4097, 0) %size) #7
+  br label %run_on_heap.exit
+
+if.end6.i:                                        ; preds = %do.end.i
+  %12 = ptrtoint ptr %11 to i64
+  %sub.i = sub i64 0, %12
+  %and.i = and i64 %sub.i, 63
+  %add.ptr.i = getelementptr inbounds nuw i8, ptr %11, i64 %and.i
+  %kernel.i.i = getelementptr inbounds nuw i8, ptr %desc, i64 32
+  %13 = load ptr, ptr %kernel.i.i, align 8
+  call void %13(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %add.ptr.i, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #7
+  %14 = load ptr, ptr %error, align 8
+  %AllocatorFree.i = getelementptr inbounds nuw i8, ptr %9, i64 608
+  %15 = load ptr, ptr %AllocatorFree.i, align 8
+  %16 = load ptr, ptr %memory.i, align 8
+  %call8.i = call ptr %15(ptr noundef %8, ptr noundef %16) #7
+  %tobool.not.i.i = icmp eq ptr %call8.i, null
+  br i1 %tobool.not.i.i, label %run_on_heap.exit, label %if.then.i.i
+
+if.then.i.i:                                      ; preds = %if.end6.i
+  %ReleaseStatus.i.i = getelementptr inbounds nuw i8, ptr %9, i64 744
+  %17 = load ptr, ptr %ReleaseStatus.i.i, align 8
+  call void %17(ptr noundef nonnull %call8.i) #7
+  br label %run_on_heap.exit
+
+run_on_heap.exit:                                 ; preds = %if.then.i.i, %if.end6.i, %if.then4.i, %do.end28
+  %retval.1.i = phi ptr [ %call2.i, %do.end28 ], [ %call5.i, %if.then4.i ], [ %14, %if.end6.i ], [ %14, %if.then.i.i ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %memory.i) #6
+  %ReleaseAllocator = getelementptr inbounds nuw i8, ptr %api, i64 1056
+  %18 = load ptr, ptr %ReleaseAllocator, align 8
+  %19 = load ptr, ptr %allocator, align 8
+  call void %18(ptr noundef %19) #7
+  br label %cleanup31
+
+cleanup31:                                        ; preds = %run_on_heap.exit, %do.body18, %do.body7, %if.end
+  %retval.3 = phi ptr [ %retval.1.i, %run_on_heap.exit ], [ %call4.call9.call20, %do.body18 ], [ %call9, %do.body7 ], [ %call4, %if.end ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %where) #6
+  call void @llvm.lifetime.end.p0(ptr nonnull %allocator) #6
+  call void @llvm.lifetime.end.p0(ptr nonnull %standard) #6
+  br label %cleanup34
+
+cleanup34:                                        ; preds = %cleanup31, %if.then
+  %retval.4 = phi ptr [ %2, %if.then ], [ %retval.3, %cleanup31 ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %call) #6
+  ret ptr %retval.4
+}
+
+; Function Attrs: nounwind
+define hidden ptr @igniter_compute(ptr noundef %state, ptr noundef %context) local_unnamed_addr #2 {
+entry:
+  %value.i202 = alloca ptr, align 8
+  %failure.i = alloca %struct.igniter_failure, align 8
+  %value.i = alloca ptr, align 8
+  %v = alloca %struct.values, align 8
+  %size = alloca i64, align 8
+  %failure = alloca %struct.igniter_failure, align 8
+  %api1 = getelementptr inbounds nuw i8, ptr %state, i64 8
+  %0 = load ptr, ptr %api1, align 8
+  %1 = load ptr, ptr %state, align 8
+  %desc2 = getelementptr inbounds nuw i8, ptr %1, i64 208
+  %2 = load ptr, ptr %desc2, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %v) #6
+  call void @llvm.lifetime.start.p0(ptr nonnull %size) #6
+  %KernelContext_GetInputCount.i = getelementptr inbounds nuw i8, ptr %0, i64 704
+  %3 = load ptr, ptr %KernelContext_GetInputCount.i, align 8
+  %call.i = call ptr %3(ptr noundef %context, ptr noundef nonnull %v) #7
+  %tobool.not.not.i = icmp eq ptr %call.i, null
+  br i1 %tobool.not.not.i, label %do.body1.i, label %count_values.exit
+
+do.body1.i:                                       ; preds = %entry
+  %KernelContext_GetOutputCount.i = getelementptr inbounds nuw i8, ptr %0, i64 712
+  %4 = load ptr, ptr %KernelContext_GetOutputCount.i, align 8
+  %asked.i = getelementptr inbounds nuw i8, ptr %v, i64 8
+  %call3.i = call ptr %4(ptr noundef %context, ptr noundef nonnull %asked.i) #7
+  %tobool4.not.not.i = icmp eq ptr %call3.i, null
+  br i1 %tobool4.not.not.i, label %do.end10.i, label %count_values.exit
+
+do.end10.i:                                       ; preds = %do.body1.i
+  %5 = load i64, ptr %v, align 8
+  %6 = load i64, ptr %asked.i, align 8
+  %spread.i = getelementptr inbounds nuw i8, ptr %2, i64 80
+  %7 = load i64, ptr %spread.i, align 8
+  %cmp.i = icmp sgt i64 %7, -1
+  %input_count.i = getelementptr inbounds nuw i8, ptr %2, i64 40
+  %8 = load i64, ptr %input_count.i, align 8
+  %cmp15.i = icmp sle i64 %5, %8
+  %or.cond.i = select i1 %cmp15.i, i1 true, i1 %cmp.i
+  br i1 %or.cond.i, label %if.end21.i, label %if.then18.i
+
+if.then18.i:                                      ; preds = %do.end10.i
+  %call20.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 1, ptr noundef null, i64 noundef 0, i64 noundef 0, i64 noundef %8, i64 noundef %5) #7
+  br label %count_values.exit
+
+if.end21.i:                                       ; preds = %do.end10.i
+  %output_count.i = getelementptr inbounds nuw i8, ptr %2, i64 48
+  %9 = load i64, ptr %output_count.i, align 8
+  %cmp22.i = icmp sgt i64 %6, %9
+  br i1 %cmp22.i, label %land.lhs.true24.i, label %if.end29.i
+
+land.lhs.true24.i:                                ; preds = %if.end21.i
+  %is_open.i = getelementptr inbounds nuw i8, ptr %2, i64 88
+  %10 = load i64, ptr %is_open.i, align 8
+  %tobool25.not.i = icmp eq i64 %10, 0
+  br i1 %tobool25.not.i, label %if.then26.i, label %if.end29.i
+
+if.then26.i:                                      ; preds = %land.lhs.true24.i
+  %call28.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 10, ptr noundef null, i64 noundef 0, i64 noundef 0, i64 noundef %9, i64 noundef %6) #7
+  br label %count_values.exit
+
+if.end29.i:                                       ; preds = %land.lhs.true24.i, %if.end21.i
+  %sub.i = add nsw i64 %8, -1
+  %cond.i.i = call i64 @llvm.smax.i64(i64 %5, i64 range(i64 -9223372036854775808, 9223372036854775807) %sub.i)
+  %cond.i = select i1 %cmp.i, i64 %cond.i.i, i64 %8
+  %inputs.i = getelementptr inbounds nuw i8, ptr %v, i64 16
+  store i64 %cond.i, ptr %inputs.i, align 8
+  %is_open34.i = getelementptr inbounds nuw i8, ptr %2, i64 88
+  %11 = load i64, ptr %is_open34.i, align 8
+  %tobool35.not.i = icmp eq i64 %11, 0
+  %sub38.i = add nsw i64 %9, -1
+  %cond.i92.i = call i64 @llvm.smax.i64(i64 %6, i64 range(i64 -9223372036854775808, 9223372036854775807) %sub38.i)
+  %cond43.i = select i1 %tobool35.not.i, i64 %9, i64 %cond.i92.i
+  %outputs.i = getelementptr inbounds nuw i8, ptr %v, i64 24
+  store i64 %cond43.i, ptr %outputs.i, align 8
+  %reass.sub = sub i64 %cond.i, %8
+  %sub49.i = add i64 %reass.sub, 1
+  %cond52.i = select i1 %cmp.i, i64 %sub49.i, i64 0
+  %members.i = getelementptr inbounds nuw i8, ptr %v, i64 32
+  store i64 %cond52.i, ptr %members.i, align 8
+  br label %count_values.exit
+
+count_values.exit:                                ; preds = %if.end29.i, %if.then26.i, %if.then18.i, %do.body1.i, %entry
+  %retval.3.i = phi ptr [ %call.i, %entry ], [ %call3.i, %do.body1.i ], [ null, %if.end29.i ], [ %call28.i, %if.then26.i ], [ %call20.i, %if.then18.i ]
+  %tobool.not = icmp eq ptr %retval.3.i, null
+  br i1 %tobool.not, label %do.end, label %cleanup121
+
+do.end:                                           ; preds = %count_values.exit
+  %inputs = getelementptr inbounds nuw i8, ptr %v, i64 16
+  %12 = load i64, ptr %inputs, align 8
+  %outputs = getelementptr inbounds nuw i8, ptr %v, i64 24
+  %13 = load i64, ptr %outputs, align 8
+  %add = add nsw i64 %13, %12
+  %check_count = getelementptr inbounds nuw i8, ptr %2, i64 96
+  %14 = load i64, ptr %check_count, align 8
+  %mul = shl i64 %14, 3
+  %15 = alloca i8, i64 %mul, align 16
+  %add4 = add nsw i64 %add, %14
+  %mul5 = shl i64 %add4, 3
+  %16 = alloca i8, i64 %mul5, align 16
+  %buffers = getelementptr inbounds nuw i8, ptr %v, i64 40
+  store ptr %16, ptr %buffers, align 8
+  %input_dims = getelementptr inbounds nuw i8, ptr %2, i64 64
+  %17 = load i64, ptr %input_dims, align 8
+  %members = getelementptr inbounds nuw i8, ptr %v, i64 32
+  %18 = load i64, ptr %members, align 8
+  %spread = getelementptr inbounds nuw i8, ptr %2, i64 80
+  %19 = load i64, ptr %spread, align 8
+  %cond.i183 = call noundef i64 @llvm.smax.i64(i64 %19, i64 0)
+  %mul7 = mul nsw i64 %cond.i183, %18
+  %add8 = add nsw i64 %mul7, %17
+  %mul9 = shl i64 %add8, 3
+  %20 = alloca i8, i64 %mul9, align 16
+  %dims = getelementptr inbounds nuw i8, ptr %v, i64 48
+  store ptr %20, ptr %dims, align 8
+  %output_dims = getelementptr inbounds nuw i8, ptr %2, i64 72
+  %21 = load i64, ptr %output_dims, align 8
+  %mul10 = shl i64 %21, 3
+  %22 = alloca i8, i64 %mul10, align 16
+  %output_dims11 = getelementptr inbounds nuw i8, ptr %v, i64 56
+  store ptr %22, ptr %output_dims11, align 8
+  %symbol_count = getelementptr inbounds nuw i8, ptr %2, i64 56
+  %23 = load i64, ptr %symbol_count, align 8
+  %mul12 = shl i64 %23, 3
+  %24 = alloca i8, i64 %mul12, align 16
+  %symbols = getelementptr inbounds nuw i8, ptr %v, i64 64
+  store ptr %24, ptr %symbols, align 8
+  %25 = load i64, ptr %symbol_count, align 8
+  %cmp227 = icmp sgt i64 %25, 0
+  br i1 %cmp227, label %for.body, label %for.cond.cleanup
+
+for.cond.cleanup:                                 ; preds = %for.body, %do.end
+  %26 = load i64, ptr %spread, align 8
+  %cmp17 = icmp sgt i64 %26, -1
+  br i1 %cmp17, label %if.then18, label %if.end24
+
+for.body:                                         ; preds = %for.body, %do.end
+  %k.0228 = phi i64 [ %inc, %for.body ], [ 0, %do.end ]
+  %27 = load ptr, ptr %symbols, align 8
+  %arrayidx = getelementptr inbounds nuw i64, ptr %27, i64 %k.0228
+  store i64 -1, ptr %arrayidx, align 8
+  %inc = add nuw nsw i64 %k.0228, 1
+  %28 = load i64, ptr %symbol_count, align 8
+  %cmp = icmp slt i64 %inc, %28
+  br i1 %cmp, label %for.body, label %for.cond.cleanup, !llvm.loop !3
+
+if.then18:                                        ; preds = %for.cond.cleanup
+  %29 = load i64, ptr %members, align 8
+  %30 = load ptr, ptr %symbols, align 8
+  %inputs21 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  %31 = load ptr, ptr %inputs21, align 8
+  %input_count = getelementptr inbounds nuw i8, ptr %2, i64 40
+  %32 = load i64, ptr %input_count, align 8
+  %33 = getelementptr %struct.igniter_port, ptr %31, i64 %32
+  %symbol = getelementptr i8, ptr %33, i64 -8
+  %34 = load i64, ptr %symbol, align 8
+  %arrayidx23 = getelementptr inbounds i64, ptr %30, i64 %34
+  store i64 %29, ptr %arrayidx23, align 8
+  br label %if.end24
+
+if.end24:                                         ; preds = %if.then18, %for.cond.cleanup
+  %35 = load i64, ptr %inputs, align 8
+  %cmp28.not229 = icmp sgt i64 %35, 0
+  br i1 %cmp28.not229, label %do.body31.lr.ph, label %cleanup44
+
+do.body31.lr.ph:                                  ; preds = %if.end24
+  %checked.i = getelementptr inbounds nuw i8, ptr %state, i64 24
+  br label %do.body31
+
+for.cond26:                                       ; preds = %take_input.exit
+  %inc43 = add nuw nsw i64 %k25.0230, 1
+  %36 = load i64, ptr %inputs, align 8
+  %cmp28.not = icmp slt i64 %inc43, %36
+  br i1 %cmp28.not, label %do.body31, label %cleanup44, !llvm.loop !4
+
+do.body31:                                        ; preds = %for.cond26, %do.body31.lr.ph
+  %retval.1231 = phi ptr [ null, %do.body31.lr.ph ], [ %retval.1.call33, %for.cond26 ]
+  %k25.0230 = phi i64 [ 0, %do.body31.lr.ph ], [ %inc43, %for.cond26 ]
+  %37 = load ptr, ptr %api1, align 8
+  %38 = load ptr, ptr %state, align 8
+  %desc2.i = getelementptr inbounds nuw i8, ptr %38, i64 208
+  %39 = load ptr, ptr %desc2.i, align 8
+  %input_count.i184 = getelementptr inbounds nuw i8, ptr %39, i64 40
+  %40 = load i64, ptr %input_count.i184, align 8
+  %sub.i185 = add nsw i64 %40, -1
+  %cond.i.i186 = call range(i64 -9223372036854775808, 9223372036854775807) i64 @llvm.smin.i64(i64 %k25.0230, i64 range(i64 -9223372036854775808, 9223372036854775807) %sub.i185)
+  %inputs.i187 = getelementptr inbounds nuw i8, ptr %39, i64 8
+  %41 = load ptr, ptr %inputs.i187, align 8
+  %arrayidx.i = getelementptr inbounds %struct.igniter_port, ptr %41, i64 %cond.i.i186
+  call void @llvm.lifetime.start.p0(ptr nonnull %value.i) #6
+  store ptr null, ptr %value.i, align 8
+  %42 = load i64, ptr %v, align 8
+  %cmp.i188 = icmp ult i64 %k25.0230, %42
+  br i1 %cmp.i188, label %do.body.i, label %if.end5.i
+
+do.body.i:                                        ; preds = %do.body31
+  %KernelContext_GetInput.i = getelementptr inbounds nuw i8, ptr %37, i64 720
+  %43 = load ptr, ptr %KernelContext_GetInput.i, align 8
+  %call3.i192 = call ptr %43(ptr noundef %context, i64 noundef %k25.0230, ptr noundef nonnull %value.i) #7
+  %tobool.not.i = icmp eq ptr %call3.i192, null
+  br i1 %tobool.not.i, label %if.end5.i, label %take_input.exit
+
+if.end5.i:                                        ; preds = %do.body.i, %do.body31
+  %mode.i = getelementptr inbounds nuw i8, ptr %arrayidx.i, i64 36
+  %44 = load i32, ptr %mode.i, align 4
+  %cmp6.i = icmp eq i32 %44, 1
+  br i1 %cmp6.i, label %if.then7.i, label %if.end11.i
+
+if.then7.i:                                       ; preds = %if.end5.i
+  %45 = load ptr, ptr %value.i, align 8
+  %cmp8.i = icmp ne ptr %45, null
+  %conv9.i = zext i1 %cmp8.i to i64
+  %46 = load ptr, ptr %symbols, align 8
+  %symbol.i = getelementptr inbounds nuw i8, ptr %arrayidx.i, i64 64
+  %47 = load i64, ptr %symbol.i, align 8
+  %arrayidx10.i = getelementptr inbounds i64, ptr %46, i64 %47
+  store i64 %conv9.i, ptr %arrayidx10.i, align 8
+  br label %if.end11.i
+
+if.end11.i:                                       ; preds = %if.then7.i, %if.end5.i
+  %48 = load ptr, ptr %buffers, align 8
+  %arrayidx12.i = getelementptr inbounds nuw ptr, ptr %48, i64 %k25.0230
+  store ptr null, ptr %arrayidx12.i, align 8
+  %49 = load ptr, ptr %value.i, align 8
+  %tobool13.not.i = icmp eq ptr %49, null
+  br i1 %tobool13.not.i, label %if.then14.i, label %do.body20.i
+
+if.then14.i:                                      ; preds = %if.end11.i
+  %50 = load i32, ptr %mode.i, align 4
+  %cmp16.i = icmp eq i32 %50, 1
+  br i1 %cmp16.i, label %take_input.exit, label %cond.false.i
+
+cond.false.i:                                     ; preds = %if.then14.i
+  %call18.i = call ptr @igniter_fail(ptr noundef %37, ptr noundef %39, i32 noundef 2, ptr noundef %arrayidx.i, i64 noundef %k25.0230, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  br label %take_input.exit
+
+do.body20.i:                                      ; preds = %if.end11.i
+  %GetTensorMutableData.i = getelementptr inbounds nuw i8, ptr %37, i64 408
+  %51 = load ptr, ptr %GetTensorMutableData.i, align 8
+  %52 = load ptr, ptr %buffers, align 8
+  %arrayidx23.i = getelementptr inbounds nuw ptr, ptr %52, i64 %k25.0230
+  %call24.i = call ptr %51(ptr noundef nonnull %49, ptr noundef %arrayidx23.i) #7
+  %tobool25.not.i189 = icmp eq ptr %call24.i, null
+  br i1 %tobool25.not.i189, label %do.end32.i, label %take_input.exit
+
+do.end32.i:                                       ; preds = %do.body20.i
+  %arrayidx34.i = getelementptr inbounds i8, ptr %checked.i, i64 %cond.i.i186
+  %53 = load i8, ptr %arrayidx34.i, align 1
+  %tobool36.i = icmp eq i8 %53, 0
+  %tobool37.i = icmp sge i64 %k25.0230, %40
+  %or.cond.i190 = select i1 %tobool36.i, i1 true, i1 %tobool37.i
+  br i1 %or.cond.i190, label %if.end39.i, label %take_input.exit
+
+if.end39.i:                                       ; preds = %do.end32.i
+  %sub33.i = sub nsw i64 %k25.0230, %cond.i.i186
+  %offset.i = getelementptr inbounds nuw i8, ptr %arrayidx.i, i64 56
+  %54 = load i64, ptr %offset.i, align 8
+  %spread.i191 = getelementptr inbounds nuw i8, ptr %39, i64 80
+  %55 = load i64, ptr %spread.i191, align 8
+  %cond.i84.i = call noundef i64 @llvm.smax.i64(i64 %55, i64 0)
+  %mul.i = mul nsw i64 %cond.i84.i, %sub33.i
+  %56 = load ptr, ptr %value.i, align 8
+  %57 = load ptr, ptr %dims, align 8
+  %58 = getelementptr i64, ptr %57, i64 %54
+  %add.ptr.i = getelementptr i64, ptr %58, i64 %mul.i
+  %59 = load ptr, ptr %symbols, align 8
+  %call42.i = call ptr @igniter_check(ptr noundef %37, ptr noundef %39, ptr noundef %arrayidx.i, i64 noundef %k25.0230, ptr noundef %56, ptr noundef %add.ptr.i, ptr noundef %59) #8
+  br label %take_input.exit
+
+take_input.exit:                                  ; preds = %if.end39.i, %do.end32.i, %do.body20.i, %cond.false.i, %if.then14.i, %do.body.i
+  %retval.4.i = phi ptr [ null, %if.then14.i ], [ %call24.i, %do.body20.i ], [ %call3.i192, %do.body.i ], [ %call18.i, %cond.false.i ], [ %call42.i, %if.end39.i ], [ null, %do.end32.i ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %value.i) #6
+  %tobool34.not.not.not = icmp ne ptr %retval.4.i, null
+  %retval.1.call33 = select i1 %tobool34.not.not.not, ptr %retval.4.i, ptr %retval.1231
+  br i1 %tobool34.not.not.not, label %cleanup44, label %for.cond26
+
+cleanup44:                                        ; preds = %take_input.exit, %for.cond26, %if.end24
+  %cmp28.not.lcssa = phi i1 [ false, %if.end24 ], [ %tobool34.not.not.not, %for.cond26 ], [ %tobool34.not.not.not, %take_input.exit ]
+  %retval.3 = phi ptr [ null, %if.end24 ], [ %retval.1.call33, %for.cond26 ], [ %retval.1.call33, %take_input.exit ]
+  br i1 %cmp28.not.lcssa, label %cleanup121, label %do.body47
+
+do.body47:                                        ; preds = %cleanup44
+  call void @llvm.lifetime.start.p0(ptr nonnull %failure.i) #6
+  store i64 0, ptr %size, align 8
+  %shapes.i = getelementptr inbounds nuw i8, ptr %2, i64 24
+  %60 = load ptr, ptr %shapes.i, align 8
+  %61 = load ptr, ptr %dims, align 8
+  %62 = load i64, ptr %members, align 8
+  %63 = load ptr, ptr %symbols, align 8
+  %64 = load ptr, ptr %output_dims11, align 8
+  %call.i196 = call i32 %60(ptr noundef %61, i64 noundef %62, ptr noundef %63, ptr noundef %64, ptr noundef nonnull %size, ptr noundef nonnull %failure.i) #7
+  switch i32 %call.i196, label %cond.false.i200 [
+    i32 0, label %infer_sizes.exit
+    i32 13, label %if.then1.i
+    i32 7, label %cond.end.i
+  ]
+
+if.then1.i:                                       ; preds = %do.body47
+  %call2.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 13, ptr noundef nonnull %failure.i, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  br label %infer_sizes.exit
+
+cond.false.i200:                                  ; preds = %do.body47
+  br label %cond.end.i
+
+cond.end.i:                                       ; preds = %cond.false.i200, %do.body47
+  %.sink = phi i64 [ 8, %cond.false.i200 ], [ 16, %do.body47 ]
+  %inputs.i201 = getelementptr inbounds nuw i8, ptr %2, i64 %.sink
+  %65 = load ptr, ptr %inputs.i201, align 8
+  %66 = load i64, ptr %failure.i, align 8
+  %arrayidx7.i = getelementptr inbounds %struct.igniter_port, ptr %65, i64 %66
+  %index.i = getelementptr inbounds nuw i8, ptr %failure.i, i64 8
+  %67 = load i64, ptr %index.i, align 8
+  %axis.i = getelementptr inbounds nuw i8, ptr %failure.i, i64 16
+  %68 = load i64, ptr %axis.i, align 8
+  %want.i = getelementptr inbounds nuw i8, ptr %failure.i, i64 24
+  %69 = load i64, ptr %want.i, align 8
+  %got.i = getelementptr inbounds nuw i8, ptr %failure.i, i64 32
+  %70 = load i64, ptr %got.i, align 8
+  %call8.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef %call.i196, ptr noundef %arrayidx7.i, i64 noundef %67, i64 noundef %68, i64 noundef %69, i64 noundef %70) #7
+  br label %infer_sizes.exit
+
+infer_sizes.exit:                                 ; preds = %cond.end.i, %if.then1.i, %do.body47
+  %retval.0.i = phi ptr [ %call2.i, %if.then1.i ], [ %call8.i, %cond.end.i ], [ null, %do.body47 ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %failure.i) #6
+  %tobool50.not = icmp eq ptr %retval.0.i, null
+  %retval.3.call49 = select i1 %tobool50.not, ptr %retval.3, ptr %retval.0.i
+  br i1 %tobool50.not, label %for.cond59.preheader, label %cleanup121
+
+for.cond59.preheader:                             ; preds = %infer_sizes.exit
+  %71 = load i64, ptr %outputs, align 8
+  %cmp61.not236 = icmp sgt i64 %71, 0
+  br i1 %cmp61.not236, label %do.body64.lr.ph, label %cleanup77
+
+do.body64.lr.ph:                                  ; preds = %for.cond59.preheader
+  %output_count.i203 = getelementptr inbounds nuw i8, ptr %2, i64 48
+  %outputs.i206 = getelementptr inbounds nuw i8, ptr %2, i64 16
+  %asked.i208 = getelementptr inbounds nuw i8, ptr %v, i64 8
+  %KernelContext_GetOutput.i = getelementptr inbounds nuw i8, ptr %0, i64 728
+  %GetTensorMutableData.i213 = getelementptr inbounds nuw i8, ptr %0, i64 408
+  br label %do.body64
+
+for.cond59:                                       ; preds = %make_output.exit
+  %inc76 = add nuw nsw i64 %k58.0237, 1
+  %72 = load i64, ptr %outputs, align 8
+  %cmp61.not = icmp slt i64 %inc76, %72
+  br i1 %cmp61.not, label %do.body64, label %cleanup77, !llvm.loop !5
+
+do.body64:                                        ; preds = %for.cond59, %do.body64.lr.ph
+  %retval.5240 = phi ptr [ %retval.3.call49, %do.body64.lr.ph ], [ %retval.5.call66, %for.cond59 ]
+  %k58.0237 = phi i64 [ 0, %do.body64.lr.ph ], [ %inc76, %for.cond59 ]
+  %73 = load i64, ptr %output_count.i203, align 8
+  %sub.i204 = add nsw i64 %73, -1
+  %cond.i.i205 = call range(i64 -9223372036854775808, 9223372036854775807) i64 @llvm.smin.i64(i64 %k58.0237, i64 range(i64 -9223372036854775808, 9223372036854775807) %sub.i204)
+  %74 = load ptr, ptr %outputs.i206, align 8
+  %arrayidx.i207 = getelementptr inbounds %struct.igniter_port, ptr %74, i64 %cond.i.i205
+  call void @llvm.lifetime.start.p0(ptr nonnull %value.i202) #6
+  store ptr null, ptr %value.i202, align 8
+  %75 = load i64, ptr %asked.i208, align 8
+  %cmp.i209 = icmp ult i64 %k58.0237, %75
+  br i1 %cmp.i209, label %do.body.i221, label %if.end3.i
+
+do.body.i221:                                     ; preds = %do.body64
+  %76 = load ptr, ptr %KernelContext_GetOutput.i, align 8
+  %77 = load ptr, ptr %output_dims11, align 8
+  %offset.i223 = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 56
+  %78 = load i64, ptr %offset.i223, align 8
+  %add.ptr.i224 = getelementptr inbounds i64, ptr %77, i64 %78
+  %rank.i = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 48
+  %79 = load i64, ptr %rank.i, align 8
+  %call1.i = call ptr %76(ptr noundef %context, i64 noundef %k58.0237, ptr noundef %add.ptr.i224, i64 noundef %79, ptr noundef nonnull %value.i202) #7
+  %tobool.not.i225 = icmp eq ptr %call1.i, null
+  br i1 %tobool.not.i225, label %if.end3.i, label %make_output.exit
+
+if.end3.i:                                        ; preds = %do.body.i221, %do.body64
+  %80 = load ptr, ptr %value.i202, align 8
+  %tobool4.not.i = icmp eq ptr %80, null
+  br i1 %tobool4.not.i, label %land.lhs.true.i, label %if.end8.i
+
+land.lhs.true.i:                                  ; preds = %if.end3.i
+  %mode.i220 = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 36
+  %81 = load i32, ptr %mode.i220, align 4
+  %cmp5.not.i = icmp eq i32 %81, 1
+  br i1 %cmp5.not.i, label %if.end8.i, label %if.then6.i
+
+if.then6.i:                                       ; preds = %land.lhs.true.i
+  %call7.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 11, ptr noundef %arrayidx.i207, i64 noundef %k58.0237, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  br label %make_output.exit
+
+if.end8.i:                                        ; preds = %land.lhs.true.i, %if.end3.i
+  %symbol.i210 = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 64
+  %82 = load i64, ptr %symbol.i210, align 8
+  %cmp9.i = icmp sgt i64 %82, -1
+  br i1 %cmp9.i, label %if.then10.i, label %if.end20.i
+
+if.then10.i:                                      ; preds = %if.end8.i
+  %mode11.i = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 36
+  %83 = load i32, ptr %mode11.i, align 4
+  %cmp12.i = icmp eq i32 %83, 2
+  br i1 %cmp12.i, label %cond.true.i219, label %cond.false.i214
+
+cond.true.i219:                                   ; preds = %if.then10.i
+  %84 = load i64, ptr %output_count.i203, align 8
+  %85 = add nuw i64 %k58.0237, 2
+  %sub15.i = sub i64 %85, %84
+  br label %cond.end.i216
+
+cond.false.i214:                                  ; preds = %if.then10.i
+  %cmp16.i215 = icmp ne ptr %80, null
+  %conv17.i = zext i1 %cmp16.i215 to i64
+  br label %cond.end.i216
+
+cond.end.i216:                                    ; preds = %cond.false.i214, %cond.true.i219
+  %cond.i217 = phi i64 [ %sub15.i, %cond.true.i219 ], [ %conv17.i, %cond.false.i214 ]
+  %86 = load ptr, ptr %symbols, align 8
+  %arrayidx19.i = getelementptr inbounds nuw i64, ptr %86, i64 %82
+  store i64 %cond.i217, ptr %arrayidx19.i, align 8
+  br label %if.end20.i
+
+if.end20.i:                                       ; preds = %cond.end.i216, %if.end8.i
+  %87 = load ptr, ptr %buffers, align 8
+  %88 = load i64, ptr %inputs, align 8
+  %89 = getelementptr ptr, ptr %87, i64 %88
+  %arrayidx22.i = getelementptr ptr, ptr %89, i64 %k58.0237
+  store ptr null, ptr %arrayidx22.i, align 8
+  %90 = load ptr, ptr %value.i202, align 8
+  %tobool23.not.i = icmp eq ptr %90, null
+  br i1 %tobool23.not.i, label %make_output.exit, label %cond.true24.i
+
+cond.true24.i:                                    ; preds = %if.end20.i
+  %91 = load ptr, ptr %GetTensorMutableData.i213, align 8
+  %call25.i = call ptr %91(ptr noundef nonnull %90, ptr noundef nonnull %arrayidx22.i) #7
+  br label %make_output.exit
+
+make_output.exit:                                 ; preds = %cond.true24.i, %if.end20.i, %if.then6.i, %do.body.i221
+  %retval.1.i = phi ptr [ %call1.i, %do.body.i221 ], [ %call7.i, %if.then6.i ], [ %call25.i, %cond.true24.i ], [ null, %if.end20.i ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %value.i202) #6
+  %tobool67.not.not.not = icmp ne ptr %retval.1.i, null
+  %retval.5.call66 = select i1 %tobool67.not.not.not, ptr %retval.1.i, ptr %retval.5240
+  br i1 %tobool67.not.not.not, label %cleanup77, label %for.cond59
+
+cleanup77:                                        ; preds = %make_output.exit, %for.cond59, %for.cond59.preheader
+  %cmp61.not.lcssa = phi i1 [ false, %for.cond59.preheader ], [ %tobool67.not.not.not, %for.cond59 ], [ %tobool67.not.not.not, %make_output.exit ]
+  %retval.7 = phi ptr [ %retval.3.call49, %for.cond59.preheader ], [ %retval.5.call66, %for.cond59 ], [ %retval.5.call66, %make_output.exit ]
+  br i1 %cmp61.not.lcssa, label %cleanup121, label %for.cond81.preheader
+
+for.cond81.preheader:                             ; preds = %cleanup77
+  %92 = load i64, ptr %check_count, align 8
+  %cmp83246 = icmp sgt i64 %92, 0
+  br i1 %cmp83246, label %for.body85, label %for.cond.cleanup84
+
+for.cond.cleanup84:                               ; preds = %for.body85, %for.cond81.preheader
+  %run = getelementptr inbounds nuw i8, ptr %2, i64 112
+  %93 = load ptr, ptr %run, align 8
+  %94 = load ptr, ptr %buffers, align 8
+  %95 = load ptr, ptr %symbols, align 8
+  %96 = load i64, ptr %size, align 8
+  %call98 = call ptr %93(ptr noundef nonnull %state, ptr noundef %2, ptr noundef %0, ptr noundef %context, ptr noundef %94, ptr noundef %95, i64 noundef %96) #7
+  %tobool99.not = icmp eq ptr %call98, null
+  %retval.7.call98 = select i1 %tobool99.not, ptr %retval.7, ptr %call98
+  br i1 %tobool99.not, label %do.end106, label %cleanup121
+
+for.body85:                                       ; preds = %for.body85, %for.cond81.preheader
+  %k80.0247 = phi i64 [ %inc91, %for.body85 ], [ 0, %for.cond81.preheader ]
+  %arrayidx86 = getelementptr inbounds nuw i64, ptr %15, i64 %k80.0247
+  %97 = load ptr, ptr %buffers, align 8
+  %98 = getelementptr ptr, ptr %97, i64 %add
+  %arrayidx89 = getelementptr ptr, ptr %98, i64 %k80.0247
+  store ptr %arrayidx86, ptr %arrayidx89, align 8
+  %inc91 = add nuw nsw i64 %k80.0247, 1
+  %99 = load i64, ptr %check_count, align 8
+  %cmp83 = icmp slt i64 %inc91, %99
+  br i1 %cmp83, label %for.body85, label %for.cond.cleanup84, !llvm.loop !6
+
+do.end106:                                        ; preds = %for.cond.cleanup84
+  call void @llvm.lifetime.start.p0(ptr nonnull %failure) #6
+  %100 = load i64, ptr %check_count, align 8
+  %tobool108.not = icmp eq i64 %100, 0
+  br i1 %tobool108.not, label %cond.end, label %cond.true
+
+cond.true:                                        ; preds = %do.end106
+  %checks = getelementptr inbounds nuw i8, ptr %2, i64 104
+  %101 = load ptr, ptr %checks, align 8
+  %102 = load ptr, ptr %symbols, align 8
+  %call110 = call i32 %101(ptr noundef nonnull %15, ptr noundef %102, ptr noundef nonnull %failure) #7
+  br label %cond.end
+
+cond.end:                                         ; preds = %cond.true, %do.end106
+  %cond = phi i32 [ %call110, %cond.true ], [ 0, %do.end106 ]
+  %tobool111.not = icmp eq i32 %cond, 0
+  br i1 %tobool111.not, label %cond.end115, label %cond.true112
+
+cond.true112:                                     ; preds = %cond.end
+  %call113 = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef %cond, ptr noundef nonnull %failure, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  br label %cond.end115
+
+cond.end115:                                      ; preds = %cond.true112, %cond.end
+  %cond116 = phi ptr [ %call113, %cond.true112 ], [ null, %cond.end ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %failure) #6
+  br label %cleanup121
+
+cleanup121:                                       ; preds = %cond.end115, %for.cond.cleanup84, %cleanup77, %infer_sizes.exit, %cleanup44, %count_values.exit
+  %retval.10 = phi ptr [ %retval.3.i, %count_values.exit ], [ %cond116, %cond.end115 ], [ %retval.7.call98, %for.cond.cleanup84 ], [ %retval.7, %cleanup77 ], [ %retval.3.call49, %infer_sizes.exit ], [ %retval.3, %cleanup44 ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %size) #6
+  call void @llvm.lifetime.end.p0(ptr nonnull %v) #6
+  ret ptr %retval.10
+}
+
+declare ptr @igniter_fail(ptr noundef, ptr noundef, i32 noundef, ptr noundef, i64 noundef, i64 noundef, i64 noundef, i64 noundef) local_unnamed_addr #4
+
+; Function Attrs: nounwind
+define hidden ptr @igniter_values(ptr noundef readonly captures(none) %state, ptr noundef %context) local_unnamed_addr #2 {
+entry:
+  %value = alloca ptr, align 8
+  %made = alloca ptr, align 8
+  %data = alloca ptr, align 8
+  %api1 = getelementptr inbounds nuw i8, ptr %state, i64 8
+  %0 = load ptr, ptr %api1, align 8
+  %1 = load ptr, ptr %state, align 8
+  %desc2 = getelementptr inbounds nuw i8, ptr %1, i64 208
+  %2 = load ptr, ptr %desc2, align 8
+  %inputs = getelementptr inbounds nuw i8, ptr %2, i64 8
+  %3 = load ptr, ptr %inputs, align 8
+  %outputs = getelementptr inbounds nuw i8, ptr %2, i64 16
+  %4 = load ptr, ptr %outputs, align 8
+  %rank = getelementptr inbounds nuw i8, ptr %4, i64 48
+  %5 = load i64, ptr %rank, align 8
+  %mul = shl i64 %5, 3
+  %6 = alloca i8, i64 %mul, align 16
+  call void @llvm.lifetime.start.p0(ptr nonnull %value) #6
+  store ptr null, ptr %value, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %made) #6
+  call void @llvm.lifetime.start.p0(ptr nonnull %data) #6
+  %KernelContext_GetInput = getelementptr inbounds nuw i8, ptr %0, i64 720
+  %7 = load ptr, ptr %KernelContext_GetInput, align 8
+  %call = call ptr %7(ptr noundef %context, i64 noundef 0, ptr noundef nonnull %value) #7
+  %tobool.not = icmp eq ptr %call, null
+  br i1 %tobool.not, label %do.end, label %cleanup44
+
+do.end:                                           ; preds = %entry
+  %8 = load ptr, ptr %value, align 8
+  %tobool4.not = icmp eq ptr %8, null
+  br i1 %tobool4.not, label %if.then5, label %do.body8
+
+if.then5:                                         ; preds = %do.end
+  %call6 = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 2, ptr noundef %3, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  br label %cleanup44
+
+do.body8:                                         ; preds = %do.end
+  %call10 = call ptr @igniter_check(ptr noundef %0, ptr noundef %2, ptr noundef %3, i64 noundef 0, ptr noundef nonnull %8, ptr noundef nonnull %6, ptr noundef null) #8
+  %tobool11.not = icmp eq ptr %call10, null
+  br i1 %tobool11.not, label %do.body19, label %cleanup44
+
+do.body19:                                        ; preds = %do.body8
+  %GetTensorMutableData = getelementptr inbounds nuw i8, ptr %0, i64 408
+  %9 = load ptr, ptr %GetTensorMutableData, align 8
+  %10 = load ptr, ptr %value, align 8
+  %call21 = call ptr %9(ptr noundef %10, ptr noundef nonnull %data) #7
+  %tobool22.not = icmp eq ptr %call21, null
+  %call.call10.call21 = select i1 %tobool22.not, ptr %call10, ptr %call21
+  br i1 %tobool22.not, label %do.end29, label %cleanup44
+
+do.end29:                                         ; preds = %do.body19
+  store i64 0, ptr %6, align 16
+  %11 = load i64, ptr %rank, align 8
+  %cmp.not91 = icmp sgt i64 %11, 1
+  br i1 %cmp.not91, label %for.body.lr.ph, label %cleanup40
+
+for.body.lr.ph:                                   ; preds = %do.end29
+  %12 = load ptr, ptr %data, align 8
+  br label %for.body
+
+for.body:                                         ; preds = %for.inc, %for.body.lr.ph
+  %k.092 = phi i64 [ 1, %for.body.lr.ph ], [ %inc, %for.inc ]
+  %arrayidx32 = getelementptr inbounds nuw i64, ptr %12, i64 %k.092
+  %13 = load i64, ptr %arrayidx32, align 8
+  %arrayidx33 = getelementptr inbounds nuw i64, ptr %6, i64 %k.092
+  store i64 %13, ptr %arrayidx33, align 8
+  %cmp35 = icmp slt i64 %13, 0
+  br i1 %cmp35, label %if.then36, label %for.inc
+
+if.then36:                                        ; preds = %for.body
+  %sub = add nsw i64 %k.092, -1
+  %call38 = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 14, ptr noundef %4, i64 noundef %sub, i64 noundef 0, i64 noundef 0, i64 noundef %13) #7
+  br label %cleanup40
+
+for.inc:                                          ; preds = %for.body
+  %inc = add nuw nsw i64 %k.092, 1
+  %14 = load i64, ptr %rank, align 8
+  %cmp.not = icmp slt i64 %inc, %14
+  br i1 %cmp.not, label %for.body, label %cleanup40, !llvm.loop !7
+
+cleanup40:                                        ; preds = %for.inc, %if.then36, %do.end29
+  %cmp.not89 = phi i1 [ true, %if.then36 ], [ false, %do.end29 ], [ false, %for.inc ]
+  %retval.3 = phi ptr [ %call38, %if.then36 ], [ %call.call10.call21, %do.end29 ], [ %call.call10.call21, %for.inc ]
+  br i1 %cmp.not89, label %cleanup44, label %for.end
+
+for.end:                                          ; preds = %cleanup40
+  %KernelContext_GetOutput = getelementptr inbounds nuw i8, ptr %0, i64 728
+  %15 = load ptr, ptr %KernelContext_GetOutput, align 8
+  %16 = load i64, ptr %rank, align 8
+  %call43 = call ptr %15(ptr noundef %context, i64 noundef 0, ptr noundef nonnull %6, i64 noundef %16, ptr noundef nonnull %made) #7
+  br label %cleanup44
+
+cleanup44:                                        ; preds = %for.end, %cleanup40, %do.body19, %do.body8, %if.then5, %entry
+  %retval.4 = phi ptr [ %call43, %for.end ], [ %retval.3, %cleanup40 ], [ %call.call10.call21, %do.body19 ], [ %call10, %do.body8 ], [ %call6, %if.then5 ], [ %call, %entry ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %data) #6
+  call void @llvm.lifetime.end.p0(ptr nonnull %made) #6
+  call void @llvm.lifetime.end.p0(ptr nonnull %value) #6
+  ret ptr %retval.4
+}
+
+; Function Attrs: nounwind
+define internal fastcc ptr @match(ptr noundef %api, ptr noundef %desc, ptr noundef %port, i64 noundef %index, ptr noundef readonly captures(none) %dims, ptr noundef captures(none) %symbols) unnamed_addr #2 {
+entry:
+  %rank = getelementptr inbounds nuw i8, ptr %port, i64 48
+  %0 = load i64, ptr %rank, align 8
+  %cmp.not61 = icmp sgt i64 %0, 0
+  br i1 %cmp.not61, label %for.body.lr.ph, label %cleanup26
+
+for.body.lr.ph:                                   ; preds = %entry
+  %dims1 = getelementptr inbounds nuw i8, ptr %port, i64 24
+  br label %for.body
+
+for.cond:                                         ; preds = %cleanup23
+  %inc = add nuw nsw i64 %axis.062, 1
+  %1 = load i64, ptr %rank, align 8
+  %cmp.not = icmp slt i64 %inc, %1
+  br i1 %cmp.not, label %for.body, label %cleanup26, !llvm.loop !8
+
+for.body:                                         ; preds = %for.cond, %for.body.lr.ph
+  %retval.063 = phi ptr [ undef, %for.body.lr.ph ], [ %retval.3, %for.cond ]
+  %axis.062 = phi i64 [ 0, %for.body.lr.ph ], [ %inc, %for.cond ]
+  %2 = load ptr, ptr %dims1, align 8
+  %arrayidx = getelementptr inbounds nuw i64, ptr %2, i64 %axis.062
+  %3 = load i64, ptr %arrayidx, align 8
+  %cmp2 = icmp sgt i64 %3, -1
+  br i1 %cmp2, label %if.then, label %if.else
+
+if.then:                                          ; preds = %for.body
+  %arrayidx3 = getelementptr inbounds nuw i64, ptr %dims, i64 %axis.062
+  %4 = load i64, ptr %arrayidx3, align 8
+  %cmp4.not = icmp eq i64 %3, %4
+  br i1 %cmp4.not, label %cleanup23, label %if.then5
+
+if.then5:                                         ; preds = %if.then
+  %call = tail call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 5, ptr noundef %port, i64 noundef %index, i64 noundef %axis.062, i64 noundef %3, i64 noundef %4) #7
+  br label %cleanup23
+
+if.else:                                          ; preds = %for.body
+  %cmp7.not = icmp eq i64 %3, -9223372036854775808
+  br i1 %cmp7.not, label %cleanup23, label %if.then8
+
+if.then8:                                         ; preds = %if.else
+  %sub = xor i64 %3, -1
+  %arrayidx9 = getelementptr inbounds nuw i64, ptr %symbols, i64 %sub
+  %5 = load i64, ptr %arrayidx9, align 8
+  %cmp10 = icmp slt i64 %5, 0
+  %arrayidx12 = getelementptr inbounds nuw i64, ptr %dims, i64 %axis.062
+  %6 = load i64, ptr %arrayidx12, align 8
+  br i1 %cmp10, label %if.then11, label %if.else13
+
+if.then11:                                        ; preds = %if.then8
+  store i64 %6, ptr %arrayidx9, align 8
+  br label %cleanup23
+
+if.else13:                                        ; preds = %if.then8
+  %cmp15.not = icmp eq i64 %5, %6
+  br i1 %cmp15.not, label %cleanup23, label %if.then16
+
+if.then16:                                        ; preds = %if.else13
+  %call18 = tail call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 6, ptr noundef %port, i64 noundef %index, i64 noundef %axis.062, i64 noundef %5, i64 noundef %6) #7
+  br label %cleanup23
+
+cleanup23:                                        ; preds = %if.then16, %if.else13, %if.then11, %if.else, %if.then5, %if.then
+  %cond = phi i1 [ false, %if.then5 ], [ true, %if.then ], [ true, %if.else ], [ false, %if.then16 ], [ true, %if.else13 ], [ true, %if.then11 ]
+  %retval.3 = phi ptr [ %call, %if.then5 ], [ %retval.063, %if.then ], [ %retval.063, %if.else ], [ %call18, %if.then16 ], [ %retval.063, %if.else13 ], [ %retval.063, %if.then11 ]
+  br i1 %cond, label %for.cond, label %cleanup26
+
+cleanup26:                                        ; preds = %cleanup23, %for.cond, %entry
+  %spec.select = phi ptr [ null, %entry ], [ %retval.3, %cleanup23 ], [ null, %for.cond ]
+  ret ptr %spec.select
+}
+
+; Function Attrs: nounwind
+define internal fastcc ptr @check_constant(ptr noundef %api, ptr noundef %desc, ptr noundef %info, i64 noundef %index, ptr noundef writeonly captures(none) %checked) unnamed_addr #2 {
+entry:
+  %constant = alloca i32, align 4
+  %value = alloca ptr, align 8
+  %inputs = getelementptr inbounds nuw i8, ptr %desc, i64 8
+  %0 = load ptr, ptr %inputs, align 8
+  %arrayidx = getelementptr inbounds %struct.igniter_port, ptr %0, i64 %index
+  call void @llvm.lifetime.start.p0(ptr nonnull %constant) #6
+  store i32 0, ptr %constant, align 4
+  call void @llvm.lifetime.start.p0(ptr nonnull %value) #6
+  store ptr null, ptr %value, align 8
+  %KernelInfoGetConstantInput_tensor = getelementptr inbounds nuw i8, ptr %api, i64 1992
+  %1 = load ptr, ptr %KernelInfoGetConstantInput_tensor, align 8
+  %call = call ptr %1(ptr noundef %info, i64 noundef %index, ptr noundef nonnull %constant, ptr noundef nonnull %value) #7
+  %tobool.not.i.not = icmp eq ptr %call, null
+  br i1 %tobool.not.i.not, label %if.end, label %if.then.i
+
+if.then.i:                                        ; preds = %entry
+  %ReleaseStatus.i = getelementptr inbounds nuw i8, ptr %api, i64 744
+  %2 = load ptr, ptr %ReleaseStatus.i, align 8
+  call void %2(ptr noundef nonnull %call) #7
+  br label %cleanup10
+
+if.end:                                           ; preds = %entry
+  %3 = load i32, ptr %constant, align 4
+  %tobool2 = icmp ne i32 %3, 0
+  %4 = load ptr, ptr %value, align 8
+  %tobool3 = icmp ne ptr %4, null
+  %or.cond = select i1 %tobool2, i1 %tobool3, i1 false
+  br i1 %or.cond, label %do.body, label %cleanup10
+
+do.body:                                          ; preds = %if.end
+  %rank = getelementptr inbounds nuw i8, ptr %arrayidx, i64 48
+  %5 = load i64, ptr %rank, align 8
+  %mul = shl i64 %5, 3
+  %6 = alloca i8, i64 %mul, align 16
+  %call6 = call ptr @igniter_check(ptr noundef %api, ptr noundef %desc, ptr noundef %arrayidx, i64 noundef %index, ptr noundef nonnull %4, ptr noundef nonnull %6, ptr noundef null) #8
+  %tobool7.not = icmp eq ptr %call6, null
+  br i1 %tobool7.not, label %do.end, label %cleanup10
+
+do.end:                                           ; preds = %do.body
+  store i8 1, ptr %checked, align 1
+  br label %cleanup10
+
+cleanup10:                                        ; preds = %do.end, %do.body, %if.end, %if.then.i
+  %retval.1 = phi ptr [ null, %do.end ], [ %call6, %do.body ], [ null, %if.then.i ], [ null, %if.end ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %value) #6
+  call void @llvm.lifetime.end.p0(ptr nonnull %constant) #6
+  ret ptr %retval.1
+}
+
+; Function Attrs: nounwind
+define internal void @parallel_for(ptr noundef captures(none) %context, ptr noundef %task, i64 noundef %count, ptr noundef %data) #2 {
+entry:
+  %cmp = icmp sgt i64 %count, 1
+  br i1 %cmp, label %if.then, label %if.end11
+
+if.then:                                          ; preds = %entry
+  %0 = load ptr, ptr %context, align 8
+  %KernelContext_ParallelFor = getelementptr inbounds nuw i8, ptr %0, i64 2192
+  %1 = load ptr, ptr %KernelContext_ParallelFor, align 8
+  %context1 = getelementptr inbounds nuw i8, ptr %context, i64 8
+  %2 = load ptr, ptr %context1, align 8
+  %call2 = tail call ptr %1(ptr noundef %2, ptr noundef %task, i64 noundef %count, i64 noundef 0, ptr noundef %data) #7
+  %tobool.not.not = icmp eq ptr %call2, null
+  br i1 %tobool.not.not, label %cleanup14, label %if.end
+
+if.end:                                           ; preds = %if.then
+  %error4 = getelementptr inbounds nuw i8, ptr %context, i64 16
+  %3 = load ptr, ptr %error4, align 8
+  %tobool5.not = icmp eq ptr %3, null
+  br i1 %tobool5.not, label %if.end9, label %if.then6
+
+if.then6:                                         ; preds = %if.end
+  %4 = load ptr, ptr %context, align 8
+  %ReleaseStatus = getelementptr inbounds nuw i8, ptr %4, i64 744
+  %5 = load ptr, ptr %ReleaseStatus, align 8
+  tail call void %5(ptr noundef nonnull %3) #7
+  br label %if.end9
+
+if.end9:                                          ; preds = %if.then6, %if.end
+  store ptr %call2, ptr %error4, align 8
+  br label %if.end11
+
+if.end11:                                         ; preds = %if.end9, %entry
+  %cmp1229 = icmp sgt i64 %count, 0
+  br i1 %cmp1229, label %for.body, label %cleanup14
+
+for.body:                                         ; preds = %for.body, %if.end11
+  %k.030 = phi i64 [ %inc, %for.body ], [ 0, %if.end11 ]
+  tail call void %task(ptr noundef %data, i64 noundef %k.030) #7
+  %inc = add nuw nsw i64 %k.030, 1
+  %exitcond.not = icmp eq i64 %inc, %count
+  br i1 %exitcond.not, label %cleanup14, label %for.body, !llvm.loop !9
+
+cleanup14:                                        ; preds = %for.body, %if.end11, %if.then
+  ret void
+}
+
+; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
+declare i64 @llvm.smax.i64(i64, i64) #5
+
+; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
+declare i64 @llvm.smin.i64(i64, i64) #5
+
+attributes #0 = { mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none) "no-builtins" }
+attributes #1 = { mustprogress nofree norecurse nosync nounwind willreturn memory(none) "no-builtins" }
+attributes #2 = { nounwind "no-builtins" }
+attributes #3 = { nocallback nofree nosync nounwind willreturn memory(argmem: readwrite) }
+attributes #4 = { "no-builtins" }
+attributes #5 = { nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none) }
+attributes #6 = { nounwind }
+attributes #7 = { nobuiltin nounwind "no-builtins" }
+attributes #8 = { nobuiltin "no-builtins" }
+
+!0 = distinct !{!0, !1, !2}
+!1 = !{!"llvm.loop.mustprogress"}
+!2 = !{!"llvm.loop.unroll.disable"}
+!3 = distinct !{!3, !1, !2}
+!4 = distinct !{!4, !1, !2}
+!5 = distinct !{!5, !1, !2}
+!6 = distinct !{!6, !1, !2}
+!7 = distinct !{!7, !1, !2}
+!8 = distinct !{!8, !1, !2}
+!9 = distinct !{!9, !1, !2}
