@@ -145,3 +145,17 @@ def test_what_cannot_be_done_is_refused(encoder: Path, args: tuple[str, ...], sa
 
 def test_no_model_is_an_error(tmp_path: Path) -> None:
     assert "missing.onnx" in refused(tmp_path / "missing.onnx")
+
+
+def test_the_table_has_the_largest_nodes(tmp_path: Path) -> None:
+    nodes = [onnx.helper.make_node("Relu" if k else "MatMul", ["x", "x"][: 2 - (k > 0)], [f"y{k}"]) for k in range(40)]
+    outputs = [onnx.helper.make_tensor_value_info(f"y{k}", 1, [8, 8]) for k in range(40)]
+    graph = onnx.helper.make_graph(nodes, "g", [onnx.helper.make_tensor_value_info("x", 1, [8, 8])], outputs)
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph), path)
+    runner = CliRunner()
+    lines = runner.invoke(app, ["profile", str(path)]).output.splitlines()
+    assert 20 < len(lines) <= 40 and sum("MatMul" in line for line in lines) == 1
+    assert any(line.startswith("the 15 largest of 40; --all lists all") for line in lines)
+    assert len(runner.invoke(app, ["profile", str(path), "--all"]).output.splitlines()) == len(lines) + 24
+    assert len(json.loads(runner.invoke(app, ["profile", str(path), "--json"]).output)["rows"]) == 40

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import igniter
 from igniter.errors import IgniterError
-from igniter.toolbox.bench.sweep import MOST_POINTS, csv_text, parse_sweep, sweep_points
+from igniter.toolbox.bench.sweep import MOST_POINTS, parse_sweep, sweep_points
+from igniter.toolbox.tables import csv_text
 from igniter.tools.main import app
 
 TWO_DIMS = """

@@ -147,7 +147,7 @@ def _speedup(row: dict[str, Any]) -> float:
 
 def _csv(rows: list[dict[str, Any]]) -> str:
     """Returns CSV text with a column for each dim, and the figures."""
-    from igniter.toolbox.bench.sweep import csv_text
+    from igniter.toolbox.tables import csv_text
 
     dims = list(dict.fromkeys(name for row in rows for name in row["shapes"]))
     figures = ("threads", "onnxruntime_ms", "igniter_ms", "speedup", "noise", "error")

@@ -45,15 +45,3 @@ def sweep_points(swept: Mapping[str, Sequence[int]], fixed: Sequence[Mapping[str
     if len(found) > MOST_POINTS:
         raise IgniterError(f"--sweep asks for {len(found):,} choices of sizes, and {MOST_POINTS:,} are the most")
     return found
-
-
-def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
-    """Returns a table as CSV; missing values are empty."""
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
 from igniter.toolbox.output import console, parse_shapes, print_json, progress
+from igniter.toolbox.tables import csv_text
 
 if TYPE_CHECKING:
     from igniter.api import Module
@@ -48,7 +49,7 @@ def run(request: CompressRequest) -> None:
             step("comparing")
             _compare(request, found)
     if request.csv:
-        write_whole(request.csv, csv_text(found["weights"]))
+        write_whole(request.csv, csv_text(COLUMNS, _cells(found["weights"])))
     if request.json:
         print_json(found)
     else:
@@ -167,18 +168,9 @@ def _time(request: CompressRequest, sizes: dict[str, int], feed: dict[str, Any])
 COLUMNS = ("weight", "shape", "form", "before", "after", "error", "mean_error", "readers")
 
 
-def csv_text(rows: list[dict[str, Any]]) -> str:
-    """Returns the table of weights as CSV."""
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        shape, readers = "x".join(map(str, row["shape"])), "; ".join(row["readers"])
-        writer.writerow([*({**row, "shape": shape, "readers": readers}[c] for c in COLUMNS)])
-    return text.getvalue()
+def _cells(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the table of weights with texts for shapes and readers."""
+    return [{**row, "shape": "x".join(map(str, row["shape"])), "readers": "; ".join(row["readers"])} for row in rows]
 
 
 def _print(found: dict[str, Any]) -> None:

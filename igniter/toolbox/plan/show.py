@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv as csvlib
-import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
+from igniter.toolbox.tables import csv_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,7 +52,7 @@ def run(asked: PlanRequest) -> None:
         )
         described = plan.to_dict()
     if asked.csv:
-        write_whole(asked.csv, csv_text(plan))
+        write_whole(asked.csv, csv_text(CSV_COLUMNS, _rows(plan)))
     if asked.chart:
         charts = _charts(plan, compiled, asked.model)
         write_whole(asked.chart, charts[-1].svg() if asked.chart.endswith(".svg") else _page(charts, asked.model))
@@ -100,17 +99,13 @@ def _plan_compiled(asked: PlanRequest) -> CompiledPlan:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def csv_text(plan: MemoryPlan) -> str:
-    """Returns every activation with its place, one a row."""
-    text = io.StringIO()
-    rows = csvlib.writer(text, lineterminator="\n")
-    rows.writerow(CSV_COLUMNS)
+def _rows(plan: MemoryPlan) -> Iterator[dict[str, object]]:
+    """Yields every activation with its place."""
     for a in plan.activations:
         buffer = plan.buffers[a.buffer]
         dims = ", ".join(map(str, a.dims))
         places = (a.first, a.last, a.buffer, buffer.offset, buffer.size, a.shares)
-        rows.writerow((a.name, a.kind, a.dtype, dims, a.bytes, *places))
-    return text.getvalue()
+        yield dict(zip(CSV_COLUMNS, (a.name, a.kind, a.dtype, dims, a.bytes, *places), strict=True))
 
 
 def _charts(plan: MemoryPlan, compiled: CompiledPlan | None, model: str) -> list[Any]:

@@ -13,13 +13,13 @@ from igniter.toolbox.request import Argument, Option, Request
 class ProfileRequest(Request):
     """Count a model's computation, memory and traffic.
 
-    The amounts are MACs, FLOPs, parameters and bytes. The table has the largest rows; --all lists every row.
+    The amounts are MACs, FLOPs, parameters and bytes. The table has the largest nodes; --all lists all.
     """
 
     model: Annotated[str, Argument("An ONNX model, IR (.mlir), or the folder that `igniter compile` made of one.")]
     by: Annotated[Literal["node", "type", "module", "total"], Option("What a row is of.", "--by")] = "node"
     depth: Annotated[int, Option("Levels of modules that --by module shows; 0: all.", min=0)] = 0
-    every: Annotated[bool, Option("List every row, not the largest alone.", "--all")] = False
+    every: Annotated[bool, Option("List every node, not the largest alone.", "--all")] = False
     sizes: Annotated[str, Option("Sizes of symbols, batch=1,seq=128; without them amounts are expressions.")] = ""
     sparsity: Annotated[
         bool, Option("Read the weights, and say how many are zero and in which blocks.", "--sparsity")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv as csvlib
-import io
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.errors import IgniterError
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
 from igniter.toolbox.profile.amounts import MORE, Amounts
-from igniter.toolbox.tables import add_rows
+from igniter.toolbox.tables import add_rows, csv_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +35,7 @@ class _Timed:
 
 
 MOST = 15
-"""The number of rows on a terminal, the largest; `--all` shows all."""
+"""The number of nodes on a terminal, the largest; `--all` shows all."""
 
 TYPICAL = 128
 """The size of a symbol for the order of rows."""
@@ -199,18 +197,14 @@ SPARSE = ("zeros", "elements", "ratio", "pattern", "blocks")
 
 def _csv(rows: Sequence[Row], total: Row, times: Mapping[str, list[NodeTime]], timed: _Timed | None) -> str:
     """Returns the table with a row for the total, as text of a CSV file."""
-    out = io.StringIO()
     sparse = total.sparsity is not None
     estimated = timed is not None and timed.estimate is not None
     columns = [*CSV, *(f"sparse_{c}" for c in SPARSE if sparse), *(("seconds", "bound") if estimated else ())]
-    writer = csvlib.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
     by = "node" if rows and (rows[0].inputs or rows[0].outputs) else ""
-    for row, (seconds, bound) in zip(rows, _seconds(rows, by, times), strict=True):
-        writer.writerow({**_flat(row), "seconds": f"{seconds:.6g}", "bound": bound})
     whole = timed.estimate.seconds if timed is not None and timed.estimate is not None else 0.0
-    writer.writerow({**_flat(total), "seconds": f"{whole:.6g}", "bound": ""})
-    return out.getvalue()
+    took = [*_seconds(rows, by, times), (whole, "")]
+    cells = zip([*rows, total], took, strict=True)
+    return csv_text(columns, ({**_flat(row), "seconds": f"{s:.6g}", "bound": bound} for row, (s, bound) in cells))
 
 
 def _flat(row: Row) -> dict[str, Any]:
@@ -230,7 +224,7 @@ def _print(
     from rich.markup import escape
 
     amounts, out = Amounts(profile.symbols), console()
-    shown = set(range(len(rows))) if asked.every else largest(rows)
+    shown = largest(rows) if asked.by == "node" and not asked.every else set(range(len(rows)))
     table = _table(asked, profile, rows, shown, times, timed, amounts, out)
     if not out.is_terminal:
         # A file has room for lines too long for a terminal.

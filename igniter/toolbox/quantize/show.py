@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.errors import IgniterError
 from igniter.toolbox.compress.show import beside, file_bytes, write
 from igniter.toolbox.output import console, print_json, progress
+from igniter.toolbox.tables import csv_text
 
 if TYPE_CHECKING:
     from igniter.toolbox.quantize.calibration.quantizer import Quantization
@@ -36,7 +37,7 @@ def run(request: QuantizeRequest) -> None:
         write(module, request.output)
     size = {"before": before, "after": file_bytes(request.output, beside(request.output))}
     if request.csv:
-        write_whole(request.csv, csv_text(found))
+        write_whole(request.csv, csv_text(COLUMNS, rows(found)))
     if request.parameters:
         write_whole(request.parameters, json.dumps(found.parameters.as_dict()) + "\n")
     if request.json:
@@ -69,18 +70,6 @@ def rows(found: Quantization) -> list[dict[str, Any]]:
     return [
         dict(zip(COLUMNS, (e.name, e.op, e.sqnr, e.relative, e.name not in found.floats), strict=True)) for e in layers
     ]
-
-
-def csv_text(found: Quantization) -> str:
-    """Returns the table of nodes as CSV."""
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([list(row.values()) for row in rows(found)])
-    return text.getvalue()
 
 
 def _print(request: QuantizeRequest, found: Quantization, size: dict[str, int]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv as csv_module
-import io
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,7 +12,7 @@ from igniter.toolbox.options import InputRequest
 from igniter.toolbox.output import console, parse_sizes, print_json, verification_lines
 from igniter.toolbox.shapes.shape_engine import SizedShapes
 from igniter.toolbox.shapes.shapes import ModelShapes, ValueShape, shape_text, walk_values
-from igniter.toolbox.tables import add_rows
+from igniter.toolbox.tables import add_rows, csv_text
 from igniter.toolbox.verified_save import save_verified
 
 if TYPE_CHECKING:
@@ -107,18 +105,14 @@ def _described(
 def _write_csv(path: str, rows: list[dict[str, Any]]) -> None:
     from igniter.runtime.files import write_whole
 
-    text = io.StringIO()
     names = ["value", "kind", "type", "shape", "node", "op", "scope", "depends_on"]
     names += ["at_sizes"] if rows and "at_sizes" in rows[0] else []
-    writer = csv_module.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        cells = {**row, "depends_on": "; ".join(row["depends_on"])}
-        for key in ("shape", "at_sizes"):
-            if key in cells:
-                cells[key] = shape_text(cells[key])
-        writer.writerow(cells)
-    write_whole(path, text.getvalue())
+    cells = [
+        {**row, "depends_on": "; ".join(row["depends_on"])}
+        | {key: shape_text(row[key]) for key in ("shape", "at_sizes") if key in row}
+        for row in rows
+    ]
+    write_whole(path, csv_text(names, cells))
 
 
 def _print(path: str, shapes: ModelShapes, sized: SizedShapes | None, shown: Sequence[ValueShape]) -> None:

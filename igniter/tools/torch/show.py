@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from igniter.errors import IgniterError
 from igniter.toolbox.output import console, print_json
+from igniter.toolbox.tables import csv_text
 
 if TYPE_CHECKING:
     from igniter.tools.torch.request import TorchRequest
@@ -98,15 +99,10 @@ def _import(where: str) -> Any:
 
 
 def _write_csv(path: str, results: Any) -> None:
-    import csv
-    import io
-
     from igniter.runtime.files import write_whole
     from igniter.torch.submodules import COLUMNS
 
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *results.rows()])
-    write_whole(path, text.getvalue())
+    write_whole(path, csv_text(COLUMNS, (dict(zip(COLUMNS, row, strict=True)) for row in results.rows())))
 
 
 def _print(results: Any) -> None:
