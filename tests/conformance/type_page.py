@@ -35,7 +35,7 @@ computes.
 | complex64 | refused by ORT | `MLDataType for: tensor(complex64) is not currently registered or supported` |
 | complex128 | refused by ORT | `MLDataType for: tensor(complex128) is not currently registered or supported` |
 | string | left to ORT, where that has a kernel | `Trilu: kernels do not support !onnx.string` |
-| of 2, 4, 6 bits | left to ORT, or weights of products | `kernels do not compute with i4, of which several ...` |
+| of 2, 4, 6 bits | left to ORT, or weights of products | `kernels do not support i4, because several ...` |
 | sparse weights | as dense ones | |
 
 """

@@ -123,7 +123,7 @@ def test_values_suit_type_and_name() -> None:
     assert values["empty_mask"].shape == (0,) and values["scalar"].shape == ()
     again = random_inputs(specs, shapes, {"input_ids": 7})
     assert all(np.array_equal(values[k], again[k]) for k in values)
-    with pytest.raises(IgniterError, match="no random values of type complex64: give input 'q'"):
+    with pytest.raises(IgniterError, match="no random values of type complex64; give input 'q'"):
         random_inputs([InputSpec("q", "complex64", (1,))], {}, {})
 
 
@@ -225,5 +225,5 @@ def test_interfaces_must_agree() -> None:
 
 def test_inputs_that_are_no_tensors_must_be_given() -> None:
     fake = SimpleNamespace(get_inputs=lambda: [SimpleNamespace(name="s", type="seq(tensor(float))", shape=[])])
-    with pytest.raises(IgniterError, match=r"input 's' is of type seq\(tensor\(float\)\): give a value"):
+    with pytest.raises(IgniterError, match=r"input 's' is of type seq\(tensor\(float\)\); give a value"):
         specs_of(fake)
