@@ -78,7 +78,7 @@ def test_what_nothing_provides_is_an_error_when_linking() -> None:
     text = (
         "declare float @expf(float)\ndefine float @entry(float %x) { %y = call float @expf(float %x)\n ret float %y }"
     )
-    with pytest.raises(LinkError, match="call expf, which nothing provides"):
+    with pytest.raises(LinkError, match="call expf, which no library provides"):
         link_shared([compile_object(text, X86)], X86.triple, EXPORTS)
 
 
