@@ -44,7 +44,8 @@ static OrtStatus *set_output(const OrtApi *api, OrtShapeInferContext *context, i
 }
 
 /* Tells ORT the shape of an output. An error leaves the output unknown. */
-COLD void igniter_infer_output(const OrtApi *api, OrtShapeInferContext *context, int64_t index, int32_t type, int64_t rank,
+COLD
+void igniter_infer_output(const OrtApi *api, OrtShapeInferContext *context, int64_t index, int32_t type, int64_t rank,
                           const int64_t *dims, const char **names) {
   OrtShape *shape;
   if (!succeeds(api, api->CreateTensorTypeAndShapeInfo(&shape)))
@@ -93,7 +94,8 @@ COLD void igniter_infer_inputs(const OrtCustomOp *op, const OrtShapeInferContext
 }
 
 /* Infers an output of which every dim is an integer or a symbol. */
-COLD void igniter_infer_plain(const OrtCustomOp *op, OrtShapeInferContext *context, int64_t index, const int64_t *values,
+COLD
+void igniter_infer_plain(const OrtCustomOp *op, OrtShapeInferContext *context, int64_t index, const int64_t *values,
                          const char *const *known) {
   const struct igniter_port *port = &op->desc->outputs[index];
   int64_t *dims = ARRAY(int64_t, port->rank);

@@ -32,7 +32,8 @@ COLD void igniter_number(struct igniter_string *string, int64_t value) {
 }
 
 /* Begins the text of an error: "Igniter op NAME: ". */
-COLD void igniter_begin(struct igniter_string *string, char *buffer, int64_t capacity, const struct igniter_desc *desc) {
+COLD
+void igniter_begin(struct igniter_string *string, char *buffer, int64_t capacity, const struct igniter_desc *desc) {
   string->buffer = buffer;
   string->capacity = capacity;
   string->length = 0;
@@ -46,7 +47,8 @@ COLD static void type(struct igniter_string *string, int64_t number) {
 }
 
 /* "input 3 ('x') " */
-COLD static void value(struct igniter_string *string, const char *what, int64_t index, const struct igniter_port *port) {
+COLD
+static void value(struct igniter_string *string, const char *what, int64_t index, const struct igniter_port *port) {
   igniter_text(string, what);
   igniter_number(string, index);
   igniter_text(string, " ('");
