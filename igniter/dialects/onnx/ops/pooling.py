@@ -29,7 +29,8 @@ from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, ope
 from igniter.dialects.onnx.ops.sliding import Slide, pool_slides
 from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import ZERO, Expr, linearize, maximum, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, maximum, product
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def _slides(ctx: Lowering) -> list[Slide]:
 def _folded(ctx: Lowering, combiner: Combiner, rule: ScalarRule = lambda x: x, part: str = "") -> SSAValue:
     """Returns the fold of `rule` over the elements of each window; the padding has the identity of `combiner`."""
     x, slides = ctx.required(0), _slides(ctx)
+    if overlap(slides):
+        return _by_axes(ctx, x, slides, 2, combiner, rule, part)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         places, guards = _visited(nest, slides, i[2:], r)
@@ -87,6 +90,42 @@ def _folded(ctx: Lowering, combiner: Combiner, rule: ScalarRule = lambda x: x, p
         return rule(nest.read_inside(x, [*i[:2], *places], otherwise=outside, guards=guards).widened())
 
     return ctx.generate(ctx.out_dims(), point, over=[s.visited for s in slides], combiner=combiner, part=part)
+
+
+def overlap(slides: Sequence[Slide]) -> bool:
+    """True if windows share elements and extend along several axes. They are then folded axis by axis: 18 elements for
+    a window of 9 x 9, in the place of 81."""
+    wide = [s for s in slides if s.kernel.constant is None or s.kernel.constant > 1]
+    return len(wide) > 1 and any(is_nonneg(s.kernel - s.stride - 1) for s in wide)
+
+
+def _by_axes(
+    ctx: Lowering,
+    x: SSAValue,
+    slides: Sequence[Slide],
+    first: int,
+    combiner: Combiner,
+    rule: ScalarRule = lambda x: x,
+    part: str = "",
+) -> SSAValue:
+    """Returns the fold of `rule` over the elements of each window, axis by axis; `first` is the first spatial axis of
+    `x`. The last axis comes last: its elements are contiguous in the results of the others."""
+    wide = [k for k, s in enumerate(slides) if s.kernel != ONE or s.stride != 1 or s.low != ZERO or s.high != ZERO]
+    outside = None if combiner == "add" else _least(ctx)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr], k: int, source: SSAValue) -> Scalar:
+        axis = first + k
+        places, guards = _visited(nest, [slides[k]], [i[axis]], r)
+        at = [*i[:axis], *places, *i[axis + 1 :]]
+        value = nest.read_inside(source, at, otherwise=outside, guards=guards).widened()
+        return rule(value) if k == wide[0] else value
+
+    for k in wide:
+        dims = [slides[k].count if d == first + k else dim for d, dim in enumerate(dims_of(x.type))]
+        name = part if k == wide[-1] else f"{part}.axis{k}".removeprefix(".")
+        fold = functools.partial(point, k=k, source=x)
+        x = ctx.generate(dims, fold, over=[slides[k].visited], combiner=combiner, part=name)
+    return x
 
 
 def _visited(
@@ -120,6 +159,9 @@ def _infer_nhwc(ctx: InferContext) -> list[TensorInfo]:
 
 def _nhwc_max_pool(ctx: Lowering) -> list[SSAValue]:
     x, slides = ctx.required(0), pool_slides(ctx.op, ctx.dims(0)[1:-1])
+
+    if overlap(slides):
+        return [ctx.rounded(_by_axes(ctx, x, slides, 1, "max"))]
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         places, guards = _visited(nest, slides, i[1:-1], r)
