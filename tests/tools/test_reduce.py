@@ -23,7 +23,7 @@ from igniter.errors import IgniterError
 from igniter.toolbox.reduce.bisect import first_rewrite
 from igniter.toolbox.reduce.case import Case
 from igniter.toolbox.reduce.checks import BuiltInCheck, Interest, Worker
-from igniter.toolbox.reduce.outcome import CRASH, REFUSAL, TIMEOUT, WRONG, Outcome, Request, masked
+from igniter.toolbox.reduce.outcome import CRASH, REFUSAL, TIMEOUT, WRONG, CheckRequest, Outcome, masked
 from igniter.toolbox.reduce.reducer import Reduced, ReduceOptions, read_case, reduce
 from igniter.toolbox.reduce.search import REDUCTIONS
 from tests.docs.transcripts import PACKAGE, ROOT, install_metadata
@@ -108,7 +108,7 @@ def ops_of(path: Path) -> Counter[str]:
 
 def rerun(worker: Worker, found: Reduced, path: Path, **request: Any) -> Outcome:
     """The file that was written, checked anew."""
-    return worker.ask(Request(str(path), found.case.passes, **request))
+    return worker.ask(CheckRequest(str(path), found.case.passes, **request))
 
 
 # -- planted faults ---------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_a_wrong_pass(worker: Worker, blocks: Path, tmp_path: Path):
     assert found.case.passes == ("rebuild-activations",)
     assert rerun(worker, found, small, check_results=True).failure == found.outcome.failure
     # Without the pass the model is fine: what was found is the pass's fault.
-    assert worker.ask(Request(str(small), ("infer-shapes",), check_results=True)).kind == "passed"
+    assert worker.ask(CheckRequest(str(small), ("infer-shapes",), check_results=True)).kind == "passed"
 
 
 def test_a_refusal_is_told_from_another(worker: Worker, blocks: Path, tmp_path: Path):
@@ -168,7 +168,7 @@ def test_a_fault_that_igniter_had(worker: Worker, tmp_path: Path):
     assert found.rewrite is not None and found.rewrite.number == 2
     # The pass as it is now does this right.
     right = "hoist-zero-points{byte-products=false words=all}"
-    assert worker.ask(Request(str(small), (right,), check_results=True)).kind == "passed"
+    assert worker.ask(CheckRequest(str(small), (right,), check_results=True)).kind == "passed"
 
 
 # -- the other levels -------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_every_edit_leaves_valid_ir(tmp_path: Path):
 
 def test_the_first_wrong_rewrite_of_many(worker: Worker, blocks: Path):
     case = read_case(blocks, ReduceOptions(passes="rebuild-activations"))
-    check = BuiltInCheck(worker, Request("", check_results=True))
+    check = BuiltInCheck(worker, CheckRequest("", check_results=True))
     interest = Interest(check, check.run(case))
     found = first_rewrite(interest, case)
     kinds = [n.op_type for n in onnx.load(blocks).graph.node if n.op_type in ("Abs", "Relu", "Tanh")]
@@ -272,7 +272,7 @@ def test_the_first_wrong_rewrite_of_many(worker: Worker, blocks: Path):
 
 def test_a_fault_that_no_rewrite_makes(worker: Worker, blocks: Path):
     case = read_case(blocks, ReduceOptions(passes="abort-on-erf"))
-    check = BuiltInCheck(worker, Request(""))
+    check = BuiltInCheck(worker, CheckRequest(""))
     found = first_rewrite(Interest(check, check.run(case)), case)
     assert found.number == 0 and "without any rewrite" in str(found)
 

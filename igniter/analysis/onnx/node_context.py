@@ -16,7 +16,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
-    from igniter.analysis.onnx.shape_inference import ShapeEngine
+    from igniter.analysis.onnx.shape_inference import ShapeInference
 
     Array = np.ndarray[Any, Any]
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class NodeContext:
     """The view of a node for a shape rule (`InferContext`) and for a rule of shape arithmetic (`ValueContext`)."""
 
-    def __init__(self, engine: ShapeEngine, op: OnnxOp):
+    def __init__(self, engine: ShapeInference, op: OnnxOp):
         self.engine = engine
         self.op = op
         self.optimistic = engine.optimistic

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from igniter.analysis.onnx.node_context import NodeContext
-    from igniter.analysis.onnx.shape_inference import ShapeEngine
+    from igniter.analysis.onnx.shape_inference import ShapeInference
     from igniter.dialects.onnx.weights import Weight
 
     Array = np.ndarray[Any, Any]
@@ -76,7 +76,7 @@ class Interned:
 class NodeMemo:
     """The results of one graph's inference, by the keys of its nodes."""
 
-    def __init__(self, engine: ShapeEngine):
+    def __init__(self, engine: ShapeInference):
         self.engine = engine
         self._found: dict[Key, Found] = {}
         self._alive: list[object] = []

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, Block, SSAValue
 
 from igniter.analysis.onnx.node_context import NodeContext
-from igniter.analysis.onnx.shape_inference import ControlRule, ShapeEngine
+from igniter.analysis.onnx.shape_inference import ControlRule, ShapeInference
 from igniter.dialects.onnx.base import constant_value
 from igniter.dialects.onnx.registry import Dims, TensorInfo
 from igniter.dialects.sym import tensor_of
@@ -24,7 +24,7 @@ MAX_ITERATIONS = 6
 """The most generalisations of a Loop's carried dims before giving up their ranks."""
 
 
-def infer_if(engine: ShapeEngine, ctx: NodeContext) -> None:
+def infer_if(engine: ShapeInference, ctx: NodeContext) -> None:
     """Infers an If: a result has the common dims of both branches."""
     blocks: list[Block] = [ctx.op.attr(name).block for name in ("then_branch", "else_branch")]
     (then_types, then_own), (else_types, else_own) = (_nested(engine, block) for block in blocks)
@@ -40,7 +40,7 @@ def infer_if(engine: ShapeEngine, ctx: NodeContext) -> None:
             engine.assign_type(result, merged, ctx)
 
 
-def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
+def infer_loop(engine: ShapeInference, ctx: NodeContext) -> None:
     """Infers a Loop: carried values keep dims invariant in all iterations; scan outputs stack the body's results."""
     op = ctx.op
     body: Block = op.attr("body").block
@@ -79,7 +79,7 @@ def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
         engine.assign_type(result, type_, ctx)
 
 
-def infer_scan(engine: ShapeEngine, ctx: NodeContext) -> None:
+def infer_scan(engine: ShapeInference, ctx: NodeContext) -> None:
     """Infers a Scan: states keep their dims; scan inputs are sliced along their axis, and scan outputs stacked along
     theirs."""
     op = ctx.op
@@ -117,7 +117,7 @@ def infer_scan(engine: ShapeEngine, ctx: NodeContext) -> None:
 RULES: dict[str, ControlRule] = {"If": infer_if, "Loop": infer_loop, "Scan": infer_scan}
 
 
-def _nested(engine: ShapeEngine, block: Block) -> tuple[list[Attribute], frozenset[str]]:
+def _nested(engine: ShapeInference, block: Block) -> tuple[list[Attribute], frozenset[str]]:
     """Returns the result types of a nested graph, and the symbols without meaning outside."""
     engine.equalities.enter()
     engine.infer_block(block)
@@ -130,7 +130,7 @@ def _returned(block: Block) -> Sequence[SSAValue]:
     return last.operands if last is not None else ()
 
 
-def _set_args(engine: ShapeEngine, args: Sequence[SSAValue], types: Sequence[Attribute]) -> None:
+def _set_args(engine: ShapeInference, args: Sequence[SSAValue], types: Sequence[Attribute]) -> None:
     for arg, type_ in zip(args, types, strict=False):
         if isinstance(arg.type, NoneType):
             continue
@@ -164,7 +164,7 @@ def _merged(a: Attribute, b: Attribute, own: frozenset[str], ctx: NodeContext, h
     return tensor_of(element, tuple(dims))
 
 
-def _varies(engine: ShapeEngine, a: SSAValue | None, b: SSAValue | None, types: tuple[Attribute, Attribute]) -> bool:
+def _varies(engine: ShapeInference, a: SSAValue | None, b: SSAValue | None, types: tuple[Attribute, Attribute]) -> bool:
     """True if the ranks of an `a` and a `b` are known to differ."""
     if any(v in engine.varying for v in (a, b)):
         return True
@@ -209,7 +209,7 @@ def _stacked(
     return tensor_of(element, tuple(outside))
 
 
-def _trip_count(engine: ShapeEngine, ctx: NodeContext, body: Block) -> Expr:
+def _trip_count(engine: ShapeInference, ctx: NodeContext, body: Block) -> Expr:
     """Returns the number of iterations, when nothing but the trip count ends the loop."""
     trips = ctx.values(0)
     unknown = ctx.fresh("trips")

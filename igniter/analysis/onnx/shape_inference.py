@@ -91,7 +91,7 @@ def infer_shapes(module: ModuleOp, *, optimistic: bool = False) -> ShapeFacts:
     failures: list[tuple[OnnxOp, str]] = []
     for op in module.ops:
         if isinstance(op, GraphOp):
-            engine = ShapeEngine(op, optimistic=optimistic)
+            engine = ShapeInference(op, optimistic=optimistic)
             engine.run()
             types.update(engine.final_types())
             values.update(engine.final_values())
@@ -100,7 +100,7 @@ def infer_shapes(module: ModuleOp, *, optimistic: bool = False) -> ShapeFacts:
     return ShapeFacts(types, values, assumptions, equalities, failures)
 
 
-class ShapeEngine:
+class ShapeInference:
     """Inference over one graph. `infos` holds the tensors, `others` the types of other values."""
 
     def __init__(self, graph: GraphOp, *, optimistic: bool = False):
@@ -492,7 +492,7 @@ def _same_elements(a: Array | None, b: Array | None) -> bool:
     return a is b or (a.shape == b.shape and list(a.flat) == list(b.flat))
 
 
-ControlRule = Callable[[ShapeEngine, NodeContext], None]
+ControlRule = Callable[[ShapeInference, NodeContext], None]
 
 
 def _control_flow(op: OnnxOp) -> ControlRule | None:

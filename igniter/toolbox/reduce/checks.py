@@ -16,7 +16,7 @@ from typing import Protocol
 
 from igniter.errors import IgniterError
 from igniter.toolbox.reduce.case import Case
-from igniter.toolbox.reduce.outcome import COMMAND, INVALID, PASSED, TIMEOUT, Outcome, Request
+from igniter.toolbox.reduce.outcome import COMMAND, INVALID, PASSED, TIMEOUT, CheckRequest, Outcome
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Worker:
         path.write_bytes(case.data)
         return path
 
-    def ask(self, request: Request) -> Outcome:
+    def ask(self, request: CheckRequest) -> Outcome:
         """Returns the outcome of a request."""
         server = self._server()
         assert server.stdin is not None and server.stdout is not None
@@ -82,7 +82,7 @@ class BuiltInCheck:
     """Igniter's own check: the pipeline of the case, or the whole compile."""
 
     worker: Worker
-    request: Request
+    request: CheckRequest
     """The request without the path and the passes."""
 
     def run(self, case: Case, *, stop_after: int | None = None) -> Outcome:
@@ -97,7 +97,7 @@ class CommandCheck:
 
     worker: Worker
     command: str
-    request: Request
+    request: CheckRequest
 
     def run(self, case: Case, *, stop_after: int | None = None) -> Outcome:
         """Returns `command` if the command exits with 0; otherwise `passed`, or `invalid`."""

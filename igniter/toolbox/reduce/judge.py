@@ -15,7 +15,7 @@ from igniter.context import IgniterContext
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.passes import PassError, parse_passes, run_passes
 from igniter.toolbox.reduce.case import text_of
-from igniter.toolbox.reduce.outcome import INVALID, PASSED, REFUSAL, WRONG, Outcome, Request
+from igniter.toolbox.reduce.outcome import INVALID, PASSED, REFUSAL, WRONG, CheckRequest, Outcome
 from igniter.verification.check import ResultChanged, ResultChecker
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Say = Callable[[Mapping[str, object]], None]
 """A function for reports of the running pass, and the last rewrite, in case the process ends abruptly."""
 
 
-def judge(request: Request, say: Say) -> Outcome:
+def judge(request: CheckRequest, say: Say) -> Outcome:
     """Returns the outcome of a candidate; a crash or a hang of it affects this process."""
     ctx = IgniterContext()
     made = ctx.rewrites
@@ -78,7 +78,7 @@ def _text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _compile(request: Request) -> Outcome:
+def _compile(request: CheckRequest) -> Outcome:
     """Runs the whole compile, as `igniter compile` does; the verification is the check."""
     import igniter
     from igniter.api import VerificationFailed
@@ -113,7 +113,7 @@ class _Announcer:
         return
 
 
-def _run_passes(request: Request, ctx: IgniterContext, module: ModuleOp, say: Say) -> Outcome:
+def _run_passes(request: CheckRequest, ctx: IgniterContext, module: ModuleOp, say: Say) -> Outcome:
     from igniter.analysis.machine import pass_figures
     from igniter.targets import backend_for
 

@@ -64,7 +64,7 @@ def masked(message: str) -> str:
 
 
 @dataclass(frozen=True)
-class Request:
+class CheckRequest:
     """A request to a process of its own about a candidate."""
 
     path: str
@@ -87,7 +87,7 @@ class Request:
         return asdict(self)
 
     @staticmethod
-    def from_dict(data: dict[str, Any]) -> Request:
+    def from_dict(data: dict[str, Any]) -> CheckRequest:
         """Restores an object from the result of `to_dict`."""
         passes = data.pop("passes")
-        return Request(**data, passes=None if passes is None else tuple(passes))
+        return CheckRequest(**data, passes=None if passes is None else tuple(passes))

@@ -21,7 +21,7 @@ from igniter.toolbox.reduce.bisect import FirstRewrite, first_rewrite
 from igniter.toolbox.reduce.case import Case
 from igniter.toolbox.reduce.checks import BuiltInCheck, Check, CommandCheck, Interest, Worker
 from igniter.toolbox.reduce.judge import read
-from igniter.toolbox.reduce.outcome import COMMAND, INVALID, PASSED, WRONG, Outcome, Request
+from igniter.toolbox.reduce.outcome import COMMAND, INVALID, PASSED, WRONG, CheckRequest, Outcome
 from igniter.toolbox.reduce.request import ReduceOptions
 from igniter.toolbox.reduce.search import Search, Step
 
@@ -66,7 +66,9 @@ def reduce(
     case = read_case(Path(path), options)
     _check_output(Path(output), case, options)
     with Worker() if worker is None else nullcontext(worker) as worker:
-        request = Request("", timeout=options.timeout, seed=options.seed, target=options.target, strict=options.strict)
+        request = CheckRequest(
+            "", timeout=options.timeout, seed=options.seed, target=options.target, strict=options.strict
+        )
         check, found, request = _first_run(worker, case, request, options)
         interest = Interest(check, found, options.message, 1)
         start(found, case.describe())
@@ -120,7 +122,9 @@ def _check_output(output: Path, case: Case, options: ReduceOptions) -> None:
         raise IgniterError(f"what is written is {'IR' if wanted == '.mlir' else 'a model'}: -o names a file *{wanted}")
 
 
-def _first_run(worker: Worker, case: Case, request: Request, options: ReduceOptions) -> tuple[Check, Outcome, Request]:
+def _first_run(
+    worker: Worker, case: Case, request: CheckRequest, options: ReduceOptions
+) -> tuple[Check, Outcome, CheckRequest]:
     """Returns the check, and the failure of the input under it; raises `IgniterError` if it does not fail."""
     if _has(case.module, GraphOp):
         # Candidates must be valid models only if the input is one.
@@ -143,7 +147,7 @@ def _first_run(worker: Worker, case: Case, request: Request, options: ReduceOpti
     return check, found, check.request
 
 
-def _run_modes(worker: Worker, case: Case, request: Request, modes: list[bool]) -> tuple[BuiltInCheck, Outcome]:
+def _run_modes(worker: Worker, case: Case, request: CheckRequest, modes: list[bool]) -> tuple[BuiltInCheck, Outcome]:
     """Returns the first failing run, without and with running the IR, and a check with the same options."""
     check, found = BuiltInCheck(worker, request), Outcome(PASSED)
     for check_results in modes:

@@ -19,7 +19,7 @@ from igniter.toolbox.reduce import graph_edits, loop_edits, nest_edits, size_edi
 from igniter.toolbox.reduce.case import Case
 from igniter.toolbox.reduce.checks import Interest, Worker
 from igniter.toolbox.reduce.edits import Reduction, edited
-from igniter.toolbox.reduce.outcome import PASSED, Request
+from igniter.toolbox.reduce.outcome import PASSED, CheckRequest
 from igniter.toolbox.reduce.size_edits import retype
 
 REDUCTIONS: tuple[Reduction, ...] = (
@@ -51,7 +51,7 @@ class Search:
 
     interest: Interest
     worker: Worker
-    request: Request
+    request: CheckRequest
     keep: Callable[[Case], None]
     say: Callable[[Step], None]
     steps: list[Step] = field(default_factory=list[Step])

@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from igniter.toolbox.reduce.outcome import CRASH, TIMEOUT, Outcome, Request
+from igniter.toolbox.reduce.outcome import CRASH, TIMEOUT, CheckRequest, Outcome
 
 _child: int | None = None
 
@@ -35,7 +35,7 @@ def main() -> None:
     os.dup2(null, 1)
     signal.signal(signal.SIGTERM, _end)
     for line in sys.stdin:
-        outcome = run_apart(Request.from_dict(json.loads(line)))
+        outcome = run_apart(CheckRequest.from_dict(json.loads(line)))
         answers.write(json.dumps({**outcome.to_dict(), "text": outcome.text}) + "\n")
 
 
@@ -75,7 +75,7 @@ def _import_if_installed(name: str) -> None:
             raise
 
 
-def run_apart(request: Request) -> Outcome:
+def run_apart(request: CheckRequest) -> Outcome:
     """Returns the outcome of a request in a process of its own, and cleans up after it."""
     global _child
     folder = tempfile.mkdtemp(prefix="igniter-reduce-")
@@ -95,7 +95,7 @@ def run_apart(request: Request) -> Outcome:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(request: Request, pipe: int, folder: str) -> None:
+def _run(request: CheckRequest, pipe: int, folder: str) -> None:
     """Runs the child; never returns."""
     status = 1
     try:

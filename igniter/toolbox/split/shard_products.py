@@ -41,7 +41,7 @@ from igniter.toolbox.edit.edit import Edit
 from igniter.toolbox.edit.graph_edits import sweep
 from igniter.toolbox.edit.names import node_text, result_names, set_result_name
 from igniter.toolbox.edit.shape_conflicts import typed_by
-from igniter.toolbox.split.sharding_plan import Group, Place, Plan, Product, product_of
+from igniter.toolbox.split.sharding_plan import Group, Place, ShardedProduct, ShardingPlan, product_of
 
 Types = Mapping[SSAValue, Attribute]
 
@@ -71,7 +71,7 @@ class ShardProducts(Edit):
         products = [p for node in graph.body.ops if (p := product_of(node, self.ranks)) is not None]
         facts = infer_shapes(op)
         with typed_by(facts):
-            plan = Plan(self.ranks, products)
+            plan = ShardingPlan(self.ranks, products)
             groups = plan.groups()
         done: set[OnnxOp] = set()
         for group in groups:
@@ -184,7 +184,7 @@ def _cut_bias(node: OnnxOp, ranks: int, rank: int) -> None:
         _replace_constant(node, 2, _part(bias, len(bias.shape) - 1, ranks, rank), "columns")
 
 
-def _cut_rows(found: Product, ranks: int, rank: int, types: Types) -> None:
+def _cut_rows(found: ShardedProduct, ranks: int, rank: int, types: Types) -> None:
     """Cuts a weight by rows, and adds the results of all ranks."""
     node = found.node
     _replace_constant(node, 1, _part(found.weight, found.depth, ranks, rank), "rows")
@@ -227,7 +227,7 @@ def _drop_bias(node: OnnxOp) -> None:
         raise IgniterError(f"the bias of {node_text(node)} is computed: convert the model to opset 11 or newer first")
 
 
-def _shard_alone(found: Product, ranks: int, rank: int, types: Types) -> bool:
+def _shard_alone(found: ShardedProduct, ranks: int, rank: int, types: Types) -> bool:
     """Cuts a product by rows whose input is whole: the rank takes its columns of the input."""
     import numpy as np
 

@@ -1,8 +1,8 @@
 """Groups the shared products with weights: products cut by columns, followed by products cut by rows.
 
-`Plan(ranks, products).groups()` grows a group from each product with divisible columns. The readers of its result must
-keep the columns apart until products with divisible rows, and their other operands must be cut in the same way. The
-types of the values must be inferred.
+`ShardingPlan(ranks, products).groups()` grows a group from each product with divisible columns. The readers of its
+result must keep the columns apart until products with divisible rows, and their other operands must be cut in the same
+way. The types of the values must be inferred.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Place = tuple[OnnxOp | None, int, int]
 
 
 @dataclass(frozen=True)
-class Product:
+class ShardedProduct:
     """A MatMul or Gemm with a weight: its depth is dim `depth` of the weight, its columns dim `1 - depth`."""
 
     node: OnnxOp
@@ -43,7 +43,7 @@ class Product:
         return self.weight.shape[1 - self.depth] % self.ranks == 0
 
 
-def product_of(node: object, ranks: int) -> Product | None:
+def product_of(node: object, ranks: int) -> ShardedProduct | None:
     if not isinstance(node, OnnxOp) or node.domain != "" or node.op_type not in ("MatMul", "Gemm"):
         return None
     weight = constant_weight(node.operands[1])
@@ -52,7 +52,7 @@ def product_of(node: object, ranks: int) -> Product | None:
     if node.op_type == "Gemm" and node.attr("transA", 0):
         return None
     depth = 1 if node.op_type == "Gemm" and node.attr("transB", 0) else 0
-    return Product(node, weight, depth, ranks)
+    return ShardedProduct(node, weight, depth, ranks)
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------
@@ -71,8 +71,8 @@ class Group:
     """A node, the operand, and the axis of the constant."""
 
 
-class Plan:
-    def __init__(self, ranks: int, products: list[Product]):
+class ShardingPlan:
+    def __init__(self, ranks: int, products: list[ShardedProduct]):
         self.ranks = ranks
         self.products = {p.node: p for p in products}
         self.used: set[OnnxOp] = set()
