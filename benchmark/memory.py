@@ -37,7 +37,7 @@ from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
 from igniter.toolbox.output import parse_sizes
 from igniter.transforms.scheduled.form_ort_library import describe
-from igniter.transforms.scheduled.plan_buffers import LiveBuffer, Plan, live_buffers
+from igniter.transforms.scheduled.plan_buffers import BufferPlan, LiveBuffer, live_buffers
 
 LIGHT: dict[str, Path] = {
     path.stem: path
@@ -194,9 +194,9 @@ def memory_of(func: FuncOp, sizes: Mapping[str, int]) -> Memory:
     return Memory(**counts, **{figure: size.evaluate(sizes) for figure, size in figures.items()})
 
 
-def _plan(buffers: list[LiveBuffer], total: Expr | None = None) -> Plan:
+def _plan(buffers: list[LiveBuffer], total: Expr | None = None) -> BufferPlan:
     """The plan that a func has, or without `total` buffers of which only the sums are asked."""
-    return Plan(tuple(buffers), tuple(b.alloc.offset or ZERO for b in buffers), total or ZERO)
+    return BufferPlan(tuple(buffers), tuple(b.alloc.offset or ZERO for b in buffers), total or ZERO)
 
 
 def _is_in_kernel(buffer: LiveBuffer) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -141,6 +142,8 @@ class FormerNames:
         name = present_name(spec.name)
         assert name is not None
         warnings.warn(f"{spec.name} is {name} now", DeprecationWarning, stacklevel=3)
+        if any(other.startswith(f"{spec.name}.") for other in NAMES):
+            return _package(spec.name, name)
         module = import_module(name)
         # The import system gives a new module the spec; this one has its own.
         spec.loader_state = module.__spec__
@@ -149,7 +152,17 @@ class FormerNames:
     def exec_module(self, module: ModuleType) -> None:
         """Restores the module's own spec; its code has run."""
         assert module.__spec__ is not None
-        module.__spec__ = module.__spec__.loader_state
+        if module.__spec__.loader_state is not None:
+            module.__spec__ = module.__spec__.loader_state
+
+
+def _package(former: str, name: str) -> ModuleType:
+    """Returns a package for a former name whose modules have several places now. It has the attributes of `name`; the
+    import system sets its modules as attributes of the package, where those of `name` could have the same names."""
+    package = ModuleType(former)
+    package.__path__ = []
+    setattr(package, "__getattr__", partial(getattr, import_module(name)))  # noqa: B010
+    return package
 
 
 def install() -> None:

@@ -301,7 +301,7 @@ def test_dropout() -> None:
     check("Dropout", [x, np.array(0.5, F32), np.array(False)], opset=13, outputs=2, constant=[1, 2])
     inputs = [x, np.array(0.5, F32), np.array(True)]
     assert refusal("Dropout", inputs, opset=13, constant=[1, 2]) == "it drops values at random, in training"
-    assert refusal("Dropout", inputs, opset=13) == "its training mode is known only at run time"
+    assert refusal("Dropout", inputs, opset=13) == "whether it is in training is known only at run time"
 
 
 def test_identity_copies() -> None:

@@ -105,7 +105,7 @@ def test_skip_layer_normalization_hands_out_the_sum() -> None:
     feeds = {f"x{k}": x for k, x in enumerate(inputs)}
     got = run_kernel(kernel_of(module_of(model)), list(feeds.values()))
     compare(got, reference(model, feeds), 1e-5)
-    assert "outputs of training" in refusal("SkipLayerNormalization", inputs, outputs=2, domain="com.microsoft")
+    assert "outputs for training" in refusal("SkipLayerNormalization", inputs, outputs=2, domain="com.microsoft")
 
 
 def test_embed_layer_normalization() -> None:

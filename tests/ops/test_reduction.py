@@ -126,7 +126,7 @@ def test_arg_extremes(op: str) -> None:
     with_nan = np.array([[1, np.nan, 3], [np.nan, 1, np.nan], [3, 4, 5]], F32)
     numpy_op = np.argmax if op == "ArgMax" else np.argmin
     check(op, [with_nan], {"axis": 1}, opset=13, expected=[numpy_op(with_nan, 1)[:, None]])
-    assert refusal(op, [np.array(3, F32)], opset=13) == "it has no axis to normalise over"
+    assert refusal(op, [np.array(3, F32)], opset=13) == "it has no axis to reduce over"
 
 
 def test_cumsum() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from unittest import mock
 
 from igniter.backends.ort.driver_calls import DRIVER, DRIVER_FUNCTIONS
-from igniter.backends.triton import texts
+from igniter.backends.triton import backend
 from igniter.backends.triton.interpreter import run_source
 from igniter.backends.triton.texts import KernelText, kernels_of
 from igniter.runtime.linker import find_linker
@@ -274,14 +274,14 @@ def standing_driver() -> RecordingDriver:
 def knowing(driver: RecordingDriver) -> Generator[None]:
     """The driver, which becomes the process's, can compute what is compiled in here."""
     activate(driver)
-    original = texts.host_module
+    original = backend.host_module
 
     def noted(text: str, archs: Sequence[int]) -> str:
         for arch in archs:
             driver.know([text], arch)
         return original(text, archs)
 
-    with mock.patch.object(texts, "host_module", noted):
+    with mock.patch.object(backend, "host_module", noted):
         yield
 
 

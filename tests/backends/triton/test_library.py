@@ -410,7 +410,7 @@ def test_a_model_of_several_levels_of_cpus_and_a_gpu(driver: RecordingDriver) ->
     [
         ({"target": "cuda,aarch64"}, "the machines are aarch64.* and x86_64"),
         ({"target": "native,cuda", "schedule_passes": "cpu-schedule"}, "targets of two backends"),
-        ({"target": "native,cuda", "machine": {"cores": 2}}, "a machine is given, and targets of two backends"),
+        ({"target": "native,cuda", "machine": {"cores": 2}}, "a machine is given with targets of two backends"),
         ({"target": "native,cuda", "precision": "bf16"}, "the backend 'cuda' has no precision other than f32"),
     ],
 )

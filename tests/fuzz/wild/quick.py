@@ -12,6 +12,9 @@ from functools import lru_cache
 from typing import Any
 from unittest import mock
 
+import llvmlite.binding as llvm
+
+from igniter.backends.c_runtime.units import link_needed
 from igniter.backends.cpu import codegen
 from igniter.backends.cpu.target import Target
 
@@ -24,13 +27,14 @@ def unoptimised() -> Generator[None]:
 
 
 def _compile(ir: str, target: Target) -> bytes:
-    return bytes(_machine(target).emit_object(codegen.parse(ir)))
+    context = llvm.create_context()
+    module = codegen.parse(ir, context)
+    link_needed(module, context, target.arch)
+    return bytes(_machine(target).emit_object(module))
 
 
 @lru_cache(maxsize=16)
 def _machine(target: Target) -> Any:
-    import llvmlite.binding as llvm
-
     codegen.parse("")  # LLVM knows its targets from here on
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=0, reloc="pic", codemodel="default"

@@ -400,7 +400,7 @@ def test_option_and_its_refusals(tmp_path: Path) -> None:
     assert same.report["options"]["winograd"] == "auto"
     assert [r["message"] for r in same.report["remarks"] if r["pass"] == "winograd"] == said
     assert igniter.compile(source, tmp_path / "off", winograd="off", verify=False).report["options"]["winograd"] == 0
-    with pytest.raises(IgniterError, match="tile is 2 or 4, not 3"):
+    with pytest.raises(IgniterError, match="'tile' must be 2 or 4, not 3"):
         igniter.compile(source, tmp_path / "three", winograd=3)
     with pytest.raises(IgniterError, match="winograd must be off, auto, on, 2 or 4, not 'much'"):
         igniter.compile(source, tmp_path / "much", winograd="much")
