@@ -227,7 +227,7 @@ def test_what_cannot_be_traced_is_compiled_in_parts():
 def test_options_that_there_are_not():
     with pytest.raises(IgniterError, match="no option 'session'; did you mean sessions"):
         igniter.torch.compile(Net(), session=3)
-    with pytest.raises(IgniterError, match="choose one of frozen, checked, inputs"):
+    with pytest.raises(IgniterError, match="must be one of frozen, checked, inputs"):
         igniter.torch.compile(Net(), weights="thawed")
     with pytest.raises(IgniterError, match="at least 1"):
         igniter.torch.compile(Net(), sessions=0)

@@ -290,7 +290,7 @@ def test_what_torch_export_changes_itself_is_no_change_of_the_modules():
 
 
 def test_what_is_no_module_and_what_has_no_code():
-    with pytest.raises(igniter.IgniterError, match=r"needs a torch\.nn\.Module, and this is a function"):
+    with pytest.raises(igniter.IgniterError, match=r"needs a torch\.nn\.Module, not a function"):
         igniter.torch.compile(lambda x: x)
     net = torch.nn.Linear(4, 4).eval()
     fast = igniter.torch.compile(torch.jit.trace(net, randn(2, 4)))
