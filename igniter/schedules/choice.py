@@ -37,7 +37,7 @@ from igniter.schedules.tiles import SOME_ROWS, register_tile, tile_row, tile_sch
 FEW_TERMS, FEW_TERMS_PENALTY = 8, 3
 """A reduction of fewer terms fills no vector: it is the vector only where every other axis is worse by this score. A
 maximum over windows of 3 x 3 with stride 2 takes a seventh of the time with vectors of results, whose reads have stride
-2; windows of 2 x 2 take a tenth (one thread of a Zen 4)."""
+2; windows of 2 x 2 take a sixth (one thread of a Zen 3)."""
 
 
 def choose(groups: Sequence[Group], machine: Machine) -> list[Choice]:
