@@ -17,7 +17,8 @@ from typing import Any
 
 from igniter.dialects.loop import ComputeOp
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Store
-from igniter.dialects.loop.words import TABLE, Below, Memory, Tail, known, near
+from igniter.dialects.loop.storage import Memory
+from igniter.dialects.loop.words import TABLE, Below, Tail, known, near
 from igniter.errors import IgniterError
 
 

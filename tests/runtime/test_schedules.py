@@ -10,7 +10,7 @@ import pytest
 import igniter
 from igniter.dialects.loop import AllocOp
 from igniter.dialects.loop.schedule import Store
-from igniter.dialects.loop.words import Memory
+from igniter.dialects.loop.storage import Memory
 from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
 from igniter.toolbox.kernel.schedules import Schedule

@@ -24,11 +24,12 @@ from igniter.dialects.loop.memory import AccumulateOp, LoadOp, MemoryOp, Prefetc
 from igniter.dialects.loop.procedure import ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.dialects.loop.scheduled import AllocOp, ForOp, IfOp
+from igniter.dialects.loop.storage import StorageAttr
 from igniter.dialects.loop.structured import ComputeOp, KernelOp, NestOp, ReturnOp, ViewOp
 from igniter.dialects.loop.team import Team, TeamAttr
 from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.loop.typical import SizesAttr
-from igniter.dialects.loop.words import LoopWords, LoopWordsAttr, StorageAttr
+from igniter.dialects.loop.words import LoopWords, LoopWordsAttr
 
 Loop = Dialect(
     "loop",

@@ -35,15 +35,13 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from igniter.dialects.loop.storage import MEMORIES, Memory, parse_memory
 from igniter.dialects.loop.words import (
     LAUNCHES,
-    MEMORIES,
     TABLE,
-    Memory,
     Row,
     Words,
     near,
-    parse_memory,
     parse_words,
     said,
     word_reasons,

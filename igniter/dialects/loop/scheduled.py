@@ -76,14 +76,12 @@ from igniter.dialects.loop.memory import (
     print_indices,
     verify_indices,
 )
+from igniter.dialects.loop.storage import Storage, StorageAttr, parse_storage
 from igniter.dialects.loop.words import (
     NO_WORDS,
     LoopWords,
     LoopWordsAttr,
-    Storage,
-    StorageAttr,
     parse_loop_words,
-    parse_storage,
     word_reasons,
 )
 from igniter.dialects.sym import (
@@ -290,10 +288,11 @@ class ForOp(IRDLOperation):
             raise VerifyException(
                 f"loop '{self.axis}': the bounds of a loop with threads must consist of axes and symbols"
             )
-        reasons = word_reasons(self.words, f"loop '{self.axis}'", reduction=self.is_reduction, blocks=None)
-        reason = next(reasons, None)
-        if reason is not None:
-            raise VerifyException(f"the schedule of {reason}")
+        if self.words_attr is not None:
+            reasons = word_reasons(self.words, f"loop '{self.axis}'", reduction=self.is_reduction, blocks=None)
+            reason = next(reasons, None)
+            if reason is not None:
+                raise VerifyException(f"the schedule of {reason}")
         verify_indices(self.indices)
         if self.going is not None:
             if not self.is_sequential:

@@ -32,8 +32,9 @@ from xdsl.utils.exceptions import VerifyException
 from igniter.context import IgniterContext
 from igniter.dialects.loop import Axis, Clause, FuncOp, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Store
+from igniter.dialects.loop.storage import Memory
 from igniter.dialects.loop.variants import parse_when
-from igniter.dialects.loop.words import Memory, Tail
+from igniter.dialects.loop.words import Tail
 from igniter.dialects.sym import ParserTokens, dims_of
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes

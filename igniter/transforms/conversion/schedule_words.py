@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from igniter.dialects.loop import ComputeOp
 from igniter.dialects.loop.schedule import Loop
-from igniter.dialects.loop.words import NO_WORDS, Below, LoopWords, Storage, carried
+from igniter.dialects.loop.storage import Storage
+from igniter.dialects.loop.words import NO_WORDS, Below, LoopWords, carried
 from igniter.errors import IgniterError
 from igniter.schedules.primitives import put_below
 

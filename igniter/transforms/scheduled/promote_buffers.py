@@ -32,7 +32,7 @@ from xdsl.passes import ModulePass
 from igniter.analysis.scheduled.loop_accesses import ranges_at, tile_ranges, vector_width
 from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
 from igniter.dialects.loop.dead_values import erase_dead_values
-from igniter.dialects.loop.words import Storage, StorageAttr
+from igniter.dialects.loop.storage import Storage, StorageAttr
 from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, delinearize, linearize, maximum
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify

@@ -15,7 +15,8 @@ from xdsl.utils.exceptions import VerifyException
 from igniter.context import IgniterContext
 from igniter.dialects.loop import ComputeOp, KernelOp
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Store
-from igniter.dialects.loop.words import MEMORIES, TAILS
+from igniter.dialects.loop.storage import MEMORIES
+from igniter.dialects.loop.words import TAILS
 from igniter.errors import IgniterError
 from igniter.registry import load_pass
 from igniter.verification.interp.structured import run_kernel

@@ -81,7 +81,8 @@ def _slides(ctx: Lowering) -> list[Slide]:
 def _folded(ctx: Lowering, combiner: Combiner, rule: ScalarRule = lambda x: x, part: str = "") -> SSAValue:
     """Returns the fold of `rule` over the elements of each window; the padding has the identity of `combiner`."""
     x, slides = ctx.required(0), _slides(ctx)
-    if overlap(slides):
+    # The sum of codes is rounded to a code: its order is ONNX Runtime's.
+    if goes_by_axes(slides) and not (combiner == "add" and _is_dequantized(ctx)):
         return _by_axes(ctx, x, slides, 2, combiner, rule, part)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
@@ -92,11 +93,21 @@ def _folded(ctx: Lowering, combiner: Combiner, rule: ScalarRule = lambda x: x, p
     return ctx.generate(ctx.out_dims(), point, over=[s.visited for s in slides], combiner=combiner, part=part)
 
 
-def overlap(slides: Sequence[Slide]) -> bool:
-    """True if windows share elements and extend along several axes. They are then folded axis by axis: 18 elements for
-    a window of 9 x 9, in the place of 81."""
+FEW = 9
+"""The largest window folded at once where it moves in single steps: its elements are then shared in registers."""
+
+
+def goes_by_axes(slides: Sequence[Slide]) -> bool:
+    """True if windows are better folded axis by axis: 18 elements for a window of 9 x 9, in the place of 81.
+
+    The windows must share elements and extend along several axes. One thread of a Zen 3, share of the time: maximum
+    over 9 x 9 0.12, 5 x 5 0.85, 3 x 3 with stride 2 0.1; average over 3 x 3 with stride 2 0.6, with stride 1 1.25.
+    """
     wide = [s for s in slides if s.kernel.constant is None or s.kernel.constant > 1]
-    return len(wide) > 1 and any(is_nonneg(s.kernel - s.stride - 1) for s in wide)
+    if len(wide) < 2 or not any(is_nonneg(s.kernel - s.stride - 1) for s in wide):
+        return False
+    elements = product(s.kernel for s in wide).constant
+    return elements is None or elements > FEW or any(s.stride > 1 for s in wide)
 
 
 def _by_axes(
@@ -160,7 +171,7 @@ def _infer_nhwc(ctx: InferContext) -> list[TensorInfo]:
 def _nhwc_max_pool(ctx: Lowering) -> list[SSAValue]:
     x, slides = ctx.required(0), pool_slides(ctx.op, ctx.dims(0)[1:-1])
 
-    if overlap(slides):
+    if goes_by_axes(slides):
         return [ctx.rounded(_by_axes(ctx, x, slides, 1, "max"))]
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
