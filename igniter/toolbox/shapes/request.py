@@ -13,7 +13,7 @@ from igniter.toolbox.request import Argument, Option, Request
 class ShapesRequest(Request):
     """Show the shape of every value of a model, in symbols.
 
-    The symbols are those of the model's inputs.
+    The inputs of the model define the symbols.
     """
 
     model: Annotated[str, Argument("The ONNX model.")]

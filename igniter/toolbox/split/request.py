@@ -42,7 +42,7 @@ class SplitRequest(Request):
 class RunStagesRequest(Request):
     """Run the stages of a folder, each in a process of its own.
 
-    The outputs are compared with those of the whole model, if it is given.
+    With the whole model, its outputs are compared with the stages' outputs.
     """
 
     folder: Annotated[str, Argument("A folder that `igniter split` or `igniter extract --part all` wrote.")]
