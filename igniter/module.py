@@ -107,6 +107,7 @@ class Module(ModelTools):
         sizes: Mapping[str, int] | None = None,
         precision: str = "f32",
         winograd: int | str = "auto",
+        subnormals: str = "flush",
         fusion_author: str = "",
         options: CompileOptions | None = None,
         verify: bool = True,
@@ -130,6 +131,7 @@ class Module(ModelTools):
         them, and the code is correct for all sizes. `precision` is f32, or on request bf16 or int8-dynamic for products
         with weights. `winograd` selects the convolutions of 3 x 3 computed in tiles: `auto` the profitable ones, 2 or 4
         the same with at most this number of results in a tile along each axis, `on` all possible ones, `off` none.
+        `subnormals` is flush to write subnormal weights as 0, or keep.
         `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are passed to the verification
         (`Artifact.verify`). `VerificationFailed` names the differing output, and leaves `output` unchanged; if nothing
         could be compared, the report says so. Unless `load` is false, ONNX Runtime loads a result for this machine,
@@ -144,6 +146,7 @@ class Module(ModelTools):
             sizes=sizes,
             precision=precision,
             winograd=winograd,
+            subnormals=subnormals,
             fusion_author=fusion_author,
             sanitize=sanitize,
         )

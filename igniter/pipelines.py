@@ -32,6 +32,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         # Loops with a number of stacked results known only at run time.
         "bind-values{ops=loops}",
     ),
+    # onnx -> onnx: subnormal weights as 0, once folding has made all weights.
+    "cpu-subnormals": ("flush-subnormals",),
     # onnx -> onnx: convolutions with fewer multiplications.
     "cpu-tiles": ("winograd",),
     # onnx -> fusion: nodes become regions, one kernel each.
@@ -163,6 +165,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     ),
     "cpu": (
         "cpu-onnx",
+        "cpu-subnormals",
         "cpu-tiles",
         "cpu-fusion",
         "cpu-loop",

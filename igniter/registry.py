@@ -80,6 +80,7 @@ PASSES: dict[str, str] = {
     "fix-symbols": "igniter.toolbox.shapes.fix_symbols:FixSymbols",
     "flatten-rows": "igniter.transforms.structured.flatten_rows:FlattenRows",
     "fold-constants": "igniter.transforms.onnx.fold_constants:FoldConstants",
+    "flush-subnormals": "igniter.transforms.onnx.flush_subnormals:FlushSubnormals",
     "fold-packs": "igniter.transforms.fusion.fold_packs:FoldPacks",
     "form-block-products": "igniter.transforms.onnx.form_block_products:FormBlockProducts",
     "form-fma": "igniter.transforms.structured.form_fma:FormFma",

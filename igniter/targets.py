@@ -186,6 +186,9 @@ class Pipelines:
     """The weights in the layout of kernels."""
     tiles: str = ""
     """The convolutions in tiles; runs after `onnx`, unless an option disables it."""
+    subnormals: str = ""
+    """Subnormal weights written as 0; runs after `onnx`, before `tiles`, unless an option disables it. Empty for
+    machines on which they cost nothing."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 WINOGRAD = ("off", "auto", "on")
 """The values of `winograd`, besides the largest tile."""
 
+SUBNORMALS = ("flush", "keep")
+"""The values of `subnormals`."""
+
 
 @dataclass(frozen=True)
 class CompileOptions:
@@ -57,6 +60,9 @@ class CompileOptions:
     """The convolutions of 3 x 3 computed in tiles: with `auto` the profitable ones by the backend's estimate, with 2 or
     4 the same with at most this number of results in a tile along each axis; with `on` all possible ones; with `off` or
     0 none. See `igniter.transforms.onnx.winograd`."""
+    subnormals: str = "flush"
+    """`flush` to write subnormal weights as 0 where the outputs can change by no more than a stated bound, or `keep`:
+    see `igniter.transforms.onnx.flush_subnormals`."""
     onnx_passes: str | None = None
     """The pipeline of this level; the fields below are for the other levels. `None` selects the backend's pipeline."""
     fusion_passes: str | None = None
@@ -92,6 +98,8 @@ class CompileOptions:
         object.__setattr__(self, "sizes", tuple(sorted(sizes.items())))
         if isinstance(self.winograd, str) and self.winograd not in WINOGRAD:
             raise IgniterError(f"winograd must be {', '.join(WINOGRAD)}, 2 or 4, not '{self.winograd}'")
+        if self.subnormals not in SUBNORMALS:
+            raise IgniterError(f"subnormals must be {' or '.join(SUBNORMALS)}, not '{self.subnormals}'")
         object.__setattr__(self, "winograd", 0 if self.winograd == "off" else self.winograd)
 
     def key(self) -> str:
@@ -305,6 +313,7 @@ def chosen_options(
     sizes: Mapping[str, int] | None = None,
     precision: str = "f32",
     winograd: int | str = "auto",
+    subnormals: str = "flush",
     fusion_author: str = "",
     sanitize: bool = False,
 ) -> CompileOptions:
@@ -319,6 +328,7 @@ def chosen_options(
         "sizes": tuple(sorted(dict(sizes or {}).items())),
         "precision": precision,
         "winograd": 0 if winograd == "off" else winograd,
+        "subnormals": subnormals,
         "fusion_author": fusion_author,
     }
     chosen, plain = options or CompileOptions(), CompileOptions()

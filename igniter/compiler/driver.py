@@ -107,6 +107,7 @@ def make_onnx(c: Compilation) -> ModuleOp:
         _run(
             c,
             c.pipelines.onnx,
+            _subnormals(c),
             f"lower-precision{{to={precision}}}" if precision != "f32" else "",
             _tiles(c),
         )
@@ -114,6 +115,14 @@ def make_onnx(c: Compilation) -> ModuleOp:
         # After shape inference: the symbols created there can have sizes too.
         require_known(dict(c.options.sizes), module_symbols(c.module), partial(shown_dims, c.module))
     return c.module
+
+
+def _subnormals(c: Compilation) -> str:
+    """Returns the pass over subnormal weights, as the options select it. An explicit pipeline of this level decides
+    about them itself."""
+    if c.options.onnx_passes is not None:
+        return ""
+    return c.pipelines.subnormals if c.options.subnormals == "flush" else "flush-subnormals{keep=true}"
 
 
 def _tiles(c: Compilation) -> str:

@@ -43,6 +43,7 @@ class CpuBackend(Backend):
         calls="cpu-calls",
         weights="cpu-weights",
         tiles="cpu-tiles",
+        subnormals="cpu-subnormals",
     )
     fusion_author = "default"
     schedule_author = "default"

@@ -31,6 +31,10 @@ class CompileRequest(Request):
             "2 or 4 the same in no larger tiles, on wherever it can be."
         ),
     ] = "auto"
+    subnormals: Annotated[
+        Literal["flush", "keep"],
+        Option("Weights too small for a normal number: written as 0 where that is harmless, or left, which is slow."),
+    ] = "flush"
     fusion_author: Annotated[
         str,
         Option("Who decides what is fused, NAME or NAME{option=value}.", "--fusion-author", completes="fusion_authors"),

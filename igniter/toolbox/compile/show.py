@@ -267,6 +267,7 @@ def _options(request: CompileRequest) -> CompileOptions:
         sizes=tuple(parse_sizes(request.sizes).items()),
         precision=request.precision,
         winograd=int(request.winograd) if request.winograd.isdigit() else request.winograd,
+        subnormals=request.subnormals,
         fusion_author=request.fusion_author,
         profile=request.profile,
         tuned=str(database_path(request.db)) if request.tuned else "",

@@ -108,10 +108,12 @@ class MinimalFilter:
         return np.array([*rows, [0.0] * (TAPS - 1) + [1.0]])
 
     def weight(self, plain: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Returns G g G^T of windows `[.., 3, 3]`, computed in f64."""
+        """Returns G g G^T of windows `[.., 3, 3]`, computed in f64. Numbers that the windows' type would make subnormal
+        are 0, because products with them are slow (docs/explanation/numerics.md)."""
         matrix = self.weight_matrix()
         both = np.kron(matrix, matrix)
         values = plain.astype(np.float64).reshape(-1, TAPS**2) @ both.T
+        values[np.abs(values) < np.finfo(plain.dtype).tiny] = 0.0
         return values.reshape(*plain.shape[:-2], self.size, self.size)
 
     # -- the error -----------------------------------------------------------------------------------------------------
