@@ -102,6 +102,16 @@ def _results(model: Model, options: Mapping[str, Any]) -> Results | None:
     """Returns the cached results of a model's file with these options; `None` if there can be none."""
     if not isinstance(model, (str, PathLike)) or str(model).endswith(".mlir") or not options.get("cache", True):
         return None
-    named = ("options", "target", "machine", "sizes", "precision", "winograd", "subnormals", "fusion_author", "sanitize")
+    named = (
+        "options",
+        "target",
+        "machine",
+        "sizes",
+        "precision",
+        "winograd",
+        "subnormals",
+        "fusion_author",
+        "sanitize",
+    )
     chosen = chosen_options(**{k: options[k] for k in named if k in options})
     return Results.of(default_cache(), Path(cast("str", model)), chosen, bool(options.get("strict")))

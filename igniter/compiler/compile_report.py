@@ -15,6 +15,7 @@ from igniter.dialects.onnx.structure import main_graph
 from igniter.dialects.sym import dims_of
 from igniter.runtime.library import versions
 from igniter.transforms.fusion.form_fusion_regions import summaries
+from igniter.transforms.onnx.flush_subnormals import FlushSubnormals
 
 
 def report(c: Compilation) -> dict[str, Any]:
@@ -31,6 +32,7 @@ def report(c: Compilation) -> dict[str, Any]:
         "regions": _region_count(c),
         "programs": [p.to_dict() for p in c.steps],
         "inputs": _input_dims(c),
+        "subnormal_weights": subnormal_weights(c),
         "left_to_onnxruntime": [node.to_dict() for node in nodes_left(c)],
         "seconds": c.report_seconds(),
         "peak_memory": c.peak_memory,
@@ -43,6 +45,13 @@ def kernel_digest(kernels: Sequence[CompiledKernel]) -> str:
     """Returns a hash of the code of kernels, independent of the programs around them."""
     texts = sorted(text for kernel in kernels for text in kernel.variants)
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def subnormal_weights(c: Compilation) -> dict[str, Any]:
+    """Returns the numbers of subnormal weights written as 0 and kept, with a sentence if there are any; empty if no
+    pass counted them."""
+    found = c.ctx.remarks.of(FlushSubnormals.name, "note")
+    return {**found[-1].details, "text": found[-1].message} if found else {}
 
 
 def _input_dims(c: Compilation) -> dict[str, list[str]]:

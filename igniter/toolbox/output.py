@@ -158,6 +158,13 @@ def verification_lines(found: Mapping[str, Any]) -> list[str]:
     return [line, *because, *inexact_lines(found), *missing]
 
 
+def subnormal_lines(report: Mapping[str, Any]) -> list[str]:
+    """Returns a line on the subnormal weights of a compiled model's original, if it has any."""
+    found = report.get("subnormal_weights") or {}
+    colour = "[yellow]" if found.get("kept") else ""
+    return [f"{colour}{found['text']}"] if found.get("kept") or found.get("flushed") else []
+
+
 def inexact_lines(found: Mapping[str, Any]) -> list[str]:
     """Returns a line on the nodes with inexact integers in ONNX Runtime, if the comparison was affected."""
     nodes = found.get("inexact", ())

@@ -32,7 +32,18 @@ if TYPE_CHECKING:
 ALIGNMENT = 4096
 UNTOUCHED = 1 << 40
 """Nanoseconds, larger than any clock error."""
-KEYED = {"options", "target", "machine", "sizes", "precision", "winograd", "fusion_author", "sanitize", "strict", "subnormals"}
+KEYED = {
+    "options",
+    "target",
+    "machine",
+    "sizes",
+    "precision",
+    "winograd",
+    "fusion_author",
+    "sanitize",
+    "strict",
+    "subnormals",
+}
 """Options of `igniter.compile` in the key of a cached result. With any other option, results are not cached."""
 INSIDE = 1024
 """Weights smaller than this number of bytes are stored in the model itself."""

@@ -1,8 +1,8 @@
 """Subnormal numbers among weights: their count, and the reason why one cannot be written as 0.
 
-A number is subnormal if it is nonzero and smaller than the least normal number of the type that computes with it: 2^-126
-for f32 and bf16, 2^-1022 for f64. Kernels convert f16 to f32, where every f16 is normal, so f16 has none. On many CPUs
-an instruction with a subnormal operand takes over a hundred cycles.
+A number is subnormal if it is nonzero and smaller than the least normal number of the type that computes with it:
+2^-126 for f32 and bf16, 2^-1022 for f64. Kernels convert f16 to f32, where every f16 is normal, so f16 has none. On
+many CPUs an instruction with a subnormal operand takes over a hundred cycles.
 
 Writing one as 0 changes a weight by less than 2^-126. The change stays small if the weight is a factor or a term of a
 sum, and if the result is not amplified afterwards. `refusal` follows the readers of a constant: first through copies to
@@ -95,7 +95,15 @@ PASSES_ON = {
 }
 """Ops that can turn tiny operands at these places into tiny results."""
 
-_PRODUCTS = ("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul", "com.microsoft.FusedConv", "com.microsoft.FusedMatMul")
+_PRODUCTS = (
+    "Conv",
+    "ConvTranspose",
+    "Einsum",
+    "Gemm",
+    "MatMul",
+    "com.microsoft.FusedConv",
+    "com.microsoft.FusedMatMul",
+)
 _NORMS = {
     *("BatchNormalization", "GroupNormalization", "InstanceNormalization", "LayerNormalization", "RMSNormalization"),
     *("SimplifiedLayerNormalization", "com.microsoft.SkipLayerNormalization"),

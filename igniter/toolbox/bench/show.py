@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
 from igniter.toolbox.options import DEFAULT_INPUTS, InputRequest
-from igniter.toolbox.output import console, parse_shapes, print_json, printable, progress, progress_bar
+from igniter.toolbox.output import (
+    console,
+    parse_shapes,
+    print_json,
+    printable,
+    progress,
+    progress_bar,
+    subnormal_lines,
+)
 
 if TYPE_CHECKING:
     from igniter.compiler.artifact import Artifact
@@ -24,7 +32,7 @@ def run(request: BenchRequest) -> bool:
     """Times and prints; returns true if every choice of sizes has a time."""
     cases = _cases(request)
     with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
-        rows = _rows(request, cases, Path(folder))
+        rows, artifact = _rows(request, cases, Path(folder))
     if request.csv:
         from igniter.runtime.files import write_whole
 
@@ -33,12 +41,15 @@ def run(request: BenchRequest) -> bool:
         print_json(rows)
     else:
         _print(rows)
+        for line in subnormal_lines(artifact.report):
+            console().print(line)
         if request.csv:
             console().print(request.csv, style="bold", markup=False)
     return not any("error" in row for row in rows)
 
 
-def _rows(request: BenchRequest, cases: list[dict[str, int]], folder: Path) -> list[dict[str, Any]]:
+def _rows(request: BenchRequest, cases: list[dict[str, int]], folder: Path) -> tuple[list[dict[str, Any]], Artifact]:
+    """Returns the times, and the compiled model."""
     import igniter
     from igniter.compiler.artifact import Artifact
 
@@ -74,7 +85,8 @@ def _rows(request: BenchRequest, cases: list[dict[str, int]], folder: Path) -> l
                 rows.append({"shapes": case, "threads": request.threads, "error": error.message})
                 continue
             rows.append({"shapes": sizes, "threads": request.threads, "noise": timing.noise, **timing.to_dict()})
-    return rows
+    subnormal = artifact.report.get("subnormal_weights")
+    return [{**row, "subnormal_weights": subnormal} if subnormal else row for row in rows], artifact
 
 
 def _advance(done: Callable[[int], None], before: int, rounds: int) -> None:

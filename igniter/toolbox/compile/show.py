@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
-from igniter.toolbox.output import console, parse_sizes, print_json, progress, verification_lines, verification_table
+from igniter.toolbox.output import (
+    console,
+    parse_sizes,
+    print_json,
+    progress,
+    subnormal_lines,
+    verification_lines,
+    verification_table,
+)
 
 if TYPE_CHECKING:
     from igniter.api import Module
@@ -103,6 +111,8 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
                 continue
             colour = "" if remark["details"]["count"] else "[yellow]"
             out.print(f"{colour}{remark['message']}")
+    for line in subnormal_lines(report):
+        out.print(line)
     for line in verification_lines(report["verification"]) if "verification" in report else ():
         out.print(line)
     if "verification" not in report and not report.get("loads", {}).get("tried", True):

@@ -41,6 +41,8 @@ class Sparsity:
     pattern: str = ""
     blocks: float = 0.0
     """The share of all-zero blocks of the pattern."""
+    subnormal: int = 0
+    """The number of subnormal elements, which slow many CPUs down."""
 
     @property
     def ratio(self) -> float:
@@ -173,6 +175,7 @@ class Row:
             found["sparsity"] = {
                 "zeros": self.sparsity.zeros,
                 "elements": self.sparsity.elements,
+                "subnormal": self.sparsity.subnormal,
                 "ratio": self.sparsity.ratio,
                 "pattern": self.sparsity.pattern,
                 "blocks": self.sparsity.blocks,
@@ -333,7 +336,10 @@ def _merged(found: list[Sparsity]) -> Sparsity | None:
     if not found:
         return None
     most = max(found, key=lambda s: s.zeros)
-    return Sparsity(sum(s.zeros for s in found), sum(s.elements for s in found), most.pattern, most.blocks)
+    zeros, elements, subnormal = (
+        sum(s) for s in zip(*((s.zeros, s.elements, s.subnormal) for s in found), strict=True)
+    )
+    return Sparsity(zeros, elements, most.pattern, most.blocks, subnormal)
 
 
 def _grouped(pairs: Iterable[tuple[str, NodeProfile]]) -> dict[str, list[NodeProfile]]:

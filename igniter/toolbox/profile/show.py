@@ -192,7 +192,7 @@ CSV = (
     *("name", "op", "nodes", "macs", "flops", "parameters", "weight_bytes", "activation_bytes", "memory_bytes"),
     *("moved_bytes", "intensity", "times", "inputs", "outputs", "uncounted"),
 )
-SPARSE = ("zeros", "elements", "ratio", "pattern", "blocks")
+SPARSE = ("zeros", "elements", "subnormal", "ratio", "pattern", "blocks")
 
 
 def _csv(rows: Sequence[Row], total: Row, times: Mapping[str, list[NodeTime]], timed: _Timed | None) -> str:
@@ -249,6 +249,8 @@ def _print(
         out.print(f"{MORE}: --json and --csv have it whole; --sizes {sizes} makes it a number", markup=False)
     for note in profile.notes:
         out.print(note, markup=False)
+    if total.sparsity is not None and total.sparsity.subnormal:
+        out.print(f"[yellow]{total.sparsity.subnormal:,} weights are subnormal, and slow many CPUs down")
     if total.uncounted:
         out.print(f"[yellow]not counted:[/] {escape(total.uncounted)}")
     if timed is not None:

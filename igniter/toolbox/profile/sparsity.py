@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from igniter.analysis.onnx.subnormal_weights import subnormal_count
 from igniter.toolbox.profile.profile import Sparsity
 
 if TYPE_CHECKING:
@@ -38,10 +39,11 @@ def sparsity_of(weight: Weight, zero: int = 0) -> Sparsity | None:
     array = weight.array()
     matrix: np.ndarray[Any, Any] = array.reshape(array.shape[0] if array.ndim > 1 else 1, -1)
     zeros = sum(int(mask.sum()) for mask in _masks(matrix, zero))
+    subnormal = subnormal_count(weight)
     if zeros < FEW * weight.size:
-        return Sparsity(zeros, weight.size)
+        return Sparsity(zeros, weight.size, subnormal=subnormal)
     pattern, share = _pattern(matrix, zero, zeros)
-    return Sparsity(zeros, weight.size, pattern, share)
+    return Sparsity(zeros, weight.size, pattern, share, subnormal)
 
 
 def _masks(matrix: np.ndarray[Any, Any], zero: int) -> Any:

@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.toolbox.output import console, inexact_lines, print_json, progress, verification_lines, verification_table
+from igniter.toolbox.output import (
+    console,
+    inexact_lines,
+    print_json,
+    progress,
+    subnormal_lines,
+    verification_lines,
+    verification_table,
+)
 from igniter.verification.report import sizes_text
 
 if TYPE_CHECKING:
@@ -45,7 +53,7 @@ def run(asked: VerifyRequest) -> Status:
             out.print(line)
     else:
         out.print("[green]all outputs agree" if verification.ok else "[red]the outputs differ")
-        for line in inexact_lines(verification.to_dict()):
+        for line in (*inexact_lines(verification.to_dict()), *subnormal_lines(artifact.report)):
             out.print(line)
     return verification.status
 

@@ -81,6 +81,6 @@ class Flushed:
 
 def summary(flushed: int, kept: int) -> str:
     """Describes the subnormal weights of a model."""
-    parts = [f"{flushed:,} subnormal weights are written as 0"] * (flushed > 0)
-    parts += [f"{kept:,} subnormal weights stay; on many CPUs they are slow"] * (kept > 0)
+    parts = [f"{flushed:,} subnormal weights, which slow many CPUs down, are written as 0"] * (flushed > 0)
+    parts += [f"{kept:,} subnormal weights stay, and slow many CPUs down"] * (kept > 0)
     return "; ".join(parts) or "no weight is subnormal"

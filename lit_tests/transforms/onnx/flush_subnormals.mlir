@@ -9,9 +9,9 @@
 // CHECK:      %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<2x3xf32, [1.0, 0.0, -0.0, 1.1754944e-38, -1.1754944e-38, 0.0]>}
 // KEEP:       %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<2x3xf32, [1.0, 1.0e-40, -1.0e-39, 1.1754944e-38, -1.1754944e-38, 1.0e-45]>}
 // REMARKS:      remark: flush-subnormals: 'w' applied: 3 of 6 elements are subnormal, and are 0 now [count=3]
-// REMARKS-NEXT: remark: flush-subnormals: note: 3 subnormal weights are written as 0 [flushed=3] [kept=0]
+// REMARKS-NEXT: remark: flush-subnormals: note: 3 subnormal weights, which slow many CPUs down, are written as 0 [flushed=3] [kept=0]
 // KEPT:         remark: flush-subnormals: 'w' missed: 3 of 6 elements are subnormal; they were to be kept [count=3]
-// KEPT-NEXT:    remark: flush-subnormals: note: 3 subnormal weights stay; on many CPUs they are slow [flushed=0] [kept=3]
+// KEPT-NEXT:    remark: flush-subnormals: note: 3 subnormal weights stay, and slow many CPUs down [flushed=0] [kept=3]
 onnx.graph @main(%x: tensor<3x2xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
   %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<2x3xf32, [1.0, 1.0e-40, -1.0e-39, 1.1754944e-38, -1.1754944e-38, 1.0e-45]>} : () -> tensor<2x3xf32>
   %y = onnx.MatMul(%x, %w) : (tensor<3x2xf32>, tensor<2x3xf32>) -> tensor<3x3xf32>
@@ -25,7 +25,7 @@ onnx.graph @main(%x: tensor<3x2xf32>) attributes {input_names = ["x"], output_na
 // CHECK:      %b = onnx.Constant() <{initializer_name = "b"}> {value = #onnx.tensor<2xbf16, [0.0, 1.0]>}
 // CHECK-NEXT: %d = onnx.Constant() <{initializer_name = "d"}> {value = #onnx.tensor<2xf64, [0.0, 1.0e-300]>}
 // CHECK-NEXT: %h = onnx.Constant() <{initializer_name = "h"}> {value = #onnx.tensor<2xf16, [6.0e-08, 1.0]>}
-// REMARKS:    note: 2 subnormal weights are written as 0
+// REMARKS:    note: 2 subnormal weights, which slow many CPUs down, are written as 0
 onnx.graph @main(%x: tensor<2xbf16>, %y: tensor<2xf64>, %z: tensor<2xf16>) attributes {input_names = ["x", "y", "z"], output_names = ["p", "q", "r"]} {
   %b = onnx.Constant() <{initializer_name = "b"}> {value = #onnx.tensor<2xbf16, [1.0e-40, 1.0]>} : () -> tensor<2xbf16>
   %d = onnx.Constant() <{initializer_name = "d"}> {value = #onnx.tensor<2xf64, [1.0e-310, 1.0e-300]>} : () -> tensor<2xf64>
@@ -68,7 +68,7 @@ onnx.graph @main(%x: tensor<3x2xf32>, %s: tensor<3x2xf32>) attributes {input_nam
 // REMARKS: 'bare' missed: 1 of 2 elements are subnormal; a result of it reaches LayerNormalization, which may amplify the change
 // REMARKS: 'nested' missed: 1 of 2 elements are subnormal; a result of it leaves a nested graph
 // REMARKS: 'under' missed: 1 of 2 elements are subnormal; a result of it reaches Div 'ratio', which may amplify the change
-// REMARKS: note: 10 subnormal weights stay; on many CPUs they are slow [flushed=0] [kept=10]
+// REMARKS: note: 10 subnormal weights stay, and slow many CPUs down [flushed=0] [kept=10]
 // CHECK-COUNT-10: 1.0e-40
 onnx.graph @main(%x: tensor<2xf32>, %c: tensor<i1>) attributes {input_names = ["x", "c"], output_names = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]} {
   %divisor = onnx.Constant() <{initializer_name = "divisor"}> {value = #onnx.tensor<2xf32, [1.0e-40, 1.0]>} : () -> tensor<2xf32>
