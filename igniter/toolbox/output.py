@@ -160,7 +160,7 @@ def verification_lines(found: Mapping[str, Any]) -> list[str]:
 
 def subnormal_lines(report: Mapping[str, Any]) -> list[str]:
     """Returns a line on the subnormal weights of a compiled model's original, if it has any."""
-    found = report.get("subnormal_weights") or {}
+    found: Mapping[str, Any] = report.get("subnormal_weights") or {}
     colour = "[yellow]" if found.get("kept") else ""
     return [f"{colour}{found['text']}"] if found.get("kept") or found.get("flushed") else []
 

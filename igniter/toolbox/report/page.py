@@ -144,7 +144,7 @@ def _overview(data: ReportData) -> str:
     plan, arena = data.plan, data.compiled.graph
     less = f"{bytes_text(plan.value(plan.total))} node by node, {bytes_text(plan.value(plan.native))} without sharing"
     tiles.append(_tile(bytes_text(arena.value(arena.total)), "memory of activations", less))
-    subnormal = report.get("subnormal_weights") or {}
+    subnormal: dict[str, Any] = report.get("subnormal_weights") or {}
     if subnormal.get("flushed") or subnormal.get("kept"):
         count = int(subnormal["flushed"]) + int(subnormal["kept"])
         tiles.append(_tile(f"{count:,}", "subnormal weights", str(subnormal["text"])))
