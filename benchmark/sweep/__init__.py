@@ -1,0 +1,1 @@
+"""Small graphs beside ONNX Runtime: `python -m benchmark.sweep`."""
