@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,7 +112,7 @@ def run(picked: list[Graph], chosen: argparse.Namespace) -> Iterator[Row]:
                 )
                 begun: Row = {
                     "name": graph.name, "group": graph.group, "form": form, "seed": setting.seed,
-                    "target": setting.target, "threads": threads, "status": "begun",
+                    "target": setting.target, "threads": threads, "status": "begun", "process": os.getpid(),
                 }  # fmt: skip
                 row = stored.get(key(begun))
                 if row is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,7 +44,11 @@ def key(row: Row) -> Key:
 
 
 def read(path: Path) -> list[Row]:
-    """Reads the rows of a file; of a graph that began and did not end the process ended, and it is `FAILED`."""
+    """Reads the rows of a file.
+
+    A graph that began and did not end is `FAILED` if its process is no more; one that another process measures at
+    this moment has no row.
+    """
     found: dict[Key, Row] = {}
     for text in path.read_text().splitlines():
         try:
@@ -52,9 +57,23 @@ def read(path: Path) -> list[Row]:
             # The last line of a run that was ended while it wrote.
             continue
         if row.get("status") == "begun":
+            if _runs(row.get("process")):
+                continue
             row |= {"status": FAILED, "reason": "the process ended while this graph was compiled or run"}
         found[key(row)] = row
     return list(found.values())
+
+
+def _runs(process: int | None) -> bool:
+    """True if another process of this number runs."""
+    if process is None or process == os.getpid():
+        return False
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        # Without permission to signal it, it is there.
+        return isinstance(error, PermissionError)
+    return True
 
 
 def is_behind(row: Row, figure: str = "ratio") -> bool:

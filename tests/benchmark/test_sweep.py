@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,10 @@ def test_a_wrong_value_and_an_error_are_failures(monkeypatch: pytest.MonkeyPatch
     file = tmp_path / "f.jsonl"
     file.write_text(json.dumps(row) + "\n" + json.dumps({**row, "name": "ended", "status": "begun"}) + '\n{"name')
     assert [r["status"] for r in read(file)] == ["FAILED", "FAILED"]
+    running = {**row, "name": "running", "status": "begun", "process": os.getppid()}
+    with file.open("a") as lines:
+        lines.write("\n" + json.dumps(running) + "\n")
+    assert len(read(file)) == 2
     assert "the process ended" in report(read(file))
     assert main(["--report", str(file)]) == 1
 
