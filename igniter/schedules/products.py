@@ -24,10 +24,10 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, tile_size
 from igniter.analysis.typical_sizes import WORK, typical_of
-from igniter.dialects.loop import KernelOp, NestOp, element_bytes
+from igniter.dialects.loop import KernelOp, NestOp, element_bytes, stored_bytes
 from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_lanes, turns_of
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
-from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
 from igniter.schedules.made_panels import grain_of, made_panels, maker_schedule, panels_of_a_task
 from igniter.schedules.primitives import on_threads, split
@@ -270,7 +270,7 @@ def weight_bytes(nest: NestOp, contraction: Contraction) -> int:
 
 def bytes_of(nest: NestOp, value: SSAValue) -> int:
     """Returns the bytes of a tensor, at typical sizes."""
-    return _known(nest, product(dims_of(value.type))) * element_bytes(element_of(value.type))
+    return _known(nest, stored_bytes(value.type))
 
 
 def _comes_from_afar(group: Group, machine: Machine) -> bool:

@@ -22,9 +22,9 @@ from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.batches import has_batch
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes
 from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, is_step
-from igniter.dialects.loop import element_bytes
-from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import Expr, product, symbols_of
+from igniter.dialects.loop import stored_bytes
+from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import symbols_of
 
 PASSES = 2
 """The memory transfers of an intermediate between two steps: it is written and read."""
@@ -107,9 +107,7 @@ class _Counts:
     sizes: TypicalSizes
 
     def bytes(self, value: SSAValue) -> int:
-        dims = dims_of(value.type)
-        count = self.sizes.value(product(dims) if dims else Expr.of(1), MEMORY)
-        return max(0, count) * element_bytes(element_of(value.type))
+        return max(0, self.sizes.value(stored_bytes(value.type), MEMORY))
 
     def weights(self, op: Operation) -> int:
         """Returns the bytes read by a region beside its batch."""

@@ -7,8 +7,7 @@ not regain the cost. The size of its weights is the only known estimate of its d
 from __future__ import annotations
 
 from igniter.analysis.machine import MachineModel
-from igniter.dialects.loop import CallOp, ForOp, FuncOp, Team, element_bytes
-from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.loop import CallOp, ForOp, FuncOp, Team, stored_bytes
 
 
 def team_for(func: FuncOp, machine: MachineModel) -> Team | None:
@@ -17,10 +16,6 @@ def team_for(func: FuncOp, machine: MachineModel) -> Team | None:
     # A call in a loop counts as several.
     calls = sum(2 if isinstance(op.parent_op(), ForOp) else 1 for op in func.walk() if isinstance(op, CallOp))
     inputs = func.block.args[: len(func.block.args) - func.output_count]
-    total = 0
-    for arg in inputs:
-        size = element_bytes(element_of(arg.type))
-        for dim in dims_of(arg.type):
-            size *= dim.constant or 0
-        total += size
+    # A symbolic size counts as 0.
+    total = sum(stored_bytes(arg.type).constant or 0 for arg in inputs)
     return Team(machine.most_tasks, machine.idle_looks) if calls > 1 and total >= machine.team_bytes else None

@@ -24,9 +24,8 @@ from igniter.backends.cpu.builder import Value
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I1, I64, Type
 from igniter.backends.violations import DEFINITION, VIOLATION
-from igniter.dialects.loop import element_bytes
-from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import Expr, product
+from igniter.dialects.loop import element_bytes, stored_bytes
+from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
     from igniter.backends.cpu.accesses import Access
@@ -44,7 +43,7 @@ class Sanitizer:
 
     def add_buffer(self, f: Function, buffer: SSAValue) -> Value:
         """Records a buffer at its definition; returns its size in bytes."""
-        size = f.expr(f.prepare(product(dims_of(buffer.type)) * element_bytes(element_of(buffer.type))))
+        size = f.expr(f.prepare(stored_bytes(buffer.type)))
         self._note(f, buffer, size)
         return size
 

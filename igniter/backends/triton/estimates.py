@@ -23,9 +23,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from igniter.backends.triton.compiler import Resources
 from igniter.backends.triton.devices import Device
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import CallOp, FuncOp, LaunchOp, element_bytes
-from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import product
+from igniter.dialects.loop import CallOp, FuncOp, LaunchOp, element_bytes, stored_bytes
 
 LAUNCH_SECONDS = 1.5e-6
 """The time from the end of a kernel to the start of the next one on a stream, in seconds."""
@@ -199,7 +197,7 @@ def estimate(
     if not programs:
         return Estimate(0.0, "launch", 0.0, 0.0, 0.0)
     work = work_of(func, [s.evaluate(env) for s in launch.symbols])
-    sizes = [product(dims_of(b.type)).evaluate(env) * element_bytes(element_of(b.type)) for b in launch.buffers]
+    sizes = [stored_bytes(b.type).evaluate(env) for b in launch.buffers]
     memory = float(sum(min(moved * programs, sizes[k]) for k, moved in work.moved.items()))
     cache = float(sum(work.moved.values()) * programs)
     held = _held(launch.warps, resources, shared, device)

@@ -15,6 +15,7 @@ from igniter.dialects.loop.attrs import (
     is_storable,
     is_unsigned,
     scalar_type,
+    stored_bytes,
 )
 from igniter.dialects.loop.bodies import AccessOp, Clause, DotBytesOp, IndexOp, ReadOp, YieldOp
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
@@ -105,4 +106,5 @@ __all__ = [
     "is_storable",
     "is_unsigned",
     "scalar_type",
+    "stored_bytes",
 ]

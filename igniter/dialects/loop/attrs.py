@@ -25,8 +25,8 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from igniter.dialects.sym import axis_ranges, parse_expr_here
-from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym import axis_ranges, dims_of, element_of, parse_expr_here
+from igniter.dialects.sym.expr import Expr, product
 from igniter.dialects.sym.ranges import Ranges
 
 AxisKind = Literal["parallel", "reduction"]
@@ -146,3 +146,8 @@ def element_bytes(element: Attribute) -> int:
     if isinstance(element, Float64Type):
         return 8
     raise ValueError(f"no memory layout for elements of type {element}")
+
+
+def stored_bytes(shaped: Attribute) -> Expr:
+    """Returns the bytes of a tensor or memref of a kernel in memory; raises `ValueError` for an unknown size."""
+    return product(dims_of(shaped)) * element_bytes(element_of(shaped))

@@ -35,7 +35,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.dialects.loop.attrs import element_bytes
+from igniter.dialects.loop.attrs import stored_bytes
 from igniter.dialects.loop.bodies import parse_value
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, parse_exprs
 from igniter.dialects.sym.expr import Expr, ExprLike, product
@@ -129,7 +129,7 @@ class CallOp(IRDLOperation):
             return
         if self.scratch is None:
             raise VerifyException(f"{name} has no scratch memory, but the kernel needs {needed} bytes")
-        size = product(dims_of(self.scratch.type)) * element_bytes(element_of(self.scratch.type))
+        size = stored_bytes(self.scratch.type)
         missing = (needed.substitute(values) - size).constant
         if missing is not None and missing > 0:
             raise VerifyException(f"{name} needs {missing} more bytes of scratch memory for the kernel")

@@ -41,10 +41,10 @@ from igniter.dialects.loop import (
     SliceOp,
     StoreOp,
     ViewOp,
-    element_bytes,
+    stored_bytes,
 )
-from igniter.dialects.sym import DimsAttr, dims_of, element_of, space_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
+from igniter.dialects.sym import DimsAttr, dims_of, space_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.errors import IgniterError
 from igniter.isolation import attempt
@@ -127,7 +127,7 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> BufferPlan:
     wanted = {a: _memory_of(a) for a in func.walk() if isinstance(a, AllocOp) and a.space == "local"}
     for alloc, memory in sorted(wanted.items(), key=lambda each: each[1] != "stack"):
         alloc.storage_attr = None
-        size = buffer_bytes(alloc)
+        size = stored_bytes(alloc.result.type)
         if memory != "arena" and size.constant is not None and stack + size.constant <= stack_bytes:
             stack += size.constant
             continue
@@ -141,13 +141,13 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> BufferPlan:
         slots[moved] = _task_count(moved)
     order = _number_statements(func)
     buffers = [
-        LiveBuffer(alloc, aligned(buffer_bytes(alloc)) * count, *_live_range(func, alloc, order))
+        LiveBuffer(alloc, aligned(stored_bytes(alloc.result.type)) * count, *_live_range(func, alloc, order))
         for alloc, count in slots.items()
     ]
     plan = plan_offsets(buffers)
     for buffer, offset in zip(plan.buffers, plan.offsets, strict=True):
         slot = _task_index(buffer.alloc)
-        buffer.alloc.offset_attr = DimsAttr([offset + slot * aligned(buffer_bytes(buffer.alloc))])
+        buffer.alloc.offset_attr = DimsAttr([offset + slot * aligned(stored_bytes(buffer.alloc.result.type))])
     func.scratch_bytes = plan.total
     return plan
 
@@ -162,7 +162,7 @@ def live_buffers(func: FuncOp) -> list[LiveBuffer]:
     task counts as one."""
     order = _number_statements(func)
     allocs = [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "scratch" and a.offset is not None]
-    return [LiveBuffer(a, aligned(buffer_bytes(a)), *_live_range(func, a, order)) for a in allocs]
+    return [LiveBuffer(a, aligned(stored_bytes(a.result.type)), *_live_range(func, a, order)) for a in allocs]
 
 
 def call_statements(func: FuncOp) -> list[int]:
@@ -219,11 +219,6 @@ def _outermost(op: Operation) -> Operation:
             return op
         op = parent
     return op
-
-
-def buffer_bytes(alloc: AllocOp) -> Expr:
-    """Returns the size of a buffer in bytes."""
-    return product(dims_of(alloc.result.type)) * element_bytes(element_of(alloc.result.type))
 
 
 def plan_offsets(buffers: list[LiveBuffer]) -> BufferPlan:
