@@ -37,10 +37,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 import igniter
 from benchmark.machine import Arithmetic, Machine, cpu, describe, measure
 from benchmark.table import Column, show
-from igniter.analysis.fusion.cost import CostModel, op_kind
+from igniter.analysis.fusion.cost import CostModel
 from igniter.analysis.fusion.legality import as_tensor, has_dims
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr
@@ -48,7 +49,6 @@ from igniter.dialects.sym.expr import Expr
 if TYPE_CHECKING:
     from benchmark.models.subjects import Subject
 
-CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "com.microsoft.FusedConv"))
 UNCOUNTED = frozenset(("GRU", "LSTM", "RNN"))
 """Ops with contractions that are not counted here."""
 MOVEMENT = frozenset(("Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"))
@@ -177,23 +177,9 @@ def _steps(block: Block, cost: CostModel, precision: Arithmetic) -> Iterator[Ste
 
 def contraction_flops(op: Operation, cost: CostModel) -> int | None:
     """Scalar operations of a contraction, two for a multiply-add; `None` for any other op."""
-    name = op_name(op)
-    if name in CONVOLUTIONS:
-        weight = op.operands[1]
-        channels = cost.estimate(dims_of(weight.type)[0])
-        return 2 * cost.elements(op.results[0].type) * cost.elements(weight.type) // max(1, channels)
-    if name == "ConvTranspose":
-        # Every element of the input is multiplied with a whole filter.
-        weight = op.operands[1]
-        channels = cost.estimate(dims_of(weight.type)[0])
-        return 2 * cost.elements(op.operands[0].type) * cost.elements(weight.type) // max(1, channels)
-    if op_kind(op) == "contraction":
-        return cost.flops(op)
-    if name == "Attention":
-        # Queries by keys and weights by values: a row of each for every key.
-        keys = cost.estimate(dims_of(op.operands[1].type)[-2])
-        return 2 * keys * (cost.elements(op.operands[0].type) + cost.elements(op.results[0].type))
-    return None
+    if not isinstance(op, OnnxOp) or (spec := spec_of(op)) is None or spec.macs is None:
+        return None
+    return cost.estimate(2 * spec.macs(op))
 
 
 def _arithmetic(op: Operation, precision: Arithmetic, weighted: bool) -> Arithmetic:

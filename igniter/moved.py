@@ -28,6 +28,8 @@ RENAMED = {
     "igniter.analysis.structured.schedule_groups": "igniter.schedules.groups",
     "igniter.analysis.structured.schedule_space": "igniter.schedules.space",
     "igniter.analysis.structured.tile_schedules": "igniter.schedules.tiles",
+    "igniter.analysis.model.node_costs": "igniter.analysis.onnx.op_counts",
+    "igniter.analysis.model.traffic": "igniter.analysis.onnx.op_counts",
     "igniter.runtime.compare_models": "igniter.toolbox.diff.results",
     "igniter.runtime.profile": "igniter.toolbox.bench.time_profile",
     "igniter.runtime.compiled_plan": "igniter.toolbox.plan.compiled",
@@ -37,6 +39,8 @@ RENAMED = {
     "igniter.runtime.verification.edited": "igniter.toolbox.edit.verified",
     "igniter.transforms.edit.stages": "igniter.toolbox.split.cuts",
     "igniter.toolbox.bench.profile": "igniter.toolbox.bench.time_profile",
+    "igniter.toolbox.profile.node_costs": "igniter.analysis.onnx.op_counts",
+    "igniter.toolbox.profile.traffic": "igniter.analysis.onnx.op_counts",
     "igniter.tools.cli": "igniter.toolbox",
     "igniter.tools.cli.amounts": "igniter.toolbox.profile.amounts",
     "igniter.tools.cli.bench": "igniter.toolbox.bench.show",
@@ -79,7 +83,7 @@ MOVED = {
     ("igniter.analysis.model", "igniter.toolbox.diff"): "diff node_matching weight_difference",
     ("igniter.analysis.model", "igniter.toolbox.plan"): "plan plan_order plan_values",
     ("igniter.analysis.model", "igniter.toolbox.profile"): (
-        "constants counting decoder modules node_costs profile roofline sparsity tensors traffic"
+        "constants counting decoder modules profile roofline sparsity tensors"
     ),
     ("igniter.analysis.model", "igniter.toolbox.quantize"): "channel_scales channel_sites quantization_plan",
     ("igniter.analysis.model", "igniter.toolbox.shapes"): "compute_nodes shape_code shape_engine shapes sizes",

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, Operation
@@ -54,10 +55,13 @@ class TypicalSizes:
 
     given: tuple[tuple[str, int], ...] = ()
 
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        return dict(self.given)
+
     def known(self, e: Expr) -> int | None:
         """Returns the value of an expression, if all of its symbols have a given size."""
-        sizes = dict(self.given)
-        return e.evaluate(sizes) if e.symbols <= sizes.keys() else None
+        return e.evaluate(self._by_name) if e.symbols <= self._by_name.keys() else None
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={size}" for name, size in self.given)
@@ -65,9 +69,11 @@ class TypicalSizes:
     def value(self, e: Expr, otherwise: int, zero: Collection[str] = ()) -> int:
         """Returns the value of an expression; symbols without a size are `otherwise`, and names in `zero`, of axes, are
         0. If these sizes make a divisor 0, the loop with this divisor does not run: the value is 0."""
-        sizes = {s: 0 if s in zero else otherwise for s in e.symbols}
+        if e.constant is not None:
+            return e.constant
+        sizes = self._by_name
         try:
-            return e.evaluate({**sizes, **{n: size for n, size in self.given if n not in zero}})
+            return e.evaluate({s: 0 if s in zero else sizes.get(s, otherwise) for s in e.symbols})
         except ZeroDivisionError:
             return 0
 

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, i16, i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from igniter.analysis.fusion.legality import as_tensor, has_dims, is_kernel_type
+from igniter.analysis.fusion.legality import as_tensor
 from igniter.analysis.machine import TYPICAL, MachineModel
-from igniter.analysis.typical_sizes import MEMORY
-from igniter.dialects.loop import element_bytes
+from igniter.analysis.onnx.op_counts import flops_or_elements, size_of
+from igniter.analysis.typical_sizes import MEMORY, TypicalSizes
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.ops.block_products import rounds_rows
-from igniter.dialects.onnx.ops.counts import flops_of
 from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
-from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import Expr, product
+from igniter.dialects.sym.expr import ZERO, Expr
 
 Contractions = Literal["none", "small", "all"]
 Singletons = Literal["none", "winning", "all"]
@@ -42,35 +41,24 @@ class CostModel:
 
     def estimate(self, e: Expr) -> int:
         """Returns the value of an expression at typical sizes."""
-        return e.evaluate({s: self.typical.get(s, self.typical_dim) for s in e.symbols})
+        return self._sizes.value(e, self.typical_dim)
 
-    def elements(self, shaped: Attribute) -> int:
-        """Returns the typical number of elements of a tensor; 0 where its rank is not known."""
-        tensor = as_tensor(shaped)
-        if tensor is None or not has_dims(tensor):
-            return 0
-        count = 1
-        for dim in dims_of(tensor):
-            count *= max(0, self.estimate(dim))
-        return count
+    @cached_property
+    def _sizes(self) -> TypicalSizes:
+        return TypicalSizes(tuple(self.typical.items()))
 
     def bytes(self, value: SSAValue) -> int:
-        """Returns the typical size of a tensor in memory."""
-        return self.elements(value.type) * _width(value.type)
+        """Returns the typical size of a tensor; 0 where its rank is not known."""
+        return max(0, self.estimate(self.size(value)))
 
     def size(self, value: SSAValue) -> Expr:
-        """Returns the size of a tensor in memory as an expression in its symbols; 0 where its rank is not known."""
-        tensor = as_tensor(value.type)
-        if tensor is None or not has_dims(tensor):
-            return Expr.of(0)
-        return product(dims_of(tensor)) * _width(value.type)
+        """Returns the size of a tensor as an expression in its symbols; 0 where its rank is not known."""
+        found = size_of(value)
+        return ZERO if found is None else found.nbytes
 
     def flops(self, op: Operation) -> int:
         """Returns the typical number of scalar operations of a node."""
-        found = flops_of(op) if isinstance(op, OnnxOp) else None
-        if found is not None:
-            return self.estimate(found)
-        return max((self.elements(r.type) for r in op.results), default=0)
+        return self.estimate(flops_or_elements(op) or ZERO)
 
     def saved(self, launches: int, moved: int) -> float:
         """Returns the microseconds saved by removing `launches` launches and `moved` bytes of traffic."""
@@ -118,10 +106,3 @@ def op_kind(op: Operation) -> str:
     """Returns the kind in the op's spec; `other` without a spec."""
     spec = spec_of(op) if isinstance(op, OnnxOp) else None
     return "other" if spec is None else spec.kind
-
-
-def _width(shaped: Attribute) -> int:
-    tensor = as_tensor(shaped)
-    if tensor is None:
-        return 1
-    return element_bytes(tensor.element_type) if is_kernel_type(tensor.element_type) else 1

@@ -24,6 +24,7 @@ from igniter.analysis.fusion.legality import (
     tensor_operands,
     type_symbols,
 )
+from igniter.analysis.onnx.graph_runs import body_of, truth_of, unchanged
 from igniter.dialects.fusion import DimsOp, PackOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.dialects.onnx.lowering.context import operand_values
@@ -103,14 +104,6 @@ def loop_form(op: OnnxOp) -> LoopForm | Reason:
     return _scan_form(op) if op.op_type == "Scan" else _loop_form(op)
 
 
-def is_unconditional(op: OnnxOp) -> bool:
-    """True if only its trip count ends a Loop."""
-    body, yielded = _body(op)
-    start = op.inputs[1] if len(op.operands) > 1 else None
-    going = _unchanged(yielded[0])
-    return _truth(start) is True and (going is body.args[1] or _truth(going) is True)
-
-
 def loop_reason(op: OnnxOp, outer: frozenset[str], node: NodeReason) -> Reason | None:
     """Returns the reason why a Loop or a Scan cannot be in a program; `outer` are the symbols known around it, and
     `node` decides about the nodes of its body."""
@@ -174,18 +167,18 @@ def _reason(op: OnnxOp, message: str) -> Reason:
 
 
 def _loop_form(op: OnnxOp) -> LoopForm | Reason:
-    body, yielded = _body(op)
+    body, yielded = body_of(op)
     operands, carried = op.inputs, len(op.operands) - 2
     limit, start = (operands[0] if operands else None), (operands[1] if len(operands) > 1 else None)
     known = operand_values(op, 0) if limit is not None else None
     count = _natural(known[0]) if known is not None and len(known) == 1 else None
-    given = _truth(start)
+    given = truth_of(start)
     if given is False:
         count = ZERO
-    going = _unchanged(yielded[0])
-    if constant_value(going) is not None and not _truth(going):
+    going = unchanged(yielded[0])
+    if constant_value(going) is not None and not truth_of(going):
         return _reason(op, "its condition ends it after one iteration")
-    always = going is body.args[1] or _truth(going) is True
+    always = going is body.args[1] or truth_of(going) is True
     states = tuple(
         State(op.operands[2 + k], body.args[2 + k], yielded[1 + k], op.results[k]) for k in range(max(carried, 0))
     )
@@ -220,7 +213,7 @@ def _loop_form(op: OnnxOp) -> LoopForm | Reason:
 def _scan_form(op: OnnxOp) -> LoopForm | Reason:
     if op.opset < 9:
         return _reason(op, "Scan of opset 8 has a batch axis")
-    body, yielded = _body(op)
+    body, yielded = body_of(op)
     inputs: int = op.attr("num_scan_inputs")
     carried = len(op.operands) - inputs
     stacked = len(yielded) - carried
@@ -286,29 +279,8 @@ def _natural(count: Expr) -> Expr:
     return count if is_nonneg(count) else maximum(count, ZERO)
 
 
-def _body(op: OnnxOp) -> tuple[Block, tuple[SSAValue, ...]]:
-    body: Block = op.attr("body").block
-    last = body.last_op
-    assert last is not None
-    return body, tuple(last.operands)
-
-
 def _numbers(op: OnnxOp, name: str, count: int) -> list[int]:
     return list(op.attr(name) or [0] * count)
-
-
-def _unchanged(value: SSAValue) -> SSAValue:
-    while isinstance(value.owner, OnnxOp) and value.owner.qualified_name == "Identity":
-        value = value.owner.operands[0]
-    return value
-
-
-def _truth(value: SSAValue | None) -> bool | None:
-    """Returns the value of a condition, if it is known at compile time; an absent condition is true."""
-    if value is None:
-        return True
-    constant = constant_value(value)
-    return bool(constant.reshape(-1)[0]) if constant is not None and constant.size == 1 else None
 
 
 def _is_tensor(kind: Attribute) -> bool:

@@ -9,18 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import NoneType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 
 from igniter.analysis.fusion.graph import is_node, node_label
 from igniter.analysis.fusion.program_loops import LoopForm, loop_form
+from igniter.analysis.onnx.op_counts import flops_or_elements, known_sum
 from igniter.dialects.fusion import ProgramOp, RegionOp, is_step
-from igniter.dialects.loop import element_bytes
+from igniter.dialects.loop import stored_bytes
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
-from igniter.dialects.onnx.ops.counts import flops_of
-from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,8 @@ def _step(op: Operation) -> Step:
 def region_step(op: RegionOp) -> Step:
     """Returns the call of a region's kernel."""
     nodes = [node for node in op.block.ops if isinstance(node, OnnxOp) and is_node(node)]
-    flops = sum((node_flops(node) for node in nodes), ZERO)
-    moved = sum((_bytes(value.type) for value in (*op.inputs, *op.results)), ZERO)
+    flops = known_sum(flops_or_elements(node) for node in nodes)
+    moved = known_sum(stored_bytes(value.type) for value in (*op.inputs, *op.results))
     ops = tuple(op_name(node) for node in nodes)
     return Step(op.label, op.kernel_name or "", tuple(map(node_label, nodes)), ops, flops, moved)
 
@@ -91,16 +89,3 @@ def _loop_step(op: OnnxOp) -> Step:
     flops = count * sum((step.flops for step in inner), ZERO)
     moved = count * sum((step.bytes for step in inner), ZERO)
     return Step(node_label(op), "", (node_label(op), *nodes), (op.qualified_name, *ops), flops, moved)
-
-
-def node_flops(op: Operation) -> Expr:
-    """Returns the operations of a node: by its spec, else one for every element of its largest result."""
-    found = flops_of(op) if isinstance(op, OnnxOp) else None
-    if found is not None:
-        return found
-    results = [r for r in op.results if not isinstance(r.type, NoneType)]
-    return product(dims_of(results[0].type)) if results else ZERO
-
-
-def _bytes(tensor: Attribute) -> Expr:
-    return product(dims_of(tensor)) * element_bytes(element_of(tensor))

@@ -130,7 +130,8 @@ def summarize_regions(graph: FusionGraph, selection: Selection, names: Sequence[
         reads = region_operands(members)
         results = [result for op in members for result in op.results if result.first_use is not None]
         writes = [r for r in results if any(use.operation not in inside for use in r.uses)]
-        saved = sum(_traffic(op, inside, cost) for op in members)
+        traffic = [size for op in members for size in _traffic(op, inside, cost)]
+        saved = sum(max(0, cost.estimate(size)) for size in traffic)
         found.append(
             RegionSummary(
                 name,
@@ -141,23 +142,17 @@ def summarize_regions(graph: FusionGraph, selection: Selection, names: Sequence[
                 sum(cost.bytes(v) for v in writes),
                 saved,
                 round(cost.saved(len(members) - 1, saved), 1),
-                _formula(_sum(_traffic_size(op, inside, cost) for op in members)),
+                _formula(_sum(traffic)),
             )
         )
     return tuple(found)
 
 
-def _traffic(op: Operation, inside: set[Operation], cost: CostModel) -> int:
-    """Returns the avoided traffic of `op`'s results: its write, and the reads by members of its region."""
+def _traffic(op: Operation, inside: set[Operation], cost: CostModel) -> list[Expr]:
+    """Returns the avoided traffic of each of `op`'s results: its write, and the reads by members of its region."""
     if op_name(op) in VIEWS:
-        return 0
-    return sum(cost.bytes(result) * _transfers(result, inside) for result in op.results)
-
-
-def _traffic_size(op: Operation, inside: set[Operation], cost: CostModel) -> Expr:
-    if op_name(op) in VIEWS:
-        return Expr.of(0)
-    return _sum(cost.size(result) * _transfers(result, inside) for result in op.results)
+        return []
+    return [cost.size(result) * _transfers(result, inside) for result in op.results]
 
 
 def _transfers(result: SSAValue, inside: set[Operation]) -> int:

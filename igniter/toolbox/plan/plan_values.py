@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from igniter.analysis.fusion.graph import node_label
+from igniter.analysis.onnx.op_counts import packed_bytes
 from igniter.dialects.fusion import GroupOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.draws import RANDOM_OPS
@@ -126,8 +127,7 @@ def size_of(kind: Attribute) -> tuple[str, tuple[Expr, ...], Expr] | str:
         return "its elements have no size of their own: strings" if row is not None else "its type is not known"
     if dims is None:
         return "its rank is not known"
-    bits = product(dims) * row.bits
-    return row.onnx_name, dims, bits.ceildiv(8) if row.bits % 8 else product(dims) * (row.bits // 8)
+    return row.onnx_name, dims, packed_bytes(product(dims), row.bits)
 
 
 class _Walk:

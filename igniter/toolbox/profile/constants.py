@@ -127,7 +127,7 @@ class Constants:
         if op.op_type in KEPT or not op.has_trait(Pure):
             return False
         found = [self.tensors.of(r.type) for r in op.results]
-        if any(t is None or t.elements is None or t.elements.constant is None for t in found):
+        if any(t is None or t.size is None or t.size.elements.constant is None for t in found):
             return False
         first = self.known[given[0]] if given else None
         for k, result in enumerate(op.results):
@@ -139,7 +139,6 @@ class Constants:
 
     def _note(self, value: SSAValue, root: object, name: str) -> None:
         fact = self.tensors.of(value.type)
-        elements = None if fact is None or fact.elements is None else fact.elements.constant
-        nbytes = None if fact is None or fact.nbytes is None else fact.nbytes.constant
-        if fact is not None and elements is not None:
-            self.known[value] = Constant(root, name, fact.tensor, elements, nbytes or 0, None)
+        if fact is None or fact.size is None or (elements := fact.size.elements.constant) is None:
+            return
+        self.known[value] = Constant(root, name, fact.tensor, elements, fact.size.nbytes.constant or 0, None)

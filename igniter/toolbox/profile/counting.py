@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from igniter.analysis.onnx.assumptions import declared_types
+from igniter.analysis.onnx.graph_runs import runs_of
+from igniter.analysis.onnx.op_counts import TensorSize, count_op, known_sum
+from igniter.analysis.typical_sizes import WORK, TypicalSizes
 from igniter.dialects.onnx.attributes import entries_of
 from igniter.dialects.onnx.base import CustomOp, OnnxOp, constant_value
 from igniter.dialects.onnx.building import ops_of
-from igniter.dialects.onnx.names import VIEWS
 from igniter.dialects.onnx.ops import spec_of
-from igniter.dialects.onnx.ops.counts import flops_of, macs_of
 from igniter.dialects.onnx.ops.rules import known
 from igniter.dialects.onnx.structure import GraphOp, functions, main_graph
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, symbols_of
@@ -30,17 +31,13 @@ from igniter.errors import IgniterError
 from igniter.toolbox.profile.constants import Constants
 from igniter.toolbox.profile.modules import module_chain
 from igniter.toolbox.profile.profile import Cost, NodeProfile, Port, Profile, Tensor, WeightUse, summed
-from igniter.toolbox.profile.tensors import TensorFact, TensorTable
-from igniter.toolbox.profile.traffic import bytes_read
+from igniter.toolbox.profile.tensors import TensorTable
 
 BY_TYPES = frozenset(("elementwise", "movement", "normalization", "shape"))
 """The kinds of ops whose counts need only types and attributes."""
 
 PRODUCTS = frozenset(("Conv", "Gemm", "MatMul"))
 """Products whose counts need only types and attributes."""
-
-ASSUMED = 64
-"""The size of a symbol without one, in the comparison of branches."""
 
 STEPS = frozenset(f"com.microsoft.{name}" for name in ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"))
 """Ops that run their graph `decoder` once a token, and `encoder` and `init_decoder` once."""
@@ -76,7 +73,7 @@ class _Alike(NamedTuple):
 class _Counter:
     def __init__(self, module: ModuleOp, graph: GraphOp, sizes: Mapping[str, int], constants: Constants):
         self.graph = graph
-        self.sizes = sizes
+        self.sizes = TypicalSizes(tuple(sizes.items()))
         self.calls = {key[:2] for key in functions(module)}
         self.tensors = constants.tensors
         self.constants = constants
@@ -185,7 +182,9 @@ class _Counter:
     def _of_types(self, op: OnnxOp) -> _Alike:
         cost, uncounted = self._cost(op)
         operands = [v for v in op.operands if v not in self.constants.known]
-        inputs, outputs = ([f.tensor for v in values if (f := self._fact(v))] for values in (operands, op.results))
+        inputs, outputs = (
+            [f.tensor for v in values if (f := self.tensors.of(v.type))] for values in (operands, op.results)
+        )
         return _Alike(op.qualified_name, cost, uncounted, tuple(inputs), tuple(outputs))
 
     def _weights(self, op: OnnxOp) -> tuple[WeightUse, ...]:
@@ -219,31 +218,19 @@ class _Counter:
 
     def _cost(self, op: OnnxOp) -> tuple[Cost, str]:
         """Returns the cost of one execution, and the reason if its arithmetic is unknown."""
-        uncounted, macs, flops = "", ZERO, ZERO
-        try:
-            macs = macs_of(op)
-            counted = flops_of(op)
-            if counted is None:
-                uncounted = self._without_rule(op)
-            else:
-                flops = counted
-        except (ValueError, IndexError, ArithmeticError, AttributeError, TypeError, AssertionError) as error:
-            # A rule needs an unknown dim, or an operand that the node lacks.
-            uncounted, macs = f"{op.qualified_name}: {self._why(op, error)}", ZERO
-        read, written = self._bytes(op)
-        return Cost(macs, flops, read + written, written), uncounted
+        count = count_op(op, self._size)
+        uncounted = count.uncounted
+        if uncounted and (op.domain, op.op_type) in self.calls:
+            uncounted = f"{op.qualified_name}: a function of the model that could not be put in the place of its call"
+        written = known_sum(count.writes)
+        return Cost(count.macs, count.flops, known_sum(count.reads) + written, written), uncounted
 
-    def _why(self, op: OnnxOp, error: Exception) -> str:
-        facts = [self.tensors.of(v.type) for v in (*op.operands, *op.results) if type(v.type) is not NoneType]
-        if any(f is None or f.elements is None for f in facts):
-            return "the rank of a tensor that it reads or makes is not known"
-        return str(error) or "it lacks an operand or an attribute that its count needs"
-
-    def _without_rule(self, op: OnnxOp) -> str:
-        if (op.domain, op.op_type) in self.calls:
-            return f"{op.qualified_name}: a function of the model that could not be put in the place of its call"
-        page = "docs/tutorials/add-an-op.md"
-        return f"{op.qualified_name}: Igniter does not know this op; register an OpSpec with flops ({page})"
+    def _size(self, value: SSAValue) -> TensorSize | None:
+        constant = self.constants.known.get(value)
+        if constant is not None:
+            return TensorSize(Expr.of(constant.elements), Expr.of(constant.nbytes))
+        fact = self.tensors.of(value.type)
+        return None if fact is None else fact.size
 
     def _name(self, op: OnnxOp) -> str:
         """Returns the node's name; without one, its op and a number."""
@@ -251,26 +238,6 @@ class _Counter:
             return op.node_name
         number = self.unnamed[op.op_type] = self.unnamed.get(op.op_type, 0) + 1
         return f"{op.op_type}_{number}"
-
-    def _fact(self, value: SSAValue) -> TensorFact | None:
-        return None if type(value.type) is NoneType else self.tensors.of(value.type)
-
-    def _bytes(self, op: OnnxOp) -> tuple[Expr, Expr]:
-        """Returns the bytes read and written by a node itself, without its graphs."""
-        if op.regions:
-            return ZERO, ZERO
-        results = [f for r in op.results if (f := self._fact(r)) is not None]
-        picked = results[0].elements if results else None
-        read = written = ZERO
-        for index, value in enumerate(op.operands):
-            constant, fact = self.constants.known.get(value), self._fact(value)
-            if constant is not None:
-                read += bytes_read(op, index, Expr.of(constant.elements), Expr.of(constant.nbytes), picked)
-            elif fact is not None and fact.elements is not None and fact.nbytes is not None:
-                read += bytes_read(op, index, fact.elements, fact.nbytes, picked)
-        if op.qualified_name not in VIEWS:
-            written = sum((f.nbytes for f in results if f.nbytes is not None), ZERO)
-        return read, written
 
     # -- graphs of nodes ---------------------------------------------------------------------------------------------
 
@@ -296,28 +263,19 @@ class _Counter:
             taken = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
             chosen, why = names.index(taken), "its condition is constant"
         else:
-            chosen = 0 if self._estimate(flops[0]) >= self._estimate(flops[1]) else 1
+            chosen = 0 if self.sizes.value(flops[0], WORK) >= self.sizes.value(flops[1], WORK) else 1
             why = f"it has more FLOPs than {names[1 - chosen]} ({flops[chosen]} and {flops[1 - chosen]})"
         self.notes.append(f"If {label}: {names[chosen]} counts, for {why}")
         other = [replace(n, times=ZERO) for n in branches[1 - chosen]]
         return [branches[0], other] if chosen == 0 else [other, branches[1]]
 
-    def _estimate(self, e: Expr) -> int:
-        try:
-            return e.evaluate({s: self.sizes.get(s, ASSUMED) for s in e.symbols})
-        except ZeroDivisionError:
-            # A size of 0 in a divisor: nothing is computed there.
-            return 0
-
     def _trips(self, op: OnnxOp, inside: tuple[str, ...]) -> Expr:
         """Returns the runs of a node's graph for each execution of the node."""
-        kind = op.qualified_name
-        found: Expr | None = ONE if kind == "If" else None
-        if kind == "Loop":
-            found = self._loop_trips(op)
-        elif kind == "Scan":
-            found = self._scan_trips(op)
+        kind, found = op.qualified_name, runs_of(op)
         if found is not None:
+            if kind == "Loop":
+                for name in found.symbols - symbols_of(known(op, 0) or ()):
+                    self.symbols.setdefault(name, f"iterations of {kind} {op.node_name}")
             return found
         base = "steps" if kind in STEPS else "trips"
         name = base
@@ -328,37 +286,3 @@ class _Counter:
         what = "tokens that {} makes" if kind in STEPS else "iterations of {}"
         self.symbols[name] = what.format(f"{kind} {'/'.join(inside)}")
         return Expr.of(name)
-
-    def _loop_trips(self, op: OnnxOp) -> Expr | None:
-        # Few models have a Loop, and its analysis imports many modules.
-        from igniter.analysis.fusion.program_loops import is_unconditional
-
-        limit = known(op, 0) if op.inputs and op.inputs[0] is not None else None
-        constant = constant_value(op.inputs[0]) if limit is None else None
-        if constant is not None and constant.size == 1:
-            limit = (Expr.of(int(constant.reshape(-1)[0])),)
-        if limit is not None and len(limit) == 1 and is_unconditional(op):
-            return limit[0]
-        # The stacked dim is the number of iterations.
-        carried = max(len(op.operands) - 2, 0)
-        for result in op.results[carried:]:
-            fact = self.tensors.of(result.type)
-            if fact is not None and fact.tensor.dims:
-                return self._noted(fact.tensor.dims[0], op)
-        return None
-
-    def _scan_trips(self, op: OnnxOp) -> Expr | None:
-        count = int(op.attr("num_scan_inputs"))
-        fact = self.tensors.of(op.operands[-count].type) if count else None
-        if fact is None or not fact.tensor.dims:
-            return None
-        if op.opset < 9:
-            # The first version runs over a batch, and then along the second dim.
-            return fact.tensor.dims[0] * fact.tensor.dims[1]
-        axes = cast("list[int]", op.attr("scan_input_axes") or [0])
-        return fact.tensor.dims[axes[0]]
-
-    def _noted(self, dim: Expr, op: OnnxOp) -> Expr:
-        for name in dim.symbols:
-            self.symbols.setdefault(name, f"iterations of {op.qualified_name} {op.node_name}")
-        return dim

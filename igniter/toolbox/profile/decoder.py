@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from igniter.analysis.devices import Device
+from igniter.analysis.onnx.op_counts import packed_bytes
 from igniter.dialects.onnx.types import ELEMENT_TYPES
 from igniter.dialects.sym.expr import ZERO, Expr, product
 from igniter.errors import IgniterError
 from igniter.toolbox.profile.profile import NodeProfile, Port, Profile
 from igniter.toolbox.profile.roofline import estimate, node_time
-from igniter.toolbox.profile.tensors import bytes_of
 
 PRECISIONS: dict[str, tuple[str, float]] = {
     "float": ("float", 32.0),
@@ -63,7 +63,7 @@ class Decoder:
     def cache_bytes(self, sizes: Mapping[str, int]) -> Expr:
         """Returns the bytes of the cache."""
         values = {k: Expr.of(v) for k, v in sizes.items()}
-        found = (bytes_of(product(p.tensor.dims or ()), _BITS.get(p.tensor.element, 0)) for p in self.cache)
+        found = (packed_bytes(product(p.tensor.dims or ()), _BITS.get(p.tensor.element, 0)) for p in self.cache)
         return sum(found, ZERO).substitute(values)
 
 

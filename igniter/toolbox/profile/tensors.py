@@ -1,4 +1,4 @@
-"""Facts of tensor types, looked up once each: element, dims, number of elements, bytes."""
+"""Facts of tensor types, looked up once each."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute
 
-from igniter.dialects.onnx.types import element_type
-from igniter.dialects.sym.expr import Expr, product
+from igniter.analysis.onnx.op_counts import TensorSize, tensor_size
+from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 from igniter.toolbox.profile.profile import Tensor
 
 
 @dataclass(frozen=True)
 class TensorFact:
-    """A tensor type; without a known rank it has neither a number of elements nor bytes."""
+    """A tensor type; without a known rank it has no size."""
 
     tensor: Tensor
-    elements: Expr | None
-    nbytes: Expr | None
+    size: TensorSize | None
 
 
 class TensorTable:
@@ -38,21 +37,5 @@ class TensorTable:
 
 def _fact(type_: Attribute) -> TensorFact | None:
     element = tensor_element(type_)
-    if element is None:
-        return None
-    try:
-        row = element_type(element)
-    except (KeyError, ValueError):
-        return None
-    dims = known_dims_of(type_)
-    if dims is None:
-        return TensorFact(Tensor(row.onnx_name, None), None, None)
-    elements = product(dims)
-    return TensorFact(Tensor(row.onnx_name, dims), elements, bytes_of(elements, row.bits))
-
-
-def bytes_of(elements: Expr, bits: int) -> Expr:
-    """Returns the bytes of `elements` elements, packed if they are smaller than a byte."""
-    if bits % 8 == 0:
-        return elements * (bits // 8)
-    return (elements * bits).ceildiv(8)
+    row = BY_ATTR.get(element) if element is not None else None
+    return None if row is None else TensorFact(Tensor(row.onnx_name, known_dims_of(type_)), tensor_size(type_))

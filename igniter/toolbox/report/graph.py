@@ -19,17 +19,15 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from igniter.analysis.fusion.graph import is_node, node_label
-from igniter.analysis.fusion.program_steps import node_flops
+from igniter.analysis.onnx.op_counts import count_op, flops_or_elements
 from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp
-from igniter.dialects.onnx.names import VIEWS, op_name
+from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.structure import GraphOp, main_graph
-from igniter.dialects.sym.expr import ZERO
+from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 from igniter.toolbox.plan.plan_values import value_name
-from igniter.toolbox.profile.tensors import TensorTable
-from igniter.toolbox.profile.traffic import bytes_read
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -149,7 +147,6 @@ class _Builder:
         self.modules = modules
         self.reasons = reasons
         self.sizes = dict(sizes)
-        self.tensors = TensorTable()
         self.sources: dict[SSAValue, tuple[str, str]] = {}
         """The node behind a value, and the value's name."""
 
@@ -219,8 +216,8 @@ class _Builder:
         node = self._node(name, op_name(op), "node" if _is_in_kernel(op) else "left", group)
         entry = self.graph.nodes[-1]
         entry["module"] = list(self._module(op))
-        entry["flops"] = self._flops(op)
-        entry["bytes"] = self._bytes(op)
+        entry["flops"] = self._at([flops_or_elements(op)])
+        entry["bytes"] = self._at(_moved(op))
         entry["inputs"] = [self._value(v) for v in op.operands if not isinstance(v.type, NoneType)]
         entry["outputs"] = [_result(r) for r in op.results if not isinstance(r.type, NoneType)]
         if reason:
@@ -242,33 +239,22 @@ class _Builder:
             name = (text_of(given) if isinstance(given, StringAttr) else "") or "constant"
         return [name or "weight", type_text(value.type)]
 
-    def _flops(self, op: OnnxOp) -> int | None:
-        try:
-            amount = node_flops(op)
-        except ValueError:
-            return None
-        return amount.evaluate(self.sizes) if amount.symbols <= self.sizes.keys() else None
+    def _at(self, amounts: Sequence[Expr | None]) -> int | None:
+        """Returns the sum of amounts at the sizes; `None` if one of them, or a size, is unknown."""
+        known = [a for a in amounts if a is not None and a.symbols <= self.sizes.keys()]
+        return sum(a.evaluate(self.sizes) for a in known) if len(known) == len(amounts) else None
 
-    def _bytes(self, op: OnnxOp) -> int | None:
-        """Returns the bytes read by a node from outside its kernel, and written for readers outside it; `None` if a
-        size is unknown. A view moves nothing."""
-        results = [r for r in op.results if not isinstance(r.type, NoneType)]
-        first = self.tensors.of(results[0].type) if results else None
-        moved = ZERO
-        for index, value in enumerate(op.operands):
-            if isinstance(value.type, NoneType) or _is_beside(value, op):
-                continue
-            fact = self.tensors.of(value.type)
-            if fact is None or fact.elements is None or fact.nbytes is None:
-                return None
-            moved += bytes_read(op, index, fact.elements, fact.nbytes, first.elements if first is not None else None)
-        for result in results if op.qualified_name not in VIEWS else ():
-            fact = self.tensors.of(result.type)
-            if fact is None or fact.nbytes is None:
-                return None
-            if any(not _is_beside(result, use.operation) for use in result.uses):
-                moved += fact.nbytes
-        return moved.evaluate(self.sizes) if moved.symbols <= self.sizes.keys() else None
+
+def _moved(op: OnnxOp) -> list[Expr | None]:
+    """Returns the bytes that a node reads from outside its kernel, and writes for readers outside it."""
+    count = count_op(op)
+    read = [size for v, size in zip(op.operands, count.reads, strict=True) if not _is_beside(v, op)]
+    written = [
+        size
+        for r, size in zip(op.results, count.writes, strict=True)
+        if any(not _is_beside(r, use.operation) for use in r.uses)
+    ]
+    return [*read, *written]
 
 
 def _result(result: OpResult) -> list[str]:

@@ -9,13 +9,15 @@ from itertools import pairwise
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from igniter.analysis.onnx.graph_runs import runs_of
+from igniter.analysis.onnx.op_counts import flops_or_elements, size_of
 from igniter.analysis.onnx.shape_inference import infer_shapes
+from igniter.analysis.typical_sizes import WORK, TypicalSizes
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.errors import IgniterError
 from igniter.toolbox.edit.shape_conflicts import typed_by
 from igniter.toolbox.edit.weight_files import tensors_of
 from igniter.toolbox.extract.parts import Part, Partition
-from igniter.toolbox.profile.node_costs import Sizes, bytes_of, flops_of
 from igniter.toolbox.split.balance import Cuts, best_cuts
 
 BALANCES = ("flops", "bytes", "time")
@@ -60,7 +62,7 @@ def split_stages(
     partition = Partition(module)
     if stages > len(partition.nodes):
         raise IgniterError(f"the model has {len(partition.nodes)} nodes, which do not make {stages} stages")
-    costs = _node_costs(module, partition, Sizes(dict(sizes or {})))
+    costs = _node_costs(module, partition, TypicalSizes(tuple((sizes or {}).items())))
     if balance == "time":
         if seconds is None:
             raise IgniterError("'time' needs a measurement of the nodes")
@@ -91,19 +93,32 @@ def _rounded(cuts: Cuts) -> float:
     return float(f"{cuts.dearest:.9g}")
 
 
-def _node_costs(module: ModuleOp, partition: Partition, sizes: Sizes) -> dict[str, dict[Operation, float]]:
+def _node_costs(module: ModuleOp, partition: Partition, sizes: TypicalSizes) -> dict[str, dict[Operation, float]]:
     """Returns flops and bytes of every node, and under `size` the total bytes of its results; only crossing values use
     it."""
     weights = _first_readers(partition)
-    flops: dict[Operation, float] = {}
-    moved: dict[Operation, float] = {}
-    size: dict[Operation, float] = {}
     with typed_by(infer_shapes(module)):
-        for op in partition.nodes:
-            flops[op] = flops_of(op, sizes)
-            moved[op] = bytes_of(op, sizes, lambda o: weights.get(o, 0))
-            size[op] = sum(sizes.bytes(r) for r in op.results)
-    return {"flops": flops, "bytes": moved, "size": size}
+        flops: dict[Operation, float] = {op: _flops(op, sizes) for op in partition.nodes}
+        size: dict[Operation, float] = {op: sum(_bytes(r, sizes) for r in op.results) for op in partition.nodes}
+    return {"flops": flops, "bytes": {op: size[op] + weights.get(op, 0) for op in size}, "size": size}
+
+
+def _flops(op: Operation, sizes: TypicalSizes) -> int:
+    """Returns the operations of a node, including those of graphs inside it: of an If the more expensive one, of a loop
+    times its runs, once where they are not known."""
+    if isinstance(op, OnnxOp) and op.regions:
+        inside = [sum(_flops(inner, sizes) for inner in region.block.ops) for region in op.regions]
+        if op.op_type == "If":
+            return max(inside)
+        runs = runs_of(op)
+        return sum(inside) * (1 if runs is None else max(0, sizes.value(runs, WORK)))
+    found = flops_or_elements(op)
+    return 0 if found is None else max(0, sizes.value(found, WORK))
+
+
+def _bytes(value: SSAValue, sizes: TypicalSizes) -> int:
+    size = size_of(value)
+    return 0 if size is None else max(0, sizes.value(size.nbytes, WORK))
 
 
 def _first_readers(partition: Partition) -> dict[Operation, int]:

@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from igniter.analysis.fusion.legality import is_shape_arithmetic, type_symbols
-from igniter.analysis.fusion.program_loops import compilable, is_unconditional
+from igniter.analysis.fusion.program_loops import compilable
+from igniter.analysis.onnx.graph_runs import is_unconditional
 from igniter.dialects.onnx.attributes import texts_attr, texts_of
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import is_carrier
