@@ -20,6 +20,7 @@ RENAMED = {
     "igniter.analysis.model": "igniter.toolbox",
     "igniter.transforms.edit": "igniter.toolbox.edit",
     "igniter.analysis.structured.band_schedules": "igniter.schedules.bands",
+    "igniter.analysis.structured.body_cost": "igniter.analysis.structured.nest_bodies",
     "igniter.analysis.structured.procedure_schedules": "igniter.schedules.procedures",
     "igniter.analysis.structured.product_schedules": "igniter.schedules.products",
     "igniter.analysis.structured.row_schedules": "igniter.schedules.rows",
@@ -38,6 +39,7 @@ RENAMED = {
     "igniter.runtime.tuning": "igniter.toolbox.tune",
     "igniter.runtime.verification.edited": "igniter.toolbox.edit.verified",
     "igniter.transforms.edit.stages": "igniter.toolbox.split.cuts",
+    "igniter.schedules.body_cost": "igniter.analysis.structured.nest_bodies",
     "igniter.toolbox.bench.profile": "igniter.toolbox.bench.time_profile",
     "igniter.toolbox.profile.node_costs": "igniter.analysis.onnx.op_counts",
     "igniter.toolbox.profile.traffic": "igniter.analysis.onnx.op_counts",
@@ -89,7 +91,7 @@ MOVED = {
     ("igniter.analysis.model", "igniter.toolbox.shapes"): "compute_nodes shape_code shape_engine shapes sizes",
     ("igniter.analysis.model", "igniter.toolbox.split"): "balance",
     ("igniter.analysis.structured", "igniter.schedules"): (
-        "attention_blocks body_cost default_author expected_time launch_groups made_panels product_blocks "
+        "attention_blocks default_author expected_time launch_groups made_panels product_blocks "
         "scheduling size_variants split_sums triton_author"
     ),
     ("igniter.analysis.scheduled", "igniter.schedules"): ("loop_cost"),

@@ -43,6 +43,15 @@ OP_CYCLES = (
 """Cycles of the ops that take more than one, for a vector of f32 (the integer divisions: for a vector of i32)."""
 
 
+DIVISIONS = frozenset(
+    ("arith.divf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "math.sqrt")
+)
+"""Divisions and roots."""
+
+CHEAP_MATH = frozenset(f"math.{name}" for name in ("absf", "absi", "ceil", "copysign", "floor", "fma", "trunc"))
+"""Ops of the math dialect that are one instruction."""
+
+
 class MachineError(IgniterError):
     """An unknown figure, or an impossible value for the target's machine."""
 
@@ -159,6 +168,12 @@ class MachineModel:
     def cycles_of(self, op: str) -> int:
         """Returns the cycles of an op on one vector, by its name; 1 by default."""
         return _op_cycles(self.op_cycles).get(op, 1)
+
+    def additions_of(self, op: str) -> int:
+        """Returns the cost of recomputing an op, by its name, in additions."""
+        if op in DIVISIONS:
+            return self.division_additions
+        return self.function_additions if op.startswith("math.") and op not in CHEAP_MATH else 1
 
     def source_of(self, name: str) -> Source:
         return self.sources.get(name, "typical")

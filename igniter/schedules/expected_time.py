@@ -2,9 +2,9 @@
 
 The time is the larger of two bounds, in cycles (Williams, Waterman and Patterson, "Roofline", 2009):
 
-* Arithmetic. The cost of a point of a nest is the cost of its body: the ops by the machine's table, and an access for
-  each read and write, one vector at a time where a loop has lanes. A micro-kernel sums as many products a cycle as the
-  machine does. Accesses are assumed to hit the first-level cache, and loops to cost nothing.
+* Arithmetic. The cost of a point of a nest is the cost of its body (`nest_counts.py`): the ops by the machine's table,
+  and an access for each read and write, one vector at a time where a loop has lanes. A micro-kernel sums as many
+  products a cycle as the machine does. Accesses are assumed to hit the first-level cache, and loops to cost nothing.
 * Memory. Every byte is moved once, at the rate of its level: the nearest that holds the working set, at typical sizes.
   The working set of inputs and results of the kernel is all of these together, since a run finds the data of the run
   before. For a tensor between two groups it is the tensor. For a tensor within a group it is the part stored in one
@@ -25,15 +25,16 @@ from typing import Literal, NamedTuple
 from xdsl.ir import SSAValue
 
 from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.nest_bodies import tensor_behind
+from igniter.analysis.structured.nest_counts import NestCount, count_nest, largest
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, typical_of
-from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp, element_bytes
+from igniter.dialects.loop import Clause, KernelOp, NestOp, ViewOp, element_bytes, stored_bytes
 from igniter.dialects.loop.schedule import ScheduleAttr
-from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, product, symbols_of
-from igniter.schedules.scheduling import tensor_behind
 
 Bound = Literal["arithmetic", "memory"]
 Scheduled = tuple[NestOp, ScheduleAttr]
+Counted = tuple[NestOp, ScheduleAttr, NestCount]
 
 
 class Level(NamedTuple):
@@ -64,10 +65,11 @@ class Expectation:
 def expected_time(nests: Sequence[Scheduled], machine: MachineModel, sizes: TypicalSizes | None = None) -> Expectation:
     """Returns the expected time of a group of scheduled nests; `sizes`: typical sizes, if not those of the kernel."""
     known = typical_of(nests[0][0]) if sizes is None else sizes
-    arithmetic = _arithmetic(nests, machine)
+    counted = [(nest, schedule, count_nest(nest, known)) for nest, schedule in nests]
+    arithmetic = _arithmetic(counted, machine)
     levels = _levels(machine)
     moved = dict.fromkeys((level.name for level in levels), ZERO)
-    for size, part in _moves(nests, known):
+    for size, part in _moves(counted, known):
         moved[_level_of(known.value(part, MEMORY), levels).name] += size
     memory = ZERO
     for level in levels[1:]:
@@ -91,8 +93,8 @@ def expected_times(kernel: KernelOp, machine: MachineModel, sizes: TypicalSizes 
 # -- arithmetic -------------------------------------------------------------------------------------------------------
 
 
-def _arithmetic(nests: Sequence[Scheduled], machine: MachineModel) -> Expr:
-    costs = [(product(a.extent for a in nest.axes), *_point(nest, schedule, machine)) for nest, schedule in nests]
+def _arithmetic(nests: Sequence[Counted], machine: MachineModel) -> Expr:
+    costs = [(count.points, *_point(count, schedule, machine)) for _, schedule, count in nests]
     whole = lcm(1, *(points_at_once for _, _, points_at_once in costs))
     total = ZERO
     for points, cycles, at_once in costs:
@@ -100,12 +102,12 @@ def _arithmetic(nests: Sequence[Scheduled], machine: MachineModel) -> Expr:
     return total.ceildiv(whole)
 
 
-def _point(nest: NestOp, schedule: ScheduleAttr, machine: MachineModel) -> tuple[int, int]:
+def _point(count: NestCount, schedule: ScheduleAttr, machine: MachineModel) -> tuple[int, int]:
     """Returns cycles, and the number of points computed in them."""
     if schedule.product is not None:
         return 1, machine.products_a_cycle
-    accesses = len(nest.reads) + len(nest.yield_op.clauses)
-    work = sum(machine.cycles_of(op.name) for op in nest.block.ops if not isinstance(op, (ReadOp, YieldOp)))
+    work = sum(machine.cycles_of(name) for name in (*count.body.ops, *count.body.addresses))
+    accesses = count.body.reads + len(count.written)
     lanes = max((loop.vector for loop in schedule.loops), default=0)
     return work + accesses * machine.access_cycles, max(1, lanes)
 
@@ -130,40 +132,27 @@ def _level_of(size: int, levels: Sequence[Level]) -> Level:
     return next(level for level in levels if level.holds is None or size <= level.holds)
 
 
-def _moves(nests: Sequence[Scheduled], sizes: TypicalSizes) -> Iterator[tuple[Expr, Expr]]:
+def _moves(nests: Sequence[Counted], sizes: TypicalSizes) -> Iterator[tuple[Expr, Expr]]:
     """Yields the bytes moved by nests, each time with the size of their working set."""
     kernel = nests[0][0].parent_op()
     assert isinstance(kernel, KernelOp)
-    members = [nest for nest, _ in nests]
+    members = [nest for nest, _, _ in nests]
     outside = dict.fromkeys([*kernel.block.args, *(tensor_behind(v) for v in kernel.returned)])
-    whole = sum((_tensor_bytes(v) for v in outside), ZERO)
-    read: dict[SSAValue, dict[NestOp, Expr]] = {}
-    for nest in members:
-        for op in nest.reads:
-            read.setdefault(tensor_behind(op.source), {})[nest] = _touched(nest, op, sizes)
-    for value, touched in read.items():
+    whole = sum((stored_bytes(v.type) for v in outside), ZERO)
+    read: dict[SSAValue, list[Expr]] = {}
+    for _, _, count in nests:
+        for value, part in count.read:
+            read.setdefault(value, []).append(part)
+    for value, parts in read.items():
         if value.owner not in members:
-            most = max(touched.values(), key=lambda e: sizes.value(e, MEMORY))
-            yield most, whole if value in outside else _tensor_bytes(value)
-    for nest, schedule in nests:
-        for value, clause in zip(nest.outputs, nest.yield_op.clauses, strict=True):
-            size, stays = _tensor_bytes(value), value not in outside and _stays(value, members)
+            yield largest(parts, sizes), whole if value in outside else stored_bytes(value.type)
+    for nest, schedule, count in nests:
+        for (value, size), clause in zip(count.written, nest.yield_op.clauses, strict=True):
+            stays = value not in outside and _stays(value, members)
             if not stays:
                 yield size, whole if value in outside else size
             times = len(read.get(value, ())) + stays
             yield size * times, _kept(nest, schedule, clause)
-
-
-def _tensor_bytes(value: SSAValue) -> Expr:
-    return product(dims_of(value.type)) * element_bytes(element_of(value.type))
-
-
-def _touched(nest: NestOp, op: ReadOp, sizes: TypicalSizes) -> Expr:
-    """Returns the bytes of a tensor read by a nest: one element for each point of the axes in its subscripts, and at
-    most the whole tensor."""
-    named = {a.name for a in nest.axes} if op.indices else symbols_of(op.subscripts)
-    points = product(a.extent for a in nest.axes if a.name in named) * element_bytes(element_of(op.source.type))
-    return min(_tensor_bytes(op.source), points, key=lambda e: sizes.value(e, MEMORY))
 
 
 def _stays(value: SSAValue, members: Sequence[NestOp]) -> bool:

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of
+from igniter.analysis.structured.nest_bodies import tensor_behind
 from igniter.dialects.loop import KernelOp, NestOp, ViewOp
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
 from igniter.dialects.sym.ranges import Ranges
-from igniter.schedules.scheduling import Machine, tensor_behind, vector_width
+from igniter.schedules.scheduling import Machine, vector_width
 
 MOST_TASKS = 16
 """The most tasks of a product. Each task has panels of its own. Many tasks would need the memory of the whole weight,

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import Float16Type
 from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, tile_size
+from igniter.analysis.structured.nest_bodies import tensor_behind
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes, stored_bytes
 from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_lanes, turns_of
@@ -31,7 +32,7 @@ from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
 from igniter.schedules.made_panels import grain_of, made_panels, maker_schedule, panels_of_a_task
 from igniter.schedules.primitives import on_threads, split
-from igniter.schedules.scheduling import Group, Machine, tensor_behind, vector_width
+from igniter.schedules.scheduling import Group, Machine, vector_width
 from igniter.schedules.templates import ProductTemplate
 
 WHOLE_ROWS = frozenset(("f32", "f64", "f32f16", "f32bf16"))

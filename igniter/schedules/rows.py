@@ -26,16 +26,16 @@ from dataclasses import dataclass, replace
 from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import contraction_of
+from igniter.analysis.structured.nest_bodies import is_contraction, tensor_behind
 from igniter.analysis.typical_sizes import MEMORY, typical_of
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, element_bytes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr, Step
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, product
 from igniter.schedules.author import Choice
-from igniter.schedules.body_cost import is_contraction
 from igniter.schedules.choice import schedules_of
 from igniter.schedules.products import product_schedules, weight_bytes
-from igniter.schedules.scheduling import Group, Machine, tensor_behind
+from igniter.schedules.scheduling import Group, Machine
 
 LEAST_ROWS = 8
 """The fewest rows worth distributing over threads."""

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.contractions import Contraction
-from igniter.dialects.loop import ComputeOp, IndexOp, NestOp, ReadOp, ViewOp, element_bytes, is_float
+from igniter.dialects.loop import ComputeOp, IndexOp, NestOp, ReadOp, element_bytes, is_float
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.loop.words import Below, Tail
 from igniter.dialects.sym import element_of
@@ -70,13 +70,6 @@ def in_order(nest: ComputeOp, order: Sequence[str], plans: Mapping[str, AxisPlan
         else:
             steps.append(inner)
     return ScheduleAttr(put_below(steps, sunk, {a.name for a in nest.axes if a.kind == "reduction"}))
-
-
-def tensor_behind(value: SSAValue) -> SSAValue:
-    """Returns the tensor behind views."""
-    while isinstance(value.owner, ViewOp):
-        value = value.owner.source
-    return value
 
 
 def vector_width(nest: NestOp, machine: Machine, axis: str | None = None) -> int:

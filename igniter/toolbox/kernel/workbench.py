@@ -15,14 +15,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects.builtin import Float32Type, ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.machine import TYPICAL as TYPICAL_MACHINE
 from igniter.analysis.machine import MachineModel, pass_figures
 from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
+from igniter.analysis.structured.nest_counts import count_nest
 from igniter.analysis.typical_sizes import WORK, TypicalSizes, typical_of
-from igniter.dialects.loop import ForOp, FuncOp, IfOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
+from igniter.dialects.loop import ForOp, FuncOp, IfOp, KernelOp, TileProductOp
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
 from igniter.errors import IgniterError
@@ -191,19 +192,8 @@ def expected_seconds(version: Version, sizes: Mapping[str, int], machine: Machin
 def operations_of(kernel: KernelOp, sizes: Mapping[str, int]) -> int:
     """Counts the operations on floats in the nests; a function counts as one. Each point counts its body's operations,
     and one for its addition to a result. Procedures (recurrences, sorting) are not counted."""
-    total = 0
-    for nest in kernel.nests:
-        points = product([axis.extent for axis in nest.axes]).evaluate(dict(sizes))
-        body = sum(_is_operation(op) for op in nest.block.ops)
-        folds = sum(c.combiner != "none" and is_float(c.value.type) for c in nest.yield_op.clauses)
-        total += points * (body + folds)
-    return total
-
-
-def _is_operation(op: Operation) -> bool:
-    computes = op.name.startswith(("arith.", "math.")) and not isinstance(op, (ReadOp, IndexOp, YieldOp))
-    moves = op.name in ("arith.constant", "arith.select", "arith.extf", "arith.truncf", "arith.bitcast")
-    return computes and not moves and any(is_float(r.type) for r in op.results)
+    counts = [count_nest(nest, TypicalSizes(tuple(sizes.items()))) for nest in kernel.nests]
+    return sum(count.points.evaluate(sizes) * (count.body.floats + count.folds) for count in counts)
 
 
 # -- the study --------------------------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.scheduled.loop_accesses import at_most_constants, enclosing_loops, loop_range
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, product_reason
+from igniter.analysis.structured.nest_bodies import tensor_behind
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -66,7 +67,6 @@ from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum
 from igniter.dialects.sym.ranges import Ranges, simplify
 from igniter.errors import IgniterError
-from igniter.schedules.scheduling import tensor_behind
 from igniter.transforms.conversion.schedule_words import inside_tiles, tile_words
 
 Values = dict[str, Expr]

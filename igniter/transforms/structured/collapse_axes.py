@@ -48,13 +48,13 @@ from xdsl.rewriter import Rewriter
 
 from igniter.analysis.machine import machine_of
 from igniter.analysis.structured.attention import attentions
+from igniter.analysis.structured.nest_bodies import is_contraction
 from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ViewOp, element_bytes
 from igniter.dialects.loop.attrs import AxesAttr
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod, product
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
-from igniter.schedules.body_cost import is_contraction
 from igniter.schedules.rows import rows_apart
 from igniter.transforms.structured.nest_rewriting import set_clauses
 

@@ -55,12 +55,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.machine import TYPICAL, MachineModel, machine_of
 from igniter.analysis.structured.contractions import is_unpacking, is_widened_read
+from igniter.analysis.structured.nest_bodies import axes_behind, backward_slice, is_contraction
+from igniter.analysis.structured.nest_counts import BodyCount, count_body
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE, Call
 from igniter.dialects.sym.reindexing import count_divisions
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
-from igniter.schedules.body_cost import axes_behind, backward_slice, body_cost, is_contraction
 from igniter.transforms.structured.nest_cloning import Cloner, Site, locate, substituted
 from igniter.transforms.structured.nest_rewriting import (
     TRAPPING,
@@ -108,6 +109,13 @@ def turns(ops: Sequence[Operation], site: Site) -> bool:
     found = [substituted(e, site.values, ranges) for op in ops if isinstance(op, ReadOp) for e in op.subscripts]
     calls = [atom for e in found for monomial, _ in e.terms for atom in monomial if isinstance(atom, Call)]
     return any(call.fn in ("min", "max") and any(a.symbols & names for a in call.args) for call in calls)
+
+
+def recompute_cost(count: BodyCount, machine: MachineModel) -> int:
+    """Returns the cost of running a body instead of reading its result, in additions: all but one plain read."""
+    arithmetic = sum(machine.additions_of(name) for name in count.ops)
+    reads = count.reads - count.address_reads
+    return arithmetic + max(0, reads - 1) + min(1, count.guarded) + 2 * count.indirect
 
 
 def lacking_axes(site: Site, producer: NestOp) -> list[str]:
@@ -309,31 +317,32 @@ class InlineNests(ModulePass):
         contraction = contraction_before(nest)
         for clause, site in found:
             ops = backward_slice(clause.value)
-            cost = body_cost(ops, machine)
+            count = count_body(ops)
+            cost = recompute_cost(count, machine)
             name = site.reader.label
             if site.read.guards and may_trap(ops):
                 return f"'{name}' reads it under a guard, and its body divides integers"
-            if escapes and not cost.is_movement:
+            if escapes and not count.is_movement:
                 return "its result leaves the kernel"
-            if contraction is not None and not cost.is_movement:
+            if contraction is not None and not count.is_movement:
                 if len(distinct) > 1:
                     return f"it ends the contraction '{contraction}', and has {len(distinct)} readers"
                 if site.read.guards:
                     return f"it ends the contraction '{contraction}', and '{name}' reads it under guards"
                 if permutes(site, clause):
                     return f"it ends the contraction '{contraction}', and '{name}' reads it in another order"
-            if len(distinct) > 1 and cost.total > self.max_duplicate:
-                return f"{len(distinct)} readers would each run its body (cost {cost.total} > {self.max_duplicate})"
+            if len(distinct) > 1 and cost > self.max_duplicate:
+                return f"{len(distinct)} readers would each run its body (cost {cost} > {self.max_duplicate})"
             if len(ops) + len(site.reader.block.ops) > self.max_body:
                 return f"the body of '{name}' would exceed {self.max_body} ops"
-            if is_contraction(site.reader) and not cost.is_movement and not is_widened_read(nest):
+            if is_contraction(site.reader) and not count.is_movement and not is_widened_read(nest):
                 return f"'{name}' is a contraction and needs plain reads"
-            if is_contraction(site.reader) and cost.guarded:
+            if is_contraction(site.reader) and count.guarded:
                 return f"'{name}' is a contraction and needs reads without guards"
             lacking = lacking_axes(site, nest)
-            if lacking and cost.total > self.max_recompute:
+            if lacking and cost > self.max_recompute:
                 along = ", ".join(lacking)
-                return f"'{name}' would run its body again along {along} (cost {cost.total} > {self.max_recompute})"
+                return f"'{name}' would run its body again along {along} (cost {cost} > {self.max_recompute})"
             reason = self.division_refusal(nest, ops, site, len(distinct))
             if reason is not None:
                 return reason

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
+from igniter.analysis.structured.nest_bodies import backward_slice
 from igniter.dialects.loop import Clause, IndexOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.ranges import Ranges, simplify
 from igniter.dialects.sym.reindexing import invert, reindex
-from igniter.schedules.body_cost import backward_slice
 from igniter.transforms.structured.nest_rewriting import (
     condition,
     indirect,

@@ -37,6 +37,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from igniter.analysis.structured.nest_bodies import is_contraction
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, delinearize, linearize, product
@@ -44,7 +45,6 @@ from igniter.dialects.sym.ranges import simplify
 from igniter.dialects.sym.reindexing import dim_groups
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
-from igniter.schedules.body_cost import is_contraction
 from igniter.transforms.structured.nest_rewriting import replace_op, set_clauses, substitute_axes
 
 Parts = dict[str, tuple[Expr, ...]]

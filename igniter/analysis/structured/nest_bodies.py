@@ -1,42 +1,23 @@
-"""The cost of one run of a nest's body, and the kind of the nest: the inputs of decisions about inlining."""
+"""The dependences in a nest's body, and the kind of the nest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from igniter.analysis.machine import MachineModel
-from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
+from igniter.dialects.loop import IndexOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE
 
-CHEAP_MATH = frozenset(("math.absf", "math.absi", "math.fma", "math.floor", "math.ceil", "math.trunc", "math.copysign"))
-SLOW_ARITH = frozenset(
-    ("arith.divf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "math.sqrt")
-)
 CASTS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
 
 
-@dataclass(frozen=True)
-class BodyCost:
-    """The cost of one run of a body, in additions; reads are counted separately."""
-
-    arithmetic: int
-    reads: int
-    guarded: int
-    indirect: int
-
-    @property
-    def total(self) -> int:
-        """The cost beyond one plain read, already part of a reader's cost."""
-        return self.arithmetic + max(0, self.reads - 1) + min(1, self.guarded) + 2 * self.indirect
-
-    @property
-    def is_movement(self) -> bool:
-        """True if the body computes nothing and only moves elements."""
-        return self.arithmetic == 0
+def tensor_behind(value: SSAValue) -> SSAValue:
+    """Returns the tensor behind views."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
 
 
 def backward_slice(value: SSAValue) -> list[Operation]:
@@ -53,30 +34,6 @@ def backward_slice(value: SSAValue) -> list[Operation]:
     block = next(iter(found)).parent
     assert block is not None
     return [op for op in block.ops if op in found]
-
-
-def body_cost(ops: Iterable[Operation], machine: MachineModel) -> BodyCost:
-    """Returns the cost of one run of `ops` on `machine`. Arithmetic used only for an indirect subscript counts as part
-    of its read."""
-    ops = list(ops)
-    reads = [op for op in ops if isinstance(op, ReadOp)]
-    addresses = {a for r in reads for i in r.indices for a in backward_slice(i)}
-    arithmetic = 0
-    for op in ops:
-        if op in addresses or isinstance(op, (ReadOp, IndexOp, YieldOp, arith.ConstantOp)):
-            continue
-        if op.name in SLOW_ARITH:
-            arithmetic += machine.division_additions
-        elif op.name.startswith("math.") and op.name not in CHEAP_MATH:
-            arithmetic += machine.function_additions
-        else:
-            arithmetic += 1
-    return BodyCost(
-        arithmetic,
-        sum(r not in addresses for r in reads),
-        sum(bool(r.guards) for r in reads),
-        sum(bool(r.indices) for r in reads),
-    )
 
 
 def _through_casts(value: SSAValue) -> Operation | None:
