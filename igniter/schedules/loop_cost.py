@@ -2,6 +2,9 @@
 
 The figures are the machine's (`igniter.analysis.machine`): throughputs of one core on vectors of the width in the
 `vector` words. They decide grain sizes only, where a factor of two does not matter; they never affect correctness.
+
+The count is separate from that of nests (`nest_counts.py`), because scheduled loops contain what nests do not: peeled
+tails, packing, micro-kernels, and vectors whose number is rounded up in each block.
 """
 
 from __future__ import annotations

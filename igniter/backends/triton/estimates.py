@@ -7,6 +7,9 @@ the traffic of memory (each buffer once, up to its accessed part), the traffic o
 tensor cores or by threads, and all other ops. Idle multiprocessors and a partial last wave lengthen it. The number of
 programs on a multiprocessor follows from their registers, shared memory and warps (occupancy). The shares of the peaks
 are typical ones, not measured.
+
+The count is separate from that of nests (`nest_counts.py`), because a program has blocks with masks, loops with numeric
+bounds and ops outside of them, which only the lowering to programs decides.
 """
 
 from __future__ import annotations

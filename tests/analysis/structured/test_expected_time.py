@@ -167,3 +167,14 @@ def test_a_group_is_what_it_is_asked_about() -> None:
     kernel = kernel_of(SOFTMAX)
     pairs = [(nest, nest.schedule) for nest in kernel.nests if nest.schedule is not None]
     assert expected_times(kernel, MACHINE) == [expected_time(pairs, MACHINE)]
+
+
+def test_constants_cost_nothing_and_the_larger_read_of_a_tensor_counts() -> None:
+    text = (
+        relu()
+        .replace("arith.negf %a : f32", "arith.maximumf %a, %zero : f32")
+        .replace("      %a =", "      %zero = arith.constant 0.0 : f32\n      %a =")
+    )
+    assert expected(text, n=64).arithmetic == expected(relu(), n=64).arithmetic == (Expr.of("n") * 5).ceildiv(16)
+    twice = relu().replace("      %b =", "      %first = loop.read %x[0] : f32\n      %b =")
+    assert moved(expected(twice, n=1 << 20), n=1 << 20) == {"memory": 8 << 20}
