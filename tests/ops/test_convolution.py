@@ -100,6 +100,49 @@ def test_groups_between_other_layers(size: int, groups: int, depth: int, tmp_pat
             np.testing.assert_allclose(other.run(None, {"x": x})[0], expected, rtol=0, atol=2e-5)
 
 
+COMPUTED: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
+    ((1, 8, 9, 7), (20, 8, 3, 3), {"pads": [1, 1, 1, 1]}),
+    ((2, 16, 9, 11), (32, 16, 3, 5), {"strides": [2, 1], "dilations": [1, 2], "auto_pad": "VALID"}),
+    ((1, 24, 7, 6), (24, 1, 3, 3), {"group": 24, "auto_pad": "SAME_UPPER"}),
+    ((1, 32, 8, 8), (64, 16, 3, 3), {"group": 2, "pads": [0, 1, 2, 3]}),
+    ((1, 12, 8, 8), (12, 3, 3, 3), {"group": 4, "pads": [1, 1, 1, 1]}),
+    ((1, 40, 6, 5), (24, 40, 1, 1), {}),
+    ((1, 40, 6, 5), (3, 40, 1, 1), {}),
+    ((2, 5, 30), (16, 5, 4), {"strides": [3], "pads": [2, 0]}),
+    ((1, 3, 4, 5, 6), (8, 3, 2, 3, 2), {"pads": [1, 1, 0, 0, 1, 1]}),
+)
+
+
+@pytest.mark.parametrize("dtype", [F32, np.float16])
+@pytest.mark.parametrize("data, weight, attrs", COMPUTED)
+def test_a_computed_weight(data: tuple[int, ...], weight: tuple[int, ...], attrs: dict[str, Any], dtype: Any) -> None:
+    """The weight is scaled at run time, and one convolution has its image from a Reshape, as in a StyleGAN: no constant
+    to pack."""
+    feed = {"x": floats(*data, dtype=dtype), "g": floats(weight[0], *[1] * (len(weight) - 1), dtype=dtype, seed=1)}
+    tables = {"w": floats(*weight, dtype=dtype, seed=2), "s": np.array(data, np.int64)}
+    nodes = [
+        helper.make_node("Mul", ["w", "g"], ["m"]),
+        helper.make_node("Reshape", ["x", "s"], ["r"]),
+        *(helper.make_node("Conv", [image, "m"], [f"c{image}"], **attrs) for image in "xr"),
+        *(helper.make_node("Relu", [f"c{image}"], [f"y{image}"]) for image in "xr"),
+    ]
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    inputs = [
+        helper.make_tensor_value_info("x", element, data),
+        helper.make_tensor_value_info("g", element, feed["g"].shape),
+    ]
+    outputs = [helper.make_empty_tensor_value_info(f"y{image}") for image in "xr"]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(v, k) for k, v in tables.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    compiled = igniter.compile(model, verify=False)
+    assert not compiled.report["left_to_onnxruntime"]
+    expected: Any = make_session(model.SerializeToString(), []).run(None, feed)
+    found: Any = compiled.session().run(None, feed)
+    tolerance = 2e-5 if dtype is F32 else 2e-3
+    for want, got in zip(expected, found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
+
+
 @pytest.mark.parametrize("size", [3, 6])
 def test_zeros_beside_the_results_of_a_group_stay_there(size: int) -> None:
     """They are 0 times what the group reads, which may be infinite."""

@@ -9,6 +9,7 @@ are so far apart that the lines of a panel evict each other from the caches befo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import Float32Type
@@ -18,7 +19,7 @@ from igniter.analysis.structured.contractions import contraction_of, depths_of, 
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.attrs import element_bytes
-from igniter.dialects.loop.panels import is_half, kind_of
+from igniter.dialects.loop.panels import SMALLEST_COLUMNS, are_dot_products, is_half, kind_of
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
 
@@ -48,10 +49,10 @@ def unpacked_factor(nest: NestOp) -> UnpackedFactor | str:
     if not isinstance(contraction_of(nest), str) or not isinstance(contraction_of(nest, moved=True), str):
         return ""
     result = element_of(nest.outputs[0].type)
-    a, b = (element_of(r.source.type) for r in factors)
-    halves = isinstance(result, Float32Type) and all(is_half(e) or e == result for e in (a, b))
-    if not halves and kind_of(a, b, result) is None and kind_of(b, a, result) is None:
-        return f"there is no micro-kernel for products of {a} and {b} in {result}"
+    halves = _are_halves(nest, factors)
+    reason = _no_kernel(nest, factors)
+    if reason is not None:
+        return reason
     window = window_of(nest, factors)
     if window is not None:
         return f"along '{window}' it sums over a sliding window"
@@ -65,6 +66,82 @@ def unpacked_factor(nest: NestOp) -> UnpackedFactor | str:
     stride = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(column)
     elements = product(a.extent for a in nest.axes if a.name in used)
     return UnpackedFactor(read, column, depth, rows[-1], product(rows), elements, stride == ONE)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A sum over windows that move with the result: an image and the weight of all its places."""
+
+    image: ReadOp
+    weight: ReadOp
+    channels: tuple[str, ...]
+    """The reductions that do not move with the result, in the order of the nest."""
+
+
+def convolution_of(nest: NestOp) -> Convolution | None:
+    """Returns the factors of a nest as a convolution; `None` for other nests."""
+    factors = factors_of(nest)
+    if isinstance(factors, str):
+        return None
+    kinds = {a.name: a.kind for a in nest.axes if a.extent != ONE}
+    for image, weight in (factors, factors[::-1]):
+        shared = symbols_of(weight.subscripts)
+        moving: set[str] = set()
+        for subscript in image.subscripts:
+            named = [n for n in subscript.symbols if n in kinds]
+            if any(kinds[n] == "parallel" and n not in shared for n in named):
+                moving |= {n for n in named if kinds[n] == "reduction"}
+        if moving and moving <= shared:
+            rest = (n for n, kind in kinds.items() if kind == "reduction" and n not in moving)
+            return Convolution(image, weight, tuple(rest))
+    return None
+
+
+def computed_weight(nest: NestOp) -> UnpackedFactor | str:
+    """Returns the weight of a convolution, if it is computed at run time and its image has contiguous channels;
+    otherwise the reason, or "" if the nest is no such convolution. The output channels are the columns to pack."""
+    found = convolution_of(nest)
+    if nest.schedule is not None or found is None or is_packed(found.weight):
+        return ""
+    image, weight, result = found.image, found.weight, element_of(nest.outputs[0].type)
+    reason = _no_kernel(nest, (image, weight))
+    if reason is not None:
+        return reason
+    if not _are_halves(nest, (image, weight)) and element_of(weight.source.type) != result:
+        return f"elements of {element_of(weight.source.type)} can be packed only at compile time"
+    offset = offset_of(nest, image, {}, nest.axes_attr.ranges)
+    depth = next((n for n in found.channels or depths_of(nest) if offset.coefficient(n) == ONE), None)
+    if depth is None:
+        return "the channels of its image are not contiguous"
+    in_image, in_weight = symbols_of(image.subscripts), symbols_of(weight.subscripts)
+    parallel = [a for a in nest.axes if a.kind == "parallel" and a.extent != ONE]
+    columns = [a.name for a in parallel if a.name in in_weight and a.name not in in_image]
+    rows = [a.extent for a in parallel if a.name in in_image and a.name not in in_weight]
+    if len(columns) != 1:
+        return "its output channels are not one axis"
+    count, steps = (nest.axis(n).extent.constant for n in (columns[0], depth))
+    kind = kind_of(*(element_of(r.source.type) for r in (image, weight)), result)
+    if (count is not None and count < SMALLEST_COLUMNS) or are_dot_products(count, steps, kind):
+        return f"{count} columns fill too small a part of a panel"
+    elements = product(a.extent for a in nest.axes if a.name in in_weight)
+    return UnpackedFactor(weight, columns[0], depth, product(rows), product(rows), elements, False)
+
+
+def _are_halves(nest: NestOp, factors: Sequence[ReadOp]) -> bool:
+    """True if the factors are f32 or 16-bit floats and the sums f32."""
+    result = element_of(nest.outputs[0].type)
+    elements = [element_of(r.source.type) for r in factors]
+    return isinstance(result, Float32Type) and all(is_half(e) or e == result for e in elements)
+
+
+def _no_kernel(nest: NestOp, factors: Sequence[ReadOp]) -> str | None:
+    """Returns the reason why no micro-kernel multiplies the elements of the factors in either order; None if one
+    does."""
+    result = element_of(nest.outputs[0].type)
+    a, b = (element_of(r.source.type) for r in factors)
+    if _are_halves(nest, factors) or kind_of(a, b, result) is not None or kind_of(b, a, result) is not None:
+        return None
+    return f"there is no micro-kernel for products of {a} and {b} in {result}"
 
 
 CROWDED = 16

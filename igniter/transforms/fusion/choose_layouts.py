@@ -87,7 +87,7 @@ class ChooseLayouts(ModulePass):
             assert block is not None
             images = images_of(block)
             said = summary(images)
-            if images and budget(ctx, self.name).take("", said):
+            if (images or _computes_images(block)) and budget(ctx, self.name).take("", said):
                 _Rewriting(block, images, names).run()
                 remark(ctx, self.name, "", "note", said)
 
@@ -186,6 +186,13 @@ class _Rewriting:
             clone.detach()
         given = list(dict.fromkeys([*operands, *told]))
         return form_region(next(self.names), nodes, clones, given, [value], before).results[0]
+
+
+def _computes_images(block: Block) -> bool:
+    """True if a region of a block computes the image of one of its own convolutions."""
+    regions = (op for op in block.ops if isinstance(op, RegionOp))
+    convolutions = (op for region in regions for op in region.block.ops if op_name(op) in CONVOLUTIONS)
+    return any(not isinstance(op.operands[0], BlockArgument) for op in convolutions)
 
 
 def _convolution_of(use: Use) -> OnnxOp | None:

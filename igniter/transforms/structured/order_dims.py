@@ -32,6 +32,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.structured.contractions import contraction_of
+from igniter.analysis.structured.packing import computed_weight, convolution_of
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp
 from igniter.dialects.loop.panels import group_of
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
@@ -58,11 +59,13 @@ class OrderDims(ModulePass):
         """Decides nest by nest, in the order of the kernel."""
         rewrites = budget(ctx, self.name)
         for nest in kernel.nests:
-            wanted = None if rewrites.is_spent else grouped_depth(nest)
-            if wanted is not None:
+            for rule, use in ((grouped_depth, "multiplies in groups"), (computed_channels, "sums with a window")):
+                wanted = None if rewrites.is_spent else rule(nest)
+                if wanted is None:
+                    continue
                 producer, k, place = wanted
                 put_last(producer, k, place)
-                message = f"the dim that '{nest.label}' multiplies in groups is now the last of its result"
+                message = f"the dim that '{nest.label}' {use} is now the last of its result"
                 rewrites.count(producer.label, message)
                 remark(ctx, self.name, producer.label, "applied", message)
         for nest in kernel.nests:
@@ -82,12 +85,16 @@ class OrderDims(ModulePass):
 
 def vector_axis(nest: NestOp) -> str | None:
     """Returns the parallel axis with most contiguous reads of a nest and with stride 0 or groups for the others; None
-    if there is no such axis. For a contraction it is the axis of the columns."""
+    if there is no such axis. For a contraction it is the axis of the columns; for a convolution with a
+    computed weight, the axis of its output channels, which `pack-operands` makes columns."""
     if nest.schedule is not None:
         return None
     contraction = contraction_of(nest)
     if not isinstance(contraction, str):
         return contraction.columns
+    weight = computed_weight(nest)
+    if not isinstance(weight, str):
+        return weight.column
     scores: dict[str, int] = {}
     for axis in nest.axes:
         if axis.kind == "parallel" and axis.extent != ONE:
@@ -114,12 +121,32 @@ def grouped_depth(nest: NestOp) -> tuple[NestOp, int, int] | None:
     return producer, producer.outputs.index(source), places[0]
 
 
+def computed_channels(nest: NestOp) -> tuple[NestOp, int, int] | None:
+    """Returns, for a convolution of an image that its kernel computes, the producer of the image, the index of the
+    result, and the dim of the channels if it is not the last; otherwise None. A row of the window and its channels are
+    then one stretch of memory, as in an image that another kernel stored."""
+    found = convolution_of(nest)
+    if found is None or nest.schedule is not None:
+        return None
+    image = found.image
+    producer = image.source.owner
+    places = [k for k, s in enumerate(image.subscripts) if s.symbols & set(found.channels)]
+    if not isinstance(producer, NestOp) or producer.schedule is not None or len(places) != 1:
+        return None
+    if places[0] == len(image.subscripts) - 1 or not all(isinstance(u.operation, ReadOp) for u in image.source.uses):
+        return None
+    return producer, producer.outputs.index(image.source), places[0]
+
+
 def is_free(reader: Operation) -> bool:
     """True if a reader of a tensor can read it in another order. The left factor of a contraction with groups of depth
-    steps cannot: these steps must be contiguous."""
+    steps cannot: these steps must be contiguous. Nor can a convolution whose image has its channels last."""
     if not isinstance(reader, ReadOp):
         return False
     nest = reader.parent_op()
+    convolution = convolution_of(nest) if isinstance(nest, NestOp) else None
+    if convolution is not None and convolution.image is reader:
+        return not reader.subscripts[-1].symbols & set(convolution.channels)
     found = contraction_of(nest) if isinstance(nest, NestOp) else ""
     return isinstance(found, str) or found.a is not reader or group_of(found.kind) == 1
 

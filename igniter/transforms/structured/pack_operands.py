@@ -37,7 +37,13 @@ from xdsl.rewriter import Rewriter
 
 from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
-from igniter.analysis.structured.packing import crowded_factor, is_packed, unpacked_factor
+from igniter.analysis.structured.packing import (
+    UnpackedFactor,
+    computed_weight,
+    crowded_factor,
+    is_packed,
+    unpacked_factor,
+)
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.panels import are_dot_products, kind_of, panel_lanes
@@ -136,9 +142,12 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     if not isinstance(moved, str):
         _move(nest, moved)
         return None
+    weight = computed_weight(nest)
+    if not isinstance(weight, str):
+        return _pack_weight(nest, weight, machine)
     factor = unpacked_factor(nest)
     if isinstance(factor, str):
-        return factor
+        return weight or factor
     columns, depth = (nest.axis(n).extent.constant for n in (factor.column, factor.depth))
     if are_dot_products(columns, depth, _kind(nest)):
         return f"{columns} columns fill too small a part of a panel"
@@ -149,6 +158,24 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     moved = contraction_of(nest, moved=True)
     if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
         _move(nest, moved)
+    return None
+
+
+def _pack_weight(nest: NestOp, weight: UnpackedFactor, machine: MachineModel) -> str | None:
+    """Packs the computed weight of a convolution as `pack-weights` packs constant ones: in each panel the places of the
+    window, in each place the channels. A row of a window then is one depth."""
+    count = typical_of(nest).known(weight.all_rows)
+    if count is not None and count < machine.pack_rows:
+        return f"only {count} rows would share it"
+    used = symbols_of(weight.read.subscripts)
+    sums = [a.name for a in nest.axes if a.kind == "reduction" and a.name in used and a.name != weight.depth]
+    _pack(nest, weight.read, weight.column, weight.depth, sums)
+    moved = contraction_of(nest, moved=True)
+    if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
+        _move(nest, moved)
+    kernel = nest.parent_op()
+    assert isinstance(kernel, KernelOp)
+    CollapseAxes().run_on(Context(), kernel)
     return None
 
 
@@ -205,16 +232,17 @@ def _hoist(copy: NestOp) -> None:
     block.insert_ops_before(ops[::-1], place)
 
 
-def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> NestOp:
-    """Returns a nest that packs a factor; the contraction now reads its result."""
+def _pack(nest: NestOp, read: ReadOp, column: str, depth: str, sums: Sequence[str] = ()) -> NestOp:
+    """Returns a nest that packs a factor; the contraction now reads its result. `sums` are other reductions, inside the
+    panels."""
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     extent = nest.axis(column).extent
     used = symbols_of(read.subscripts)
-    batch = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.name in used - {column, depth}]
+    batch = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.name in used - {column, depth, *sums}]
     names = _fresh([a.name for a in nest.axes], ("p", "l"))
     panel, lane = Axis(names[0], extent.ceildiv(lanes), "parallel"), Axis(names[1], Expr.of(lanes), "parallel")
-    deep = Axis(depth, nest.axis(depth).extent, "parallel")
-    axes = [*batch, panel, deep, lane]
+    deep = [Axis(n, nest.axis(n).extent, "parallel") for n in (*sums, depth)]
+    axes = [*batch, panel, *deep, lane]
     at = Expr.of(panel.name) * lanes + Expr.of(lane.name)
     full = extent.constant is not None and extent.constant % lanes == 0
     inner = ReadOp(
@@ -227,7 +255,7 @@ def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> NestOp:
     subscripts = [
         *(Expr.of(a.name) for a in batch),
         floordiv(at_column, Expr.of(lanes)),
-        Expr.of(depth),
+        *(Expr.of(a.name) for a in deep),
         mod(at_column, Expr.of(lanes)),
     ]
     _read_instead(nest, read, copy.outputs[0], subscripts)

@@ -267,3 +267,45 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y : tensor<1x4x8x8xi32>
   }
 }
+
+// -----
+
+// A lone pointwise convolution of many channels to few multiplies its weight with the image as the model has it. A
+// convolution of an image that its region computes stores that image, without any other image in the graph.
+
+// CHECK-LABEL: @few
+// CHECK:      fusion.region @r0 (%a = %x : tensor<1x64x8x8xf32>
+// CHECK-NEXT:   onnx.Conv(%a, %b)
+// CHECK-LABEL: @reshaped
+// CHECK:      fusion.region @r1 (%a = %x : tensor<2x4x8x8xf32>
+// CHECK:        %[[R:.*]] = onnx.Reshape(%a, %s)
+// CHECK:        %[[P:.*]] = onnx.Pad(%[[R]],
+// CHECK-NEXT:   %[[L:.*]] = onnx.Transpose(%[[P]]) {perm = array<i64: 0, 2, 3, 1>}
+// CHECK-NEXT:   %[[I:.*]] = onnx.Transpose(%[[L]]) {perm = array<i64: 0, 3, 1, 2>}
+// CHECK-NEXT:   onnx.Conv(%[[I]], %b) {group = 2 : i64, pads = array<i64: 0, 0, 0, 0>}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @few(%x: tensor<1x64x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<3x64x1x1xf32, elided>} : () -> tensor<3x64x1x1xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x64x8x8xf32>, %b = %w : tensor<3x64x1x1xf32>) -> (tensor<1x3x8x8xf32>) {
+      %0 = onnx.Conv(%a, %b) : (tensor<1x64x8x8xf32>, tensor<3x64x1x1xf32>) -> tensor<1x3x8x8xf32>
+      fusion.yield %0 : tensor<1x3x8x8xf32>
+    }
+    onnx.return %y : tensor<1x3x8x8xf32>
+  }
+}
+
+// -----
+
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @reshaped(%x: tensor<2x4x8x8xf32>, %w: tensor<8x4x3x3xf32>) attributes {graph_name = "g", input_names = ["x", "w"], output_names = ["y"]} {
+    %y = fusion.region @r1 (%a = %x : tensor<2x4x8x8xf32>, %b = %w : tensor<8x4x3x3xf32>) -> (tensor<2x4x8x8xf32>) {
+      %s = onnx.Constant() {value = #onnx.tensor<4xi64, [1, 8, 8, 8]>} : () -> tensor<4xi64>
+      %t = onnx.Constant() {value = #onnx.tensor<4xi64, [2, 4, 8, 8]>} : () -> tensor<4xi64>
+      %0 = onnx.Reshape(%a, %s) : (tensor<2x4x8x8xf32>, tensor<4xi64>) -> tensor<1x8x8x8xf32>
+      %1 = onnx.Conv(%0, %b) {group = 2 : i64, pads = array<i64: 1, 1, 1, 1>} : (tensor<1x8x8x8xf32>, tensor<8x4x3x3xf32>) -> tensor<1x8x8x8xf32>
+      %2 = onnx.Reshape(%1, %t) : (tensor<1x8x8x8xf32>, tensor<4xi64>) -> tensor<2x4x8x8xf32>
+      fusion.yield %2 : tensor<2x4x8x8xf32>
+    }
+    onnx.return %y : tensor<2x4x8x8xf32>
+  }
+}

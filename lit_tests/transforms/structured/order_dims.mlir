@@ -101,3 +101,38 @@ builtin.module {
     loop.return %s : tensor<8x8x16xi32>
   }
 }
+
+// -----
+
+// A convolution sums the channels of a place together: an image that its kernel computes has them last. The output
+// channels of a computed weight, which become its columns, are the last dim of the result.
+
+// CHECK-LABEL: loop.kernel @image
+// CHECK:      loop.nest "image" {{.*}} -> tensor<8x8x4xf32> {
+// CHECK:        loop.yield none %{{.*}} at [y, x, c]
+// CHECK:      loop.nest "conv" {{.*}} -> tensor<6x6x24xf32> {
+// CHECK:        loop.read %{{.*}}[u + y, v + x, c] : f32
+// CHECK:        loop.yield add %{{.*}} at [y, x, o]
+// REMARKS: remark: order-dims: 'image' applied: the dim that 'conv' sums with a window is now the last of its result
+// REMARKS: remark: order-dims: 'conv' applied: the dim of 'o' is now the last of its result
+builtin.module {
+  loop.kernel @image symbols [] (%x: tensor<4x8x8xf32>, %w: tensor<24x4x3x3xf32>) -> (tensor<24x6x6xf32>) {
+    %q = loop.nest "image" [c: parallel 4, y: parallel 8, x: parallel 8] -> tensor<4x8x8xf32> {
+      %a = loop.read %x[c, y, x] : f32
+      %b = math.exp %a : f32
+      loop.yield none %b at [c, y, x]
+    }
+    %s = loop.nest "conv" [o: parallel 24, y: parallel 6, x: parallel 6, c: reduction 4, u: reduction 3, v: reduction 3] -> tensor<24x6x6xf32> {
+      %a = loop.read %q[c, y + u, x + v] : f32
+      %b = loop.read %w[o, c, u, v] : f32
+      %m = arith.mulf %a, %b : f32
+      loop.yield add %m at [o, y, x]
+    }
+    %r = loop.nest "double" [o: parallel 24, y: parallel 6, x: parallel 6] -> tensor<24x6x6xf32> {
+      %a = loop.read %s[o, y, x] : f32
+      %b = arith.addf %a, %a : f32
+      loop.yield none %b at [o, y, x]
+    }
+    loop.return %r : tensor<24x6x6xf32>
+  }
+}

@@ -3,7 +3,7 @@
 // RUN: igniter-opt %s -p pack-operands --remarks --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=REMARKS
 // RUN: igniter-opt %s -p pack-operands,choose-schedule,lower-to-loops,fuse-loops,promote-buffers --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 
-// CHECKED-COUNT-14: check: promote-buffers: 1 results agree
+// CHECKED-COUNT-15: check: promote-buffers: 1 results agree
 
 // The keys of attention: columns that lie across memory are brought side by side, zeros behind the last of them.
 
@@ -418,5 +418,43 @@ builtin.module {
       loop.yield add %p at [i, j]
     }
     loop.return %c : tensor<?x512xf32, #sym.dims<m, 512>>
+  }
+}
+
+// -----
+
+// The weight of a convolution, computed at run time: panels of its output channels, in each the places of the window,
+// and in each place the channels. A row of the window and its channels are one depth.
+
+// CHECK-LABEL:  loop.kernel @window
+// CHECK:          loop.nest "conv.pack" [p: parallel 2, u_v: parallel 9, c: parallel 8, l: parallel 16] -> tensor<2x9x8x16xf32> {
+// CHECK-NEXT:       loop.read %{{.*}}[l + 16*p, c, u_v] if [-l - 16*p + 19] : f32
+// CHECK-NEXT:       loop.yield none %{{.*}} at [p, u_v, c, l]
+// CHECK:          loop.nest "conv" [o: parallel 20, y: parallel 6, x: parallel 6, v_c: reduction 24, u: reduction 3]
+// CHECK-NEXT:       loop.read %{{.*}}[(o floordiv 16), u, v_c, (o mod 16)] : f32
+// CHECK-NEXT:       loop.read %{{.*}}[u + y, v_c + 8*x] : f32
+// CHECK-LABEL:  loop.kernel @few
+// CHECK-NOT:      .pack"
+// REMARKS:      remark: pack-operands: 'conv' applied: its right factor is packed into panels
+// REMARKS:      remark: pack-operands: 'conv' missed: only 2 rows would share it
+
+builtin.module {
+  loop.kernel @window symbols [] (%x: tensor<8x8x8xf32>, %w: tensor<20x8x3x3xf32>) -> (tensor<6x6x20xf32>) {
+    %c = loop.nest "conv" [o: parallel 20, y: parallel 6, x: parallel 6, c: reduction 8, u: reduction 3, v: reduction 3] -> tensor<6x6x20xf32> {
+      %a = loop.read %w[o, c, u, v] : f32
+      %b = loop.read %x[y + u, x + v, c] : f32
+      %p = arith.mulf %a, %b : f32
+      loop.yield add %p at [y, x, o]
+    }
+    loop.return %c : tensor<6x6x20xf32>
+  }
+  loop.kernel @few symbols [] (%x: tensor<3x4x8xf32>, %w: tensor<20x8x3x3xf32>) -> (tensor<2x20xf32>) {
+    %c = loop.nest "conv" [o: parallel 20, x: parallel 2, c: reduction 8, u: reduction 3, v: reduction 3] -> tensor<2x20xf32> {
+      %a = loop.read %w[o, c, u, v] : f32
+      %b = loop.read %x[u, x + v, c] : f32
+      %p = arith.mulf %a, %b : f32
+      loop.yield add %p at [x, o]
+    }
+    loop.return %c : tensor<2x20xf32>
   }
 }

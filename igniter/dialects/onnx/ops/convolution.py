@@ -15,6 +15,7 @@ from math import prod
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from igniter.dialects.fusion import UnpackOp
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS, panel_lanes
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
@@ -110,7 +111,47 @@ def _windowed(ctx: Lowering) -> SSAValue:
     lanes = padded_lanes(ctx.op)
     if lanes is not None:
         return _in_padded_groups(ctx, lanes)
+    if _has_computed_weight(ctx.op):
+        return _by_computed_weight(ctx)
     return window_sums(ctx, lambda nest, tap, place: nest.read(w, tap) * nest.read_inside(x, place))
+
+
+def _has_computed_weight(op: OnnxOp) -> bool:
+    """True if the channels of an image are its last dim in memory and the weight, known only at run time, should be in
+    the order of `conv_orders`, or is a matrix for all places."""
+    value = op.operands[1]
+    while isinstance(value.owner, OnnxOp) and value.owner.op_type == "Cast":
+        value = value.owner.operands[0]
+    if isinstance(value.owner, UnpackOp) or not moves_channels(op.operands[0].owner) or phases_of(op):
+        return False
+    channels = operand_dims(op, 1)[0].constant
+    fills = channels is not None and channels >= SMALLEST_COLUMNS
+    return fills and (not has_panels(op) or (is_pointwise(op) and int(op.attr("group", 1)) == 1))
+
+
+def _by_computed_weight(ctx: Lowering) -> SSAValue:
+    """Returns the sums over windows with the channels of the results last in memory, like those of the image.
+
+    A pointwise convolution is a product of the places with the weight. Other weights are first copied to the order
+    that `pack-weights` gives to constant ones.
+    """
+    x, w, group, out = ctx.required(0), ctx.required(1), int(ctx.attr("group", 1)), ctx.out_dims()
+    weight, slides = ctx.dims(1), slides_of(ctx.op)
+    pointwise = group == 1 and is_pointwise(ctx.op)
+    size, depth = floordiv(weight[0], Expr.of(group)), weight[1]
+    ordered = w if pointwise else _padded_weight(ctx, size.constant or 1)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        b, *at, o = i
+        g = ZERO if group == 1 else floordiv(o, size)
+        places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
+        tap = [o, *r] if pointwise else [*r[1:], r[0], o]
+        return nest.read(ordered, tap) * nest.read_inside(x, [b, g * depth + r[0], *places])
+
+    made = ctx.generate((out[0], *out[2:], out[1]), point, over=weight[1:], combiner="add")
+    return ctx.generate(
+        out, lambda nest, i: nest.read(made, [i[0], *i[2:], i[1]]), element=element_of(made.type), part="moved"
+    )
 
 
 def window_sums(ctx: Lowering, factor: Factor, element: Attribute | None = None) -> SSAValue:
