@@ -120,7 +120,7 @@ def computed_weight(nest: NestOp) -> UnpackedFactor | str:
     if len(columns) != 1:
         return "its output channels are not one axis"
     count, steps = (nest.axis(n).extent.constant for n in (columns[0], depth))
-    kind = kind_of(*(element_of(r.source.type) for r in (image, weight)), result)
+    kind = kind_of(element_of(image.source.type), element_of(weight.source.type), result)
     if (count is not None and count < SMALLEST_COLUMNS) or are_dot_products(count, steps, kind):
         return f"{count} columns fill too small a part of a panel"
     elements = product(a.extent for a in nest.axes if a.name in in_weight)
