@@ -24,8 +24,14 @@ from igniter.distribution import install_command
 from igniter.errors import IgniterError
 from igniter.runtime.elf import read_elf
 
-PROCESS_SYMBOLS = frozenset(("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf"))
-"""The functions called by LLVM itself and present in every process with ORT."""
+COMPILER_SYMBOLS = ("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf")
+"""The functions called by LLVM itself."""
+
+SYSTEM_SYMBOLS = ("sched_yield", "sched_getaffinity", "open", "read", "close")
+"""The functions of the C library that the run time calls: waiting, and counting the CPUs of the process."""
+
+PROCESS_SYMBOLS = frozenset(COMPILER_SYMBOLS + SYSTEM_SYMBOLS)
+"""The functions present in every process with ORT."""
 
 LOADER_SYMBOLS = frozenset(("dlopen", "dlsym", "dlerror"))
 """The functions for finding a GPU's driver, called only by libraries of GPU kernels."""

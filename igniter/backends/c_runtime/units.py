@@ -20,7 +20,7 @@ from typing import Any
 
 from igniter.errors import IgniterError
 
-UNITS = ("gpu", "register", "cpu", "sanitized", "infer", "ops", "messages", "team")
+UNITS = ("gpu", "register", "cpu", "sanitized", "infer", "ops", "cpus", "messages", "team", "load")
 """The units by name, each before those that it needs."""
 
 EXPORTED = frozenset({"RegisterCustomOps"})

@@ -1,5 +1,6 @@
 /* The callbacks of an op: its description, the life of a kernel object, and one call of its kernel. */
 
+#include "cpus.h"
 #include "library.h"
 
 #define INPUT(desc, k) (&(desc)->inputs[k])
@@ -126,19 +127,45 @@ void igniter_destroy(struct igniter_state *state) {
 
 /* -- running ------------------------------------------------------------------------------------------------------- */
 
-/* ORT's thread pool. Should ORT refuse, the tasks still run, so that no later step reads what was never written. */
+static struct igniter_cpus cpus;
+
+/* A loop's tasks, for the threads of ORT's pool. */
+struct shared {
+  igniter_task task;
+  void *data;
+  uint64_t count, next;
+};
+
+/* Takes tasks until none is left. ORT would give each thread its part in advance, and everyone would wait for a thread
+ * that the kernel puts to sleep in the middle of its part. */
+static void take_tasks(void *data, uint64_t index) {
+  struct shared *shared = data;
+  uint64_t k = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
+  if (k >= shared->count)
+    return;
+  igniter_cpus_seen(&cpus);
+  do
+    shared->task(shared->data, k);
+  while ((k = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED)) < shared->count);
+}
+
+/* ORT's thread pool, with at most as many threads as there are CPUs. Should ORT refuse, the tasks still run, so that no
+ * later step reads what was never written. */
 static void parallel_for(void *context, igniter_task task, uint64_t count, void *data) {
   struct igniter_call *call = context;
-  if ((int64_t)count > 1) {
-    OrtStatus *error = call->api->KernelContext_ParallelFor(call->context, task, count, 0, data);
+  struct shared shared = {task, data, count, 0};
+  uint64_t limit = igniter_cpus_limit(&cpus);
+  if (count > 1 && limit > 1) {
+    /* Without a number of batches there are as many as threads. */
+    OrtStatus *error = call->api->KernelContext_ParallelFor(call->context, take_tasks, count,
+                                                            limit < count ? (size_t)limit : 0, &shared);
     if (!error)
       return;
     if (call->error)
       call->api->ReleaseStatus(call->error);
     call->error = error;
   }
-  for (int64_t k = 0; k < (int64_t)count; k++)
-    task(data, (uint64_t)k);
+  take_tasks(&shared, 0);
 }
 
 static OrtStatus *run_with(struct igniter_call *call, const struct igniter_desc *desc, void **buffers,

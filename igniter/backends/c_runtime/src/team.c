@@ -6,6 +6,9 @@
  * takes tasks from it like the helpers, and continues when all are done. So a step costs an atomic addition a task;
  * entering the pool costs microseconds, and much more if its threads sleep in between.
  *
+ * A thread that waits yields its CPU after a moment, and the leader dismisses helpers that cost more than they save
+ * (load.c): from then on it does all the tasks itself.
+ *
  * No thread waits for another one to start: if the pool is busy with another run, or has one thread, the leader does
  * all the work, and no order of starting deadlocks.
  *
@@ -21,6 +24,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "load.h"
 
 #define CACHE_LINE _Alignas(64)
 
@@ -35,7 +39,7 @@ struct igniter_team {
   CACHE_LINE uint64_t led;      /* 1 as soon as a run leads. */
   CACHE_LINE uint64_t ticket;   /* Generation and next task of the current job. */
   CACHE_LINE uint64_t finished; /* Tasks of the current job that have ended. */
-  CACHE_LINE uint64_t done;     /* 1 when the program has ended. */
+  CACHE_LINE uint64_t done;     /* 1 when the program has ended, or the leader does the rest alone. */
   struct igniter_job jobs[2];   /* The job of a generation is at its parity. */
   /* Written before the pool is entered, and only read afterwards. */
   CACHE_LINE igniter_kernel program;
@@ -43,6 +47,7 @@ struct igniter_team {
   int64_t *symbols;
   void *scratch;
   uint64_t looks;
+  CACHE_LINE struct igniter_load load; /* The leader's. */
 };
 
 _Static_assert(offsetof(struct igniter_team, ticket) == 64, "the model's offset");
@@ -50,6 +55,7 @@ _Static_assert(offsetof(struct igniter_team, finished) == 128, "the model's offs
 _Static_assert(offsetof(struct igniter_team, done) == 192, "the model's offset");
 _Static_assert(offsetof(struct igniter_team, jobs) == 256, "the model's offset");
 _Static_assert(offsetof(struct igniter_team, program) == 384, "the model's offset");
+_Static_assert(offsetof(struct igniter_team, load) == 448, "the model's offset");
 _Static_assert(sizeof(struct igniter_job) == 64 && offsetof(struct igniter_job, data) == 16, "the model's offset");
 
 #define GENERATION(ticket) ((ticket) >> 32)
@@ -58,20 +64,14 @@ _Static_assert(sizeof(struct igniter_job) == 64 && offsetof(struct igniter_job, 
 #define NEXT(team) __atomic_fetch_add(&(team)->ticket, 1, __ATOMIC_ACQ_REL)
 #define ENDED(team) __atomic_fetch_add(&(team)->finished, 1, __ATOMIC_ACQ_REL)
 
-/* Tells the CPU that this thread polls. */
-static inline void relax(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__clang__)
-  __builtin_arm_yield();
-#else
-  __asm__ volatile("yield");
-#endif
-}
-
 /* The leader's `parallel_for`: `context` is the team. */
 void igniter_team_for(void *context, igniter_task task, uint64_t count, void *data) {
   struct igniter_team *team = context;
+  if (__atomic_load_n(&team->done, __ATOMIC_RELAXED)) {
+    for (uint64_t index = 0; index < count; index++)
+      task(data, index);
+    return;
+  }
   uint64_t last = __atomic_load_n(&team->ticket, __ATOMIC_RELAXED);
   uint64_t first = (GENERATION(last) + 1) << 32;
   struct igniter_job *job = SLOT(team, first);
@@ -82,12 +82,16 @@ void igniter_team_for(void *context, igniter_task task, uint64_t count, void *da
   __atomic_store_n(&job->data, data, __ATOMIC_RELEASE);
   __atomic_store_n(&team->finished, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&team->ticket, first, __ATOMIC_RELEASE);
+  igniter_load_publish(&team->load);
   for (uint64_t index; (index = INDEX(NEXT(team))) < count;) {
     task(data, index);
     ENDED(team);
+    igniter_load_task(&team->load);
   }
   while (__atomic_load_n(&team->finished, __ATOMIC_ACQUIRE) < count)
-    relax();
+    igniter_load_wait(&team->load);
+  if (igniter_load_ended(&team->load, count))
+    __atomic_store_n(&team->done, 1, __ATOMIC_RELEASE);
 }
 
 /* Takes one task and runs it. The slot is read between the ticket and a second look at the generation: equal
@@ -121,7 +125,7 @@ static void help(struct igniter_team *team) {
     } else {
       if (++idle > team->looks)
         return;
-      relax();
+      igniter_load_pause(idle);
     }
   }
 }
@@ -133,7 +137,9 @@ void igniter_team_member(void *data, uint64_t index) {
     help(team);
     return;
   }
+  igniter_load_start(&team->load);
   team->program(team->buffers, team->symbols, team->scratch, igniter_team_for, team);
+  igniter_load_stop(&team->load);
   __atomic_store_n(&team->done, 1, __ATOMIC_RELEASE);
 }
 
@@ -146,7 +152,8 @@ static inline void clear(struct igniter_job *job) {
 /* Runs a program, with a team if there is a pool. */
 void igniter_team_run(igniter_kernel program, uint64_t runs, uint64_t looks, void **buffers, int64_t *symbols,
                       void *scratch, igniter_parallel_for parallel_for, void *context) {
-  if (!parallel_for) {
+  static struct igniter_history history;
+  if (!parallel_for || igniter_load_alone(&history)) {
     program(buffers, symbols, scratch, 0, 0);
     return;
   }
@@ -161,4 +168,5 @@ void igniter_team_run(igniter_kernel program, uint64_t runs, uint64_t looks, voi
   team.scratch = scratch;
   team.looks = looks;
   parallel_for(context, igniter_team_member, runs, &team);
+  igniter_load_record(&history, &team.load);
 }

@@ -24,6 +24,21 @@ PROGRAM, BUFFERS, SYMBOLS, SCRATCH, LOOKS = 384, 392, 400, 408, 416
 MEMBER, FOR = "igniter_team_member", "igniter_team_for"
 """The task of the pool, and the leader's function for a job."""
 
+LOAD = 448
+"""The offset of the leader's account of the team (`load.h`), which only the functions below touch."""
+
+OPAQUE = {
+    "igniter_load_pause": (None,),
+    "igniter_load_start": (None,),
+    "igniter_load_publish": (None,),
+    "igniter_load_task": (None,),
+    "igniter_load_wait": (None,),
+    "igniter_load_ended": (0, 1),
+    "igniter_load_stop": (None,),
+}
+"""The functions of unit `load`, which touch no field of the protocol, and their possible results. The model tries each:
+the leader may dismiss the team after any job."""
+
 COMPARED = {
     "ult": operator.lt,
     "uge": operator.ge,
@@ -216,6 +231,10 @@ class Moves:
             raise ProtocolFault(f"the team of a run that has ended is touched: {step.text}")
         if thread.frames[-1].function == TASK:
             yield self._end_task(thread.frames[-1].step, frames)
+        elif step.kind == "call" and (results := OPAQUE.get(_callee(step, top.registers))) is not None:
+            for result in results:
+                after = [*frames[:-1], top.after(step, result)]
+                yield f"{step.text} -> {result}", self._go(state, thread, after)
         elif step.kind == "call":
             yield self._begin_task(step, top.registers)
         else:
@@ -321,13 +340,12 @@ class Moves:
                     raise ProtocolFault(f"an access that races with others: {step.text}")
                 frames[-1] = top.after(step, self._world.given[pointer[1]])
             elif step.kind == "call":
-                callee = value_of(step.operands[-1], top.registers)
-                name = callee[1] if isinstance(callee, tuple) else ""
+                name = _callee(step, top.registers)
                 if name in self._world.functions:
                     called = self._world.functions[name]
                     values = [value_of(o, top.registers) for o in step.operands[:-1]]
                     frames.append(Call(called, 0, dict(zip(called.arguments, values, strict=True))))
-                elif str(name).startswith("llvm."):
+                elif name.startswith("llvm.") or OPAQUE.get(name) == (None,):
                     frames[-1] = top.after(step, None)
                 else:
                     break
@@ -388,6 +406,11 @@ class Call:
     def frozen(self) -> Frame:
         names = self.function.live[self.step]
         return Frame(self.function.name, self.step, tuple(self.registers[name] for name in names))
+
+
+def _callee(step: Step, registers: dict[str, Any]) -> str:
+    callee = value_of(step.operands[-1], registers)
+    return str(callee[1]) if isinstance(callee, tuple) else ""
 
 
 def value_of(operand: Operand, registers: dict[str, Any]) -> Any:

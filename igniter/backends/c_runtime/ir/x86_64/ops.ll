@@ -1,9 +1,13 @@
 target triple = "x86_64-unknown-linux-gnu"
 
+%struct.igniter_cpus = type { i64, i64, [16 x i64] }
 %struct.igniter_port = type { ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64, i64, i64 }
 %struct.igniter_call = type { ptr, ptr, ptr }
 %struct.igniter_failure = type { i64, i64, i64, i64, i64, ptr, [8 x i64] }
 %struct.values = type { i64, i64, i64, i64, i64, ptr, ptr, ptr, ptr }
+%struct.shared = type { ptr, ptr, i64, i64 }
+
+@cpus = internal global %struct.igniter_cpus zeroinitializer, align 8
 
 ; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none)
 define hidden ptr @igniter_name(ptr noundef readonly captures(none) %op) local_unnamed_addr #0 {
@@ -1239,50 +1243,107 @@ cleanup10:                                        ; preds = %do.end, %do.body, %
 ; Function Attrs: nounwind
 define internal void @parallel_for(ptr noundef captures(none) %context, ptr noundef %task, i64 noundef %count, ptr noundef %data) #2 {
 entry:
-  %cmp = icmp sgt i64 %count, 1
-  br i1 %cmp, label %if.then, label %if.end11
+  %shared = alloca %struct.shared, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %shared) #6
+  store ptr %task, ptr %shared, align 8
+  %data2 = getelementptr inbounds nuw i8, ptr %shared, i64 8
+  store ptr %data, ptr %data2, align 8
+  %count3 = getelementptr inbounds nuw i8, ptr %shared, i64 16
+  store i64 %count, ptr %count3, align 8
+  %next = getelementptr inbounds nuw i8, ptr %shared, i64 24
+  store i64 0, ptr %next, align 8
+  %call4 = tail call i64 @igniter_cpus_limit(ptr noundef nonnull @cpus) #7
+  %cmp = icmp ugt i64 %count, 1
+  %cmp5 = icmp ugt i64 %call4, 1
+  %or.cond = select i1 %cmp, i1 %cmp5, i1 false
+  br i1 %or.cond, label %if.then, label %if.end17
 
 if.then:                                          ; preds = %entry
   %0 = load ptr, ptr %context, align 8
   %KernelContext_ParallelFor = getelementptr inbounds nuw i8, ptr %0, i64 2192
   %1 = load ptr, ptr %KernelContext_ParallelFor, align 8
-  %context1 = getelementptr inbounds nuw i8, ptr %context, i64 8
-  %2 = load ptr, ptr %context1, align 8
-  %call2 = tail call ptr %1(ptr noundef %2, ptr noundef %task, i64 noundef %count, i64 noundef 0, ptr noundef %data) #7
-  %tobool.not.not = icmp eq ptr %call2, null
-  br i1 %tobool.not.not, label %cleanup14, label %if.end
+  %context6 = getelementptr inbounds nuw i8, ptr %context, i64 8
+  %2 = load ptr, ptr %context6, align 8
+  %cmp7 = icmp ult i64 %call4, %count
+  %cond = select i1 %cmp7, i64 %call4, i64 0
+  %call8 = call ptr %1(ptr noundef %2, ptr noundef nonnull @take_tasks, i64 noundef %count, i64 noundef %cond, ptr noundef nonnull %shared) #7
+  %tobool.not.not = icmp eq ptr %call8, null
+  br i1 %tobool.not.not, label %cleanup18, label %if.end
 
 if.end:                                           ; preds = %if.then
-  %error4 = getelementptr inbounds nuw i8, ptr %context, i64 16
-  %3 = load ptr, ptr %error4, align 8
-  %tobool5.not = icmp eq ptr %3, null
-  br i1 %tobool5.not, label %if.end9, label %if.then6
+  %error10 = getelementptr inbounds nuw i8, ptr %context, i64 16
+  %3 = load ptr, ptr %error10, align 8
+  %tobool11.not = icmp eq ptr %3, null
+  br i1 %tobool11.not, label %if.end15, label %if.then12
 
-if.then6:                                         ; preds = %if.end
+if.then12:                                        ; preds = %if.end
   %4 = load ptr, ptr %context, align 8
   %ReleaseStatus = getelementptr inbounds nuw i8, ptr %4, i64 744
   %5 = load ptr, ptr %ReleaseStatus, align 8
-  tail call void %5(ptr noundef nonnull %3) #7
-  br label %if.end9
+  call void %5(ptr noundef nonnull %3) #7
+  br label %if.end15
 
-if.end9:                                          ; preds = %if.then6, %if.end
-  store ptr %call2, ptr %error4, align 8
-  br label %if.end11
+if.end15:                                         ; preds = %if.then12, %if.end
+  store ptr %call8, ptr %error10, align 8
+  br label %if.end17
 
-if.end11:                                         ; preds = %if.end9, %entry
-  %cmp1229 = icmp sgt i64 %count, 0
-  br i1 %cmp1229, label %for.body, label %cleanup14
+if.end17:                                         ; preds = %if.end15, %entry
+  %6 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %7 = load i64, ptr %count3, align 8
+  %cmp.not.i = icmp ult i64 %6, %7
+  br i1 %cmp.not.i, label %if.end.i, label %cleanup18
 
-for.body:                                         ; preds = %for.body, %if.end11
-  %k.030 = phi i64 [ %inc, %for.body ], [ 0, %if.end11 ]
-  tail call void %task(ptr noundef %data, i64 noundef %k.030) #7
-  %inc = add nuw nsw i64 %k.030, 1
-  %exitcond.not = icmp eq i64 %inc, %count
-  br i1 %exitcond.not, label %cleanup14, label %for.body, !llvm.loop !9
+if.end.i:                                         ; preds = %if.end17
+  call void @igniter_cpus_seen(ptr noundef nonnull @cpus) #7
+  br label %do.body.i
 
-cleanup14:                                        ; preds = %for.body, %if.end11, %if.then
+do.body.i:                                        ; preds = %do.body.i, %if.end.i
+  %k.0.i = phi i64 [ %6, %if.end.i ], [ %10, %do.body.i ]
+  %8 = load ptr, ptr %shared, align 8
+  %9 = load ptr, ptr %data2, align 8
+  call void %8(ptr noundef %9, i64 noundef %k.0.i) #7
+  %10 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %11 = load i64, ptr %count3, align 8
+  %cmp6.i = icmp ult i64 %10, %11
+  br i1 %cmp6.i, label %do.body.i, label %cleanup18, !llvm.loop !9
+
+cleanup18:                                        ; preds = %do.body.i, %if.end17, %if.then
+  call void @llvm.lifetime.end.p0(ptr nonnull %shared) #6
   ret void
 }
+
+declare i64 @igniter_cpus_limit(ptr noundef) local_unnamed_addr #4
+
+; Function Attrs: nounwind
+define internal void @take_tasks(ptr noundef captures(none) %data, i64 %index) #2 {
+entry:
+  %next = getelementptr inbounds nuw i8, ptr %data, i64 24
+  %0 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %count = getelementptr inbounds nuw i8, ptr %data, i64 16
+  %1 = load i64, ptr %count, align 8
+  %cmp.not = icmp ult i64 %0, %1
+  br i1 %cmp.not, label %if.end, label %cleanup
+
+if.end:                                           ; preds = %entry
+  tail call void @igniter_cpus_seen(ptr noundef nonnull @cpus) #7
+  %data1 = getelementptr inbounds nuw i8, ptr %data, i64 8
+  br label %do.body
+
+do.body:                                          ; preds = %do.body, %if.end
+  %k.0 = phi i64 [ %0, %if.end ], [ %4, %do.body ]
+  %2 = load ptr, ptr %data, align 8
+  %3 = load ptr, ptr %data1, align 8
+  tail call void %2(ptr noundef %3, i64 noundef %k.0) #7
+  %4 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %5 = load i64, ptr %count, align 8
+  %cmp6 = icmp ult i64 %4, %5
+  br i1 %cmp6, label %do.body, label %cleanup, !llvm.loop !9
+
+cleanup:                                          ; preds = %do.body, %entry
+  ret void
+}
+
+declare void @igniter_cpus_seen(ptr noundef) local_unnamed_addr #4
 
 ; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
 declare i64 @llvm.smax.i64(i64, i64) #5
