@@ -143,6 +143,37 @@ def test_a_computed_weight(data: tuple[int, ...], weight: tuple[int, ...], attrs
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
 
 
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize(
+    ("data", "weight", "attrs", "left"),
+    [
+        ((1, 8, 9, 9), (16, 8, 3, 3), {"dilations": [9, 12], "pads": [9, 12, 9, 12]}, [1, 1]),
+        ((1, 8, 1, 2), (16, 8, 3, 3), {"pads": [1, 1, 1, 1]}, [1, 3]),
+        ((1, 8, 2, 2), (16, 8, 3, 5), {"strides": [2, 2], "auto_pad": "SAME_LOWER"}, [2, 2]),
+        ((2, 16, 7), (16, 1, 4), {"group": 16, "dilations": [5], "pads": [14, 2]}, [4]),
+        ((2, 16, 7), (16, 1, 4), {"group": 16, "dilations": [5], "pads": [13, 3]}, [3]),
+    ],
+)
+def test_elements_of_a_window_in_the_padding(
+    data: tuple[int, ...], weight: tuple[int, ...], attrs: dict[str, Any], left: list[int], computed: bool
+) -> None:
+    """Only the elements that see the image are left, for images of known size."""
+    x, w = floats(*data), floats(*weight, seed=1)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], **attrs)
+    inputs = [helper.make_tensor_value_info("x", 1, data)]
+    inputs += [helper.make_tensor_value_info("w", 1, weight)] if computed else []
+    tables = [] if computed else [numpy_helper.from_array(w, "w")]
+    graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info("y")], tables)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    feed = {"x": x, "w": w} if computed else {"x": x}
+    expected: Any = make_session(model.SerializeToString(), []).run(None, feed)[0]
+    small = igniter.load(model).run_passes("infer-shapes,canonicalize-onnx").to_onnx()
+    (conv,) = [n for n in small.graph.node if n.op_type == "Conv"]
+    assert next((list(a.ints) for a in conv.attribute if a.name == "kernel_shape"), list(weight[2:])) == left
+    for session in (make_session(small.SerializeToString(), []), igniter.compile(model, verify=False).session()):
+        np.testing.assert_allclose(session.run(None, feed)[0], expected, rtol=0, atol=2e-5)
+
+
 @pytest.mark.parametrize("size", [3, 6])
 def test_zeros_beside_the_results_of_a_group_stay_there(size: int) -> None:
     """They are 0 times what the group reads, which may be infinite."""

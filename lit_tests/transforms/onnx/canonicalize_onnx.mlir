@@ -244,3 +244,17 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y : tensor<?x12x?x?xf32, #sym.dims<b, 12, s, s>>
   }
 }
+
+// -----
+
+// A window on an image of 5 x 5, dilated by 6: its corners and edges see padding only.
+
+// CHECK-LABEL: @padding
+// CHECK:      %[[W:.*]] = onnx.Slice(%w, %{{.*}}, %{{.*}}, %{{.*}}) : (tensor<4x2x3x3xf32>, {{.*}}) -> tensor<4x2x1x1xf32>
+// CHECK-NEXT: onnx.Conv(%x, %[[W]]) {dilations = array<i64: 6, 6>, pads = array<i64: 0, 0, 0, 0>, kernel_shape = array<i64: 1, 1>}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @padding(%x: tensor<1x2x5x5xf32>, %w: tensor<4x2x3x3xf32>) attributes {graph_name = "g", input_names = ["x", "w"], output_names = ["y"]} {
+    %y = onnx.Conv(%x, %w) {dilations = array<i64: 6, 6>, pads = array<i64: 6, 6, 6, 6>} : (tensor<1x2x5x5xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x5x5xf32>
+    onnx.return %y : tensor<1x4x5x5xf32>
+  }
+}
