@@ -7,14 +7,16 @@ minimises the loss for small, middling and large symbols, or at the given sizes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import log, prod
+from math import prod
 
 from igniter.analysis.structured.dot_products import LEAST, dot_product
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import element_bytes
 from igniter.dialects.loop.schedule import Launch
 from igniter.dialects.sym.expr import Expr
+from igniter.schedules.best_tile import best_tile, loss_over
 from igniter.schedules.launch_groups import AttentionDims, LaunchGroup, attention_dims
 from igniter.schedules.product_blocks import BYTES_A_SECOND, MULTIPROCESSORS, PRODUCTS_A_SECOND, TYPICAL
 
@@ -99,22 +101,23 @@ def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int, peak: f
     attention = group.attention
     assert attention is not None
     candidates = [r for r in ROWS if r <= most]
-    losses = dict.fromkeys(candidates, 0.0)
-    for likely in TYPICAL:
-        sizes = {d: max(1, typical_of(attention.values).value(e, likely)) for d, e in group.dims.items()}
+    known = typical_of(attention.values)
+
+    def case(likely: int) -> Callable[[int], float]:
+        sizes = {d: max(1, known.value(e, likely)) for d, e in group.dims.items()}
         others = prod(sizes[d] for d in group.grid if d != dims.rows)
         work = sizes[dims.features] + sizes[dims.depth]
-        seconds: dict[int, float] = {}
-        for rows in candidates:
+
+        def seconds(rows: int) -> float:
             programs = -(-sizes[dims.rows] // rows) * others
             # A block of so few rows wastes half of its products.
             multiplied = (rows + 16) * work / (peak / MULTIPROCESSORS)
             loaded = work * size / BYTES_A_SECOND
-            seconds[rows] = -(-programs // MULTIPROCESSORS) * max(multiplied, loaded)
-        best = min(seconds.values())
-        for rows in candidates:
-            losses[rows] += log(seconds[rows] / best)
-    return min(candidates, key=lambda rows: (round(losses[rows], 9), -rows))
+            return -(-programs // MULTIPROCESSORS) * max(multiplied, loaded)
+
+        return seconds
+
+    return best_tile(candidates, loss_over([case(likely) for likely in TYPICAL], candidates), prefer=lambda rows: -rows)
 
 
 def _power(extent: Expr) -> int:

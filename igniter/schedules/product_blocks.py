@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product as pairs
-from math import log
 
 from igniter.analysis.structured.dot_products import LEAST
+from igniter.schedules.best_tile import best_tile, loss_over
 
 MULTIPROCESSORS = 108
 CACHE_BYTES_A_SECOND = 4e12
@@ -54,8 +54,9 @@ class ProductSize:
         """Returns the seconds to store the sums of parts, and to add them in a launch of its own."""
         return LAUNCH_SECONDS + 2 * 4 * parts * self.rows * self.columns * self.count / CACHE_BYTES_A_SECOND
 
-    def seconds(self, rows: int, columns: int) -> float:
+    def seconds(self, block: tuple[int, int]) -> float:
         """Returns the expected seconds with blocks of the given rows and columns."""
+        rows, columns = block
         programs = -(-self.rows // rows) * -(-self.columns // columns) * self.count
         # Each loaded row and column is used once for every column or row of the block.
         reuse = (1 + 32 / rows + 32 / columns) / 2
@@ -70,8 +71,7 @@ class ProductSize:
 
 def best_seconds(size: ProductSize) -> float:
     """Returns the seconds of a product with its best blocks."""
-    rows, columns = blocks_for([size])
-    return size.seconds(rows, columns)
+    return size.seconds(blocks_for([size]))
 
 
 def blocks_for(sizes: Sequence[ProductSize]) -> tuple[int, int]:
@@ -82,9 +82,5 @@ def blocks_for(sizes: Sequence[ProductSize]) -> tuple[int, int]:
     longest = (max(s.rows for s in sizes), max(s.columns for s in sizes))
     rows, columns = ([s for s in sides if s == LEAST or s < 2 * extent] for extent in longest)
     candidates = list(pairs(rows, columns))
-    losses = dict.fromkeys(candidates, 0.0)
-    for size in sizes:
-        best = min(size.seconds(*pair) for pair in candidates)
-        for pair in candidates:
-            losses[pair] += log(size.seconds(*pair) / best)
-    return min(candidates, key=lambda pair: (round(losses[pair], 9), -pair[0] * pair[1], pair))
+    loss = loss_over([size.seconds for size in sizes], candidates)
+    return best_tile(candidates, loss, prefer=lambda pair: (-pair[0] * pair[1], pair))

@@ -30,6 +30,7 @@ from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_la
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
+from igniter.schedules.best_tile import best_tile
 from igniter.schedules.made_panels import grain_of, made_panels, maker_schedule, panels_of_a_task
 from igniter.schedules.primitives import on_threads, split
 from igniter.schedules.scheduling import Group, Machine, vector_width
@@ -463,7 +464,8 @@ def even_tile(
         read = width * PANEL_BYTES / machine.l2_bytes_cycle if streams else 0.0
         return max(multiplied, loaded, waited, read) + machine.step_cycles
 
-    def whole(height: int, width: int) -> float:
+    def whole(tile: tuple[int, int]) -> float:
+        height, width = tile
         tall, wide = divmod(rows, height), divmod(panels, width)
         return sum(
             count * number * cycles(h, w)
@@ -479,7 +481,7 @@ def even_tile(
         if height * width * vectors + width * vectors + 1 < machine.registers
     ]
     # Among equals take the wider tile: its rows share more.
-    return min(tiles or [(1, 1)], key=lambda tile: (whole(*tile), -tile[1]))
+    return best_tile(tiles or [(1, 1)], whole, prefer=lambda tile: -tile[1])
 
 
 def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> Loop:

@@ -16,6 +16,7 @@ from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import NestOp, element_bytes
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import Expr, symbols_of
+from igniter.schedules.best_tile import best_tile
 from igniter.schedules.product_blocks import (
     LAUNCH_SECONDS,
     MEMORY_BYTES_A_SECOND,
@@ -114,8 +115,7 @@ def _sum_parts(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -
 
 def _best(axis: str, seconds: dict[int, float]) -> tuple[str, int] | None:
     """Returns the fewest parts with about the best time, if the gain is worth it."""
-    least = min(seconds.values())
-    parts = min(p for p, s in seconds.items() if s <= 1.05 * least)
+    parts = best_tile(seconds, seconds.__getitem__, prefer=int, near=1.05)
     return (axis, parts) if parts > 1 and seconds[1] > WORTHWHILE * seconds[parts] else None
 
 

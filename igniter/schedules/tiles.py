@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from igniter.dialects.loop import NestOp
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym.expr import ONE, Expr, symbols_of
+from igniter.schedules.best_tile import best_tile
 from igniter.schedules.scheduling import AxisPlan, Group, Machine, in_order, vector_width
 
 SOME_ROWS = 4
@@ -59,7 +60,8 @@ def register_tile(
     rows, extent = max(rows, 1), None if extent is None else max(extent, 1)
     taps = window.taps
 
-    def cycles(height: int, columns: int) -> float:
+    def cycles(tile: tuple[int, int]) -> float:
+        height, columns = tile
         across = 1 / columns if extent is None else -(-extent // (columns * width))
         multiplied = taps * height * columns / machine.fma_ports
         loaded = (window.places(height) + taps * columns) / machine.load_ports
@@ -71,11 +73,9 @@ def register_tile(
         for height in range(1, min(rows, machine.registers) + 1)
         if (height + taps) * columns + 1 <= machine.registers and (extent is None or (columns - 1) * width < extent)
     ]
-    if taps > 1:
-        # An unrolled window is long code: take the smallest of the equally good tiles.
-        enough = NEARLY * min(cycles(*tile) for tile in tiles)
-        return min((t for t in tiles if cycles(*t) <= enough), key=lambda tile: (tile[0] * tile[1], cycles(*tile)))
-    return min(tiles, key=lambda tile: (cycles(*tile), tile[0] * tile[1]))
+    # An unrolled window is long code: take the smallest of the nearly equal tiles.
+    near = NEARLY if taps > 1 else 1
+    return best_tile(tiles, cycles, prefer=lambda tile: (tile[0] * tile[1], cycles(tile)), near=near)
 
 
 def is_reused(nest: NestOp, row: str, vector: str) -> bool:

@@ -49,6 +49,7 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
+from igniter.schedules.best_tile import best_tile
 from igniter.transforms.onnx.onnx_rewriting import known_dims, operand
 
 CONVOLUTIONS = frozenset(("Conv", "com.microsoft.FusedConv"))
@@ -336,9 +337,7 @@ class Candidate:
 def best_effort(tilings: list[Tiling], layer: Layer, machine: MachineModel) -> Effort:
     """Returns the least effort; among nearly equal ones, the one with the smallest bands."""
     efforts = [Effort.of(tiling, layer, machine) for tiling in tilings]
-    least = min(e.total for e in efforts)
-    near = [e for e in efforts if e.total * NEARLY <= least]
-    return min(near, key=lambda e: e.tiling.rows * e.tiling.columns)
+    return best_tile(efforts, lambda e: e.total, prefer=lambda e: e.tiling.rows * e.tiling.columns, near=1 / NEARLY)
 
 
 def _sizes(node: OnnxOp, given: TypicalSizes) -> Iterator[int]:
