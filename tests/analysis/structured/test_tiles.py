@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from igniter.analysis.machine import MachineModel
 from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import Loop
+from igniter.schedules.best_tile import best_tile, loss_over
 from igniter.schedules.choice import choose
 from igniter.schedules.groups import form_groups
 from igniter.schedules.tiles import Window, register_tile
@@ -58,3 +60,18 @@ def test_rows_of_a_window_share_what_they_read(stride: int, dilation: int, place
     assert window.places(7) == places
     height, columns = register_tile(56, 64, 16, MACHINE, window)
     assert columns == 1 and 1 <= height <= MACHINE.registers - 4
+
+
+def test_the_preferred_of_nearly_equal_candidates_is_best() -> None:
+    costs = {1: 3.0, 2: 1.04, 4: 1.0, 8: 1.0}
+    assert best_tile(costs, costs.__getitem__, prefer=int) == 4
+    assert best_tile(costs, costs.__getitem__, prefer=lambda tile: -tile) == 8
+    assert best_tile(costs, costs.__getitem__, prefer=int, near=1.05) == 2
+
+
+def test_a_loss_weighs_every_case_by_its_own_best() -> None:
+    """A candidate twice as slow in a short case loses to one slightly slower in a long one."""
+    short, long = {1: 1e-6, 2: 2e-6}, {1: 1.1, 2: 1.0}
+    loss = loss_over([short.__getitem__, long.__getitem__], [1, 2])
+    assert loss(1) == pytest.approx(math.log(1.1)) and loss(2) == pytest.approx(math.log(2))
+    assert best_tile([1, 2], loss, prefer=int) == 1
