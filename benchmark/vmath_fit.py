@@ -116,6 +116,8 @@ def tables() -> dict[str, list[float]]:
         "COS_FOR32": series(cos_rest, 0.0, z_sin, 3),
         "ATAN64": series(atan_rest, 0.0, z_atan, 11),
         "ATAN_FOR32": series(atan_rest, 0.0, z_atan, 5),
+        "ATAN32": series(atan_rest, 0.0, 1.0001, 8),
+        "ASIN32": series(asin_rest, 0.0, 0.2501, 5),
         "ASIN64": series(asin_rest, 0.0, 0.2501, 13),
         "ERF64": series(erf_rest, 0.0, 1.0001, 14),
         "ERFC64": polynomial(erfcx, -0.334, 0.501, 18),

@@ -32,6 +32,9 @@ def _rsqrt(x: Num) -> Num:
 
 
 _INLINE: dict[str, Formula] = {
+    "acos": trigonometry.acos32,
+    "asin": trigonometry.asin32,
+    "atan": trigonometry.atan32,
     "ceil": conversion.ceil,
     "erf": special.erf,
     "exp": exponential.exp,
@@ -71,7 +74,6 @@ _DOUBLE: dict[str, Formula] = {
 }
 
 _FOR32: dict[str, Formula] = {
-    "atan": partial(trigonometry.atan, short=True),
     "atan2": partial(trigonometry.atan2, short=True),
     "cos": partial(trigonometry.cos, short=True),
     "pow": logarithm.pow_for32,

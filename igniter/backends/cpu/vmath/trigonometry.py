@@ -1,4 +1,5 @@
-"""sin, cos, tan and the inverses, for f64; f32 goes through f64 with shorter polynomials.
+"""sin, cos, tan and the inverses, for f64; f32 goes through f64 with shorter polynomials, but asin, acos and atan have
+their own code for it.
 
 Arguments are reduced to |r| <= pi/4. While the quotient is small, by Cody-Waite with three 33-bit parts of pi/2 (every
 product is exact, so cancellation costs nothing); otherwise by Payne and Hanek's method in integers, lane by lane, in a
@@ -294,12 +295,12 @@ def _atan_unit(t: Num, short: bool, numerator_low: Num | None = None) -> Num:
     return upper.where(0.7853981633974483 + (u + (tail + 3.061616997868383e-17)), u + tail)
 
 
-def atan(x: Num, short: bool = False) -> Num:
+def atan(x: Num) -> Num:
     """f64: 2 ulp."""
     size = x.abs()
     inverted = size.gt(1.0)
     t = inverted.where(1.0 / size, size)
-    value = _atan_unit(t, short)
+    value = _atan_unit(t, short=False)
     return inverted.where((PIO2[0] - value) + PIO2[1], value).with_sign_of(x)
 
 
@@ -355,3 +356,44 @@ def acos(x: Num) -> Num:
     right = (high + high) + (low + low)
     left = 2 * PIO2[0] - (right - 2 * PIO2[1])
     return upper.where((x.lt(0.0)).where(left, right), middle)
+
+
+# -- inverses of f32 --------------------------------------------------------------------------------------------------
+
+PIO2_32 = (1.5707963705062866, -4.371139000186241e-08)
+"""pi/2 in two floats of 32 bits."""
+
+
+def _asin32_parts(size: Num) -> tuple[Num, Num, Num]:
+    """Returns size > 1/2, and asin(t) = t + rest in two parts: t is `size`, or above 1/2 sqrt((1 - size)/2)."""
+    upper = size.gt(0.5)
+    w = upper.where((1.0 - size) * 0.5, size * size)
+    t = upper.where(w.sqrt(), size)
+    return upper, t, t * w * w.polynomial(table.ASIN32)
+
+
+def asin32(x: Num) -> Num:
+    """f32: 1.5 ulp; NaN beyond 1."""
+    upper, t, rest = _asin32_parts(x.abs())
+    high, low = fast_two_sum(x.of(PIO2_32[0]), -(t + t))
+    large = high + (low - ((rest + rest) - PIO2_32[1]))
+    return upper.where(large, t + rest).with_sign_of(x)
+
+
+def acos32(x: Num) -> Num:
+    """f32: 1.5 ulp; NaN beyond 1."""
+    upper, t, rest = _asin32_parts(x.abs())
+    middle = PIO2_32[0] - (x - (PIO2_32[1] - rest.with_sign_of(x)))
+    right = (t + t) + (rest + rest)
+    left = 2 * PIO2_32[0] - (right - 2 * PIO2_32[1])
+    return upper.where(x.lt(0.0).where(left, right), middle)
+
+
+def atan32(x: Num) -> Num:
+    """f32: 1.5 ulp. One polynomial for [0, 1], so that a single division is left."""
+    size = x.abs()
+    inverted = size.gt(1.0)
+    t = inverted.where(1.0 / size, size)
+    z = t * t
+    value = t + t * z * z.polynomial(table.ATAN32)
+    return inverted.where((PIO2_32[0] - value) + PIO2_32[1], value).with_sign_of(x)
