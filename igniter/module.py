@@ -131,7 +131,8 @@ class Module(ModelTools):
         them, and the code is correct for all sizes. `precision` is f32, or on request bf16 or int8-dynamic for products
         with weights. `winograd` selects the convolutions of 3 x 3 computed in tiles: `auto` the profitable ones, 2 or 4
         the same with at most this number of results in a tile along each axis, `on` all possible ones, `off` none.
-        `subnormals` is flush to write subnormal weights as 0, or keep.
+        `subnormals` is flush to write subnormal weights as 0, flush-values to
+        take subnormal values in kernels for 0 too, or keep.
         `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are passed to the verification
         (`Artifact.verify`). `VerificationFailed` names the differing output, and leaves `output` unchanged; if nothing
         could be compared, the report says so. Unless `load` is false, ONNX Runtime loads a result for this machine,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 WINOGRAD = ("off", "auto", "on")
 """The values of `winograd`, besides the largest tile."""
 
-SUBNORMALS = ("flush", "keep")
+SUBNORMALS = ("flush", "flush-values", "keep")
 """The values of `subnormals`."""
 
 
@@ -62,7 +62,8 @@ class CompileOptions:
     0 none. See `igniter.transforms.onnx.winograd`."""
     subnormals: str = "flush"
     """`flush` to write subnormal weights as 0 where the outputs can change by no more than a stated bound, or `keep`:
-    see `igniter.transforms.onnx.flush_subnormals`."""
+    see `igniter.transforms.onnx.flush_subnormals`. With `flush-values`, kernels on CPUs also take subnormal operands
+    and results for 0, by the mode of their threads: see `docs/explanation/numerics.md`."""
     onnx_passes: str | None = None
     """The pipeline of this level; the fields below are for the other levels. `None` selects the backend's pipeline."""
     fusion_passes: str | None = None
@@ -99,8 +100,13 @@ class CompileOptions:
         if isinstance(self.winograd, str) and self.winograd not in WINOGRAD:
             raise IgniterError(f"winograd must be {', '.join(WINOGRAD)}, 2 or 4, not '{self.winograd}'")
         if self.subnormals not in SUBNORMALS:
-            raise IgniterError(f"subnormals must be {' or '.join(SUBNORMALS)}, not '{self.subnormals}'")
+            raise IgniterError(f"subnormals must be one of {', '.join(SUBNORMALS)}, not '{self.subnormals}'")
         object.__setattr__(self, "winograd", 0 if self.winograd == "off" else self.winograd)
+
+    @property
+    def flushes_values(self) -> bool:
+        """True if kernels take subnormal operands and results for 0."""
+        return self.subnormals == "flush-values"
 
     def key(self) -> str:
         """Returns a hash of the options and of Igniter's version: part of every cache key."""
@@ -108,9 +114,9 @@ class CompileOptions:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def kernel_key(self) -> str:
-        """Returns `key` without the options of programs and without typical sizes: the former do not affect a kernel,
-        the latter are part of the kernel's text where they matter."""
-        return dataclasses.replace(self, program_passes="", profile=False, sizes=()).key()
+        """Returns `key` without the options of programs and of weights, and without typical sizes: the former do not
+        affect a kernel, the latter are part of the kernel's text where they matter."""
+        return dataclasses.replace(self, program_passes="", profile=False, sizes=(), subnormals="flush").key()
 
     def tuned_digest(self) -> str:
         """Returns a hash of the schedules for the targets in the database; "" without one. Raises `IgniterError` if the
@@ -232,6 +238,10 @@ class Compilation:
             raise IgniterError(
                 f"no library can serve all of '{options.target}': the machines are {' and '.join(sorted(hosts))}, and "
                 "kernels of a GPU are launched by the kind of CPU that compiles them"
+            )
+        if self.options.flushes_values and not any(part.backend.pipelines.subnormals for part in self.parts):
+            raise IgniterError(
+                f"subnormals=flush-values sets a mode of CPUs, and '{self.options.target}' has none; leave it out"
             )
         plain = CompileOptions(sanitize=False)
         for part in self.parts:

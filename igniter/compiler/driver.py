@@ -122,7 +122,7 @@ def _subnormals(c: Compilation) -> str:
     about them itself."""
     if c.options.onnx_passes is not None:
         return ""
-    return c.pipelines.subnormals if c.options.subnormals == "flush" else "flush-subnormals{keep=true}"
+    return "flush-subnormals{keep=true}" if c.options.subnormals == "keep" else c.pipelines.subnormals
 
 
 def _tiles(c: Compilation) -> str:
@@ -377,7 +377,9 @@ def make_library(c: Compilation) -> Library | None:
             kernels = {target: next(texts) for target in part.targets}
             provider = c.options.provider or part.backend.provider if part.backend.provider else ""
             parts.append(LibraryPart(LibraryOp("igniter", [*ops, *shared]), kernels, provider, part.suffixes))
-        library = build_library(*parts, info=info, cache=c.cache, sanitize=c.options.sanitize)
+        library = build_library(
+            *parts, info=info, cache=c.cache, sanitize=c.options.sanitize, flush=c.options.flushes_values
+        )
         replace_regions(c.module, library.domain, c.options.profile, named)
         replace_carriers(carriers, library.domain)
     return library

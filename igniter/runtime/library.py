@@ -121,14 +121,16 @@ def build_library(
     info: Mapping[str, object] | None = None,
     cache: Cache | None = None,
     sanitize: bool = False,
+    flush: bool = False,
 ) -> Library:
     """Builds a shared library from parts: ops for CPUs, ops with launches of GPU kernels, or both, with the same names;
     then ONNX Runtime uses those of its execution provider. Each part has an `ort.library` of its ops; the other content
     of the first one's library (`ort.values`) is shared.
 
     Of several CPU variants the library selects the best one for the machine at load time. With `sanitize`, the kernels
-    are sanitized ones. `info` (JSON values: options, pipeline, target's name) is stored in the library together with
-    the versions. Raises `IgniterError` with the error of LLVM or the linker, or if no linker is found.
+    are sanitized ones; with `flush`, kernels on CPUs take subnormal numbers for 0. `info` (JSON values: options,
+    pipeline, target's name) is stored in the library together with the versions. Raises `IgniterError` with the error
+    of LLVM or the linker, or if no linker is found.
     """
     from igniter.backends.ort.cpu_choice import Variant
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
@@ -155,7 +157,7 @@ def build_library(
     }
     modules = [each for part in parts for each in part.code()]
     code_texts = [text.encode() for _, text in modules]
-    emitted = emit_library(library, least.triple, described, code_texts, variants, sanitize, gpu)
+    emitted = emit_library(library, least.triple, described, code_texts, variants, sanitize, gpu, flush)
     linker = find_linker(least.triple)
     identities = {t: backend_for(t.name).identity(t) for t in targets}
     digests = [hashlib.sha256("\n".join([*identities[t], text]).encode()).digest() for t, text in modules]

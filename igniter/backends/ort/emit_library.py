@@ -96,12 +96,14 @@ def emit_library(
     variants: Sequence[Variant] = (Variant("any", 0),),
     sanitize: bool = False,
     gpu: GpuCode | None = None,
+    flush: bool = False,
 ) -> EmittedLibrary:
     """Emits the module for `library`, whose ops run on CPUs, and for the ops of `gpu`; both may have the same names.
 
     `info` describes the library's source (JSON values) and is readable in the file under `igniter_library_info`; `code`
     identifies the kernels' code (their IR), for the hash in the domain; `variants` are the CPUs with kernels; for
-    sanitized kernels (`sanitize`) a call checks after the run for accesses out of bounds. Raises `IgniterError` if a
+    sanitized kernels (`sanitize`) a call checks after the run for accesses out of bounds; with `flush`, kernels on CPUs
+    run in the mode in which subnormal numbers are 0. Raises `IgniterError` if a
     size in the library does not fit in a 64-bit integer.
     """
     library.verify()
@@ -116,7 +118,7 @@ def emit_library(
     version = API_VERSION_INPLACE if reuses or gpu is not None else API_VERSION
     strings = StringPool()
     run = glue.RUN_SANITIZED if sanitize else glue.RUN
-    functions = [_emit_op(op, f"op.{i}", version, strings, run, where) for i, (op, where) in enumerate(placed)]
+    functions = [_emit_op(op, f"op.{i}", version, strings, run, where, flush) for i, (op, where) in enumerate(placed)]
     functions += [_emit_values(op, f"op.{i}", version, strings) for i, op in enumerate(values, len(ops))]
     count = len(functions)
     kernels = tuple(dict.fromkeys(op.kernel_name for op in library.ops))
@@ -182,7 +184,7 @@ def _emit_info(library: LibraryOp, domain: str, version: int, gpu: GpuCode | Non
 # -- one op -----------------------------------------------------------------------------------------------------------
 
 
-def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, gpu: GpuCode | None) -> str:
+def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, gpu: GpuCode | None, flush: bool) -> str:
     slots = symbol_slots(op)
     last_in = op.inputs[-1] if op.inputs else None
     spread = len(last_in.dims) if last_in is not None and last_in.mode == VARIADIC else -1
@@ -221,7 +223,8 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, g
             launched,
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
             f' ptr @outputs.{name}, ptr @shapes.{name}, ptr @"{kernel}",'
-            f" {', '.join(f'i64 {n}' for n in numbers)}, {tested}, ptr @{run}, ptr {listed} }}",
+            f" {', '.join(f'i64 {n}' for n in numbers)}, {tested}, ptr @{run}, ptr {listed},"
+            f" i64 {int(flush)} }}",
             _emit_callbacks(name, version, pointers),
         )
     )
@@ -245,7 +248,7 @@ def _emit_values(op: ValuesOp, name: str, version: int, strings: StringPool) -> 
             _emit_ports([replace(p, name=op.text) for p in op.outputs], f"outputs.{name}", slots, strings),
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
             f" ptr @outputs.{name}, ptr null, ptr null, i64 1, i64 1, i64 0, i64 1, i64 {op.count + 1}, i64 -1, i64 0,"
-            " i64 0, ptr null, ptr null, ptr null }",
+            " i64 0, ptr null, ptr null, ptr null, i64 0 }",
             _emit_callbacks(name, version, {**_CALLBACKS, 17: "igniter_values"}),
         )
     )

@@ -11,7 +11,7 @@ COMPOUND = -(1 << 63)
 
 TYPES = """
 %Port = type { ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64, i64, i64 }
-%Desc = type { ptr, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64, ptr, ptr, ptr }
+%Desc = type { ptr, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64, ptr, ptr, ptr, i64 }
 %Failure = type { i64, i64, i64, i64, i64, ptr, [8 x i64] }
 %Message = type { i64, ptr }
 %Text = type { ptr, i64, i64 }

@@ -32,8 +32,11 @@ class CompileRequest(Request):
         ),
     ] = "auto"
     subnormals: Annotated[
-        Literal["flush", "keep"],
-        Option("Weights too small for a normal number: written as 0 where that is harmless, or left, which is slow."),
+        Literal["flush", "flush-values", "keep"],
+        Option(
+            "Numbers too small for a normal one, which are slow: weights written as 0 where that is harmless; values "
+            "in kernels taken for 0, too, which changes such results; or all kept."
+        ),
     ] = "flush"
     fusion_author: Annotated[
         str,

@@ -94,11 +94,12 @@ struct igniter_desc {
   igniter_checks checks; /* Or null. */
   igniter_runner run;
   const void *launched; /* The GPU kernels that it launches, or null. */
+  int64_t flushes;      /* Its kernel takes subnormal numbers for 0. */
 };
 
 /* The sizes of the generated tables' types (`igniter/backends/ort/glue.py`). */
 _Static_assert(sizeof(struct igniter_port) == 72, "%Port");
-_Static_assert(sizeof(struct igniter_desc) == 128, "%Desc");
+_Static_assert(sizeof(struct igniter_desc) == 136, "%Desc");
 _Static_assert(sizeof(struct igniter_failure) == 112, "%Failure");
 _Static_assert(sizeof(struct igniter_message) == 16, "%Message");
 _Static_assert(sizeof(struct igniter_string) == 24, "%Text");
@@ -123,6 +124,7 @@ struct igniter_call {
   const OrtApi *api;
   OrtKernelContext *context;
   OrtStatus *error; /* The first one. */
+  int64_t flushes;  /* Of the op. */
 };
 
 OrtStatus *igniter_fail(const OrtApi *api, const struct igniter_desc *desc, int32_t kind, const void *about,

@@ -2,6 +2,7 @@
 
 #include "cpus.h"
 #include "library.h"
+#include "subnormals.h"
 
 #define INPUT(desc, k) (&(desc)->inputs[k])
 #define OUTPUT(desc, k) (&(desc)->outputs[k])
@@ -134,6 +135,7 @@ struct shared {
   igniter_task task;
   void *data;
   uint64_t count, next;
+  int64_t flushes; /* They run with subnormal numbers as 0. */
 };
 
 /* Takes tasks until none is left. ORT would give each thread its part in advance, and everyone would wait for a thread
@@ -144,16 +146,19 @@ static void take_tasks(void *data, uint64_t index) {
   if (k >= shared->count)
     return;
   igniter_cpus_seen(&cpus);
+  uint64_t before = shared->flushes ? begin_flush() : 0;
   do
     shared->task(shared->data, k);
   while ((k = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED)) < shared->count);
+  if (shared->flushes)
+    end_flush(before);
 }
 
 /* ORT's thread pool, with at most as many threads as there are CPUs. Should ORT refuse, the tasks still run, so that no
  * later step reads what was never written. */
 static void parallel_for(void *context, igniter_task task, uint64_t count, void *data) {
   struct igniter_call *call = context;
-  struct shared shared = {task, data, count, 0};
+  struct shared shared = {task, data, count, 0, call->flushes};
   uint64_t limit = igniter_cpus_limit(&cpus);
   if (count > 1 && limit > 1) {
     /* Without a number of batches there are as many as threads. */
@@ -170,7 +175,13 @@ static void parallel_for(void *context, igniter_task task, uint64_t count, void 
 
 static OrtStatus *run_with(struct igniter_call *call, const struct igniter_desc *desc, void **buffers,
                            int64_t *symbols, void *scratch) {
+  if (!desc->flushes) {
+    desc->kernel(buffers, symbols, scratch, parallel_for, call);
+    return call->error;
+  }
+  uint64_t before = begin_flush();
   desc->kernel(buffers, symbols, scratch, parallel_for, call);
+  end_flush(before);
   return call->error;
 }
 
@@ -190,7 +201,7 @@ static OrtStatus *run_on_heap(struct igniter_call *call, const struct igniter_de
 /* Runs the kernel with `size` bytes of scratch memory, aligned to 64 bytes. */
 OrtStatus *igniter_run(struct igniter_state *state, const struct igniter_desc *desc, const OrtApi *api,
                        OrtKernelContext *context, void **buffers, int64_t *symbols, int64_t size) {
-  struct igniter_call call = {api, context, 0};
+  struct igniter_call call = {api, context, 0, desc->flushes};
   if ((uint64_t)size <= STACK_SCRATCH)
     return run_with(&call, desc, buffers, symbols, __builtin_alloca_with_align((uint64_t)size, 8 * 64));
   OrtAllocator *standard, *allocator;

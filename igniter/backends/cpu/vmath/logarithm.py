@@ -25,10 +25,10 @@ def decompose(x: Num, subnormals: bool = True) -> tuple[Num, Num, Num]:
     width = x.type.bits
     correction: Num | float = float(f.bias)
     if subnormals:
-        tiny = x.lt(2.0 ** (1 - f.bias))
-        factor = f.mantissa + 2
-        x = tiny.where(x * 2.0**factor, x)
-        correction = tiny.where(x.of(f.bias + factor), x.of(f.bias))
+        # A subnormal number is its bits, times the least one. Integers hold in threads that take it for 0, too.
+        tiny = x.bits().lt(1 << f.mantissa)
+        x = tiny.where(_to_float(x.bits(), f), x)
+        correction = tiny.where(x.of(2 * f.bias - 1 + f.mantissa), x.of(f.bias))
     one = f.bias << f.mantissa
     shifted = x.bits() + (one - SQRT_HALF[width])
     biased = shifted >> f.mantissa
@@ -47,7 +47,8 @@ def finish(x: Num, result: Num) -> Num:
     """Returns `result` for finite x > 0, and otherwise the logarithm of 0, negatives, infinity and NaN."""
     special = x.lt(0.0).where(NAN, x)
     special = x.eq(0.0).where(-INF, special)
-    regular = x.gt(0.0) & x.lt(INF)
+    # By the bits: in a thread that takes subnormal numbers for 0, LLVM's comparison and `x` itself could disagree.
+    regular = x.bits().gt(0) & x.bits().lt(x.of(INF).bits())
     return regular.where(result, special)
 
 

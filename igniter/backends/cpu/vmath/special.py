@@ -58,5 +58,6 @@ def cbrt(x: Num) -> Num:
     t = ((t.bits() + 0x80000000) & -(1 << 30)).as_float()
     quotient = size / (t * t)
     t = t.fma((quotient - t) / (t + t + quotient), t)
-    special = size.eq(0.0) | ~size.lt(float("inf"))
+    # `scaled` is 0, too, for a subnormal number in a thread that takes it for 0.
+    special = scaled.eq(0.0) | ~size.lt(float("inf"))
     return special.where(x, t.with_sign_of(x))

@@ -55,8 +55,11 @@ def decode(x: Scalar) -> Scalar:
         return code.eq(0xFF).select(float("nan"), bits.bits(f32))
     form = FORMATS[x.element]
     size = code & 0x7F
-    # A multiplication rebiases the exponent and normalises subnormals too.
+    # A multiplication rebiases the exponent. A subnormal number is converted as an integer: its bits would make a
+    # subnormal f32, which counts as 0 in threads with that mode.
     value = size.shift_left(23 - form.mantissa).bits(f32) * 2.0 ** (127 - form.bias)
+    least = size.to(f32) * 2.0 ** (1 - form.bias - form.mantissa)
+    value = (size > (1 << form.mantissa) - 1).select(value, least)
     if form.infinity is not None:
         value = size.eq(form.infinity).select(float("inf"), value)
         value = (size > form.infinity).select(float("nan"), value)

@@ -2,10 +2,10 @@ target triple = "x86_64-unknown-linux-gnu"
 
 %struct.igniter_cpus = type { i64, i64, [16 x i64] }
 %struct.igniter_port = type { ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64, i64, i64 }
-%struct.igniter_call = type { ptr, ptr, ptr }
+%struct.igniter_call = type { ptr, ptr, ptr, i64 }
 %struct.igniter_failure = type { i64, i64, i64, i64, i64, ptr, [8 x i64] }
 %struct.values = type { i64, i64, i64, i64, i64, ptr, ptr, ptr, ptr }
-%struct.shared = type { ptr, ptr, i64, i64 }
+%struct.shared = type { ptr, ptr, i64, i64, i64 }
 
 @cpus = internal global %struct.igniter_cpus zeroinitializer, align 8
 
@@ -165,7 +165,7 @@ entry:
   call void @llvm.lifetime.start.p0(ptr nonnull %shape) #6
   %GetTensorTypeAndShape = getelementptr inbounds nuw i8, ptr %api, i64 520
   %0 = load ptr, ptr %GetTensorTypeAndShape, align 8
-  %call = call ptr %0(ptr noundef %value, ptr noundef nonnull %shape) #7
+  %call = call ptr %0(ptr noundef %value, ptr noundef nonnull %shape) #8
   %tobool.not = icmp eq ptr %call, null
   br i1 %tobool.not, label %do.end, label %cleanup3
 
@@ -175,7 +175,7 @@ do.end:                                           ; preds = %entry
   call void @llvm.lifetime.start.p0(ptr nonnull %rank.i) #6
   %GetTensorElementType.i = getelementptr inbounds nuw i8, ptr %api, i64 480
   %2 = load ptr, ptr %GetTensorElementType.i, align 8
-  %call.i = call ptr %2(ptr noundef %1, ptr noundef nonnull %type.i) #7
+  %call.i = call ptr %2(ptr noundef %1, ptr noundef nonnull %type.i) #8
   %tobool.not.i = icmp eq ptr %call.i, null
   br i1 %tobool.not.i, label %do.end.i, label %check_shape.exit
 
@@ -189,13 +189,13 @@ do.end.i:                                         ; preds = %do.end
 if.then2.i:                                       ; preds = %do.end.i
   %conv.i = sext i32 %4 to i64
   %conv4.i = sext i32 %3 to i64
-  %call5.i = call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 3, ptr noundef %port, i64 noundef %index, i64 noundef 0, i64 noundef %conv.i, i64 noundef %conv4.i) #7
+  %call5.i = call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 3, ptr noundef %port, i64 noundef %index, i64 noundef 0, i64 noundef %conv.i, i64 noundef %conv4.i) #8
   br label %check_shape.exit
 
 do.body7.i:                                       ; preds = %do.end.i
   %GetDimensionsCount.i = getelementptr inbounds nuw i8, ptr %api, i64 488
   %5 = load ptr, ptr %GetDimensionsCount.i, align 8
-  %call9.i = call ptr %5(ptr noundef %1, ptr noundef nonnull %rank.i) #7
+  %call9.i = call ptr %5(ptr noundef %1, ptr noundef nonnull %rank.i) #8
   %tobool10.not.i = icmp eq ptr %call9.i, null
   br i1 %tobool10.not.i, label %do.end17.i, label %check_shape.exit
 
@@ -207,18 +207,18 @@ do.end17.i:                                       ; preds = %do.body7.i
   br i1 %cmp19.not.i, label %do.body25.i, label %if.then21.i
 
 if.then21.i:                                      ; preds = %do.end17.i
-  %call23.i = call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 4, ptr noundef %port, i64 noundef %index, i64 noundef 0, i64 noundef %7, i64 noundef %6) #7
+  %call23.i = call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 4, ptr noundef %port, i64 noundef %index, i64 noundef 0, i64 noundef %7, i64 noundef %6) #8
   br label %check_shape.exit
 
 do.body25.i:                                      ; preds = %do.end17.i
   %GetDimensions.i = getelementptr inbounds nuw i8, ptr %api, i64 496
   %8 = load ptr, ptr %GetDimensions.i, align 8
-  %call27.i = call ptr %8(ptr noundef %1, ptr noundef %dims, i64 noundef %6) #7
+  %call27.i = call ptr %8(ptr noundef %1, ptr noundef %dims, i64 noundef %6) #8
   %tobool28.not.i = icmp eq ptr %call27.i, null
   br i1 %tobool28.not.i, label %do.end35.i, label %check_shape.exit
 
 do.end35.i:                                       ; preds = %do.body25.i
-  %call36.i = call fastcc ptr @match(ptr noundef %api, ptr noundef %desc, ptr noundef %port, i64 noundef %index, ptr noundef %dims, ptr noundef %symbols) #8
+  %call36.i = call fastcc ptr @match(ptr noundef %api, ptr noundef %desc, ptr noundef %port, i64 noundef %index, ptr noundef %dims, ptr noundef %symbols) #9
   br label %check_shape.exit
 
 check_shape.exit:                                 ; preds = %do.end35.i, %do.body25.i, %if.then21.i, %do.body7.i, %if.then2.i, %do.end
@@ -228,7 +228,7 @@ check_shape.exit:                                 ; preds = %do.end35.i, %do.bod
   %ReleaseTensorTypeAndShapeInfo = getelementptr inbounds nuw i8, ptr %api, i64 792
   %9 = load ptr, ptr %ReleaseTensorTypeAndShapeInfo, align 8
   %10 = load ptr, ptr %shape, align 8
-  call void %9(ptr noundef %10) #7
+  call void %9(ptr noundef %10) #8
   br label %cleanup3
 
 cleanup3:                                         ; preds = %check_shape.exit, %entry
@@ -255,7 +255,7 @@ entry:
   call void @llvm.lifetime.start.p0(ptr nonnull %memory) #6
   %GetAllocatorWithDefaultOptions = getelementptr inbounds nuw i8, ptr %api, i64 624
   %1 = load ptr, ptr %GetAllocatorWithDefaultOptions, align 8
-  %call = call ptr %1(ptr noundef nonnull %allocator) #7
+  %call = call ptr %1(ptr noundef nonnull %allocator) #8
   %tobool.not = icmp eq ptr %call, null
   br i1 %tobool.not, label %do.body2, label %cleanup23
 
@@ -266,7 +266,7 @@ do.body2:                                         ; preds = %entry
   %input_count = getelementptr inbounds nuw i8, ptr %0, i64 40
   %4 = load i64, ptr %input_count, align 8
   %add = add i64 %4, 24
-  %call4 = call ptr %2(ptr noundef %3, i64 noundef %add, ptr noundef nonnull %memory) #7
+  %call4 = call ptr %2(ptr noundef %3, i64 noundef %add, ptr noundef nonnull %memory) #8
   %tobool5.not = icmp eq ptr %call4, null
   br i1 %tobool5.not, label %do.end12, label %cleanup23
 
@@ -281,7 +281,7 @@ do.end12:                                         ; preds = %do.body2
   store i64 0, ptr %given.i, align 8
   %KernelInfo_GetInputCount.i = getelementptr inbounds nuw i8, ptr %api, i64 1840
   %6 = load ptr, ptr %KernelInfo_GetInputCount.i, align 8
-  %call.i = call ptr %6(ptr noundef %info, ptr noundef nonnull %given.i) #7
+  %call.i = call ptr %6(ptr noundef %info, ptr noundef nonnull %given.i) #8
   %tobool.not.i = icmp eq ptr %call.i, null
   br i1 %tobool.not.i, label %for.cond.preheader.i, label %check_constants.exit
 
@@ -311,7 +311,7 @@ for.body.i:                                       ; preds = %for.inc.i, %for.bod
   br i1 %or.cond.i, label %do.body5.i, label %for.inc.i
 
 do.body5.i:                                       ; preds = %for.body.i
-  %call9.i = call fastcc ptr @check_constant(ptr noundef %api, ptr noundef %0, ptr noundef %info, i64 noundef %k.040.i, ptr noundef nonnull %arrayidx.i) #8
+  %call9.i = call fastcc ptr @check_constant(ptr noundef %api, ptr noundef %0, ptr noundef %info, i64 noundef %k.040.i, ptr noundef nonnull %arrayidx.i) #9
   %tobool10.not.i = icmp eq ptr %call9.i, null
   %retval.1.call9.i = select i1 %tobool10.not.i, ptr %retval.141.i, ptr %call9.i
   br i1 %tobool10.not.i, label %for.inc.i, label %check_constants.exit
@@ -333,14 +333,14 @@ if.then17:                                        ; preds = %check_constants.exi
   %AllocatorFree = getelementptr inbounds nuw i8, ptr %api, i64 608
   %12 = load ptr, ptr %AllocatorFree, align 8
   %13 = load ptr, ptr %allocator, align 8
-  %call18 = call ptr %12(ptr noundef %13, ptr noundef nonnull %5) #7
+  %call18 = call ptr %12(ptr noundef %13, ptr noundef nonnull %5) #8
   %tobool.not.i43 = icmp eq ptr %call18, null
   br i1 %tobool.not.i43, label %cleanup23, label %if.then.i
 
 if.then.i:                                        ; preds = %if.then17
   %ReleaseStatus.i = getelementptr inbounds nuw i8, ptr %api, i64 744
   %14 = load ptr, ptr %ReleaseStatus.i, align 8
-  call void %14(ptr noundef nonnull %call18) #7
+  call void %14(ptr noundef nonnull %call18) #8
   br label %cleanup23
 
 if.else:                                          ; preds = %check_constants.exit
@@ -363,7 +363,7 @@ entry:
   call void @llvm.lifetime.start.p0(ptr nonnull %allocator) #6
   %GetAllocatorWithDefaultOptions = getelementptr inbounds nuw i8, ptr %0, i64 624
   %1 = load ptr, ptr %GetAllocatorWithDefaultOptions, align 8
-  %call = call ptr %1(ptr noundef nonnull %allocator) #7
+  %call = call ptr %1(ptr noundef nonnull %allocator) #8
   %tobool.not.i.not = icmp eq ptr %call, null
   br i1 %tobool.not.i.not, label %if.then, label %if.end.sink.split
 
@@ -371,7 +371,7 @@ if.then:                                          ; preds = %entry
   %AllocatorFree = getelementptr inbounds nuw i8, ptr %0, i64 608
   %2 = load ptr, ptr %AllocatorFree, align 8
   %3 = load ptr, ptr %allocator, align 8
-  %call3 = call ptr %2(ptr noundef %3, ptr noundef %state) #7
+  %call3 = call ptr %2(ptr noundef %3, ptr noundef %state) #8
   %tobool.not.i9 = icmp eq ptr %call3, null
   br i1 %tobool.not.i9, label %if.end, label %if.end.sink.split
 
@@ -379,7 +379,7 @@ if.end.sink.split:                                ; preds = %if.then, %entry
   %call.sink = phi ptr [ %call, %entry ], [ %call3, %if.then ]
   %ReleaseStatus.i = getelementptr inbounds nuw i8, ptr %0, i64 744
   %4 = load ptr, ptr %ReleaseStatus.i, align 8
-  call void %4(ptr noundef nonnull %call.sink) #7
+  call void %4(ptr noundef nonnull %call.sink) #8
   br label %if.end
 
 if.end:                                           ; preds = %if.end.sink.split, %if.then
@@ -390,7 +390,15 @@ if.end:                                           ; preds = %if.end.sink.split, 
 ; Function Attrs: nounwind
 define hidden ptr @igniter_run(ptr noundef readnone captures(none) %state, ptr noundef %desc, ptr noundef %api, ptr noundef %context, ptr noundef %buffers, ptr noundef %symbols, i64 noundef %size) local_unnamed_addr #2 {
 entry:
+  %tmp.i4.i.i.i = alloca i32, align 4
+  %tmp.i.i12.i.i = alloca i32, align 4
+  %tmp.i3.i.i.i = alloca i32, align 4
+  %tmp.i.i.i.i = alloca i32, align 4
   %memory.i = alloca ptr, align 8
+  %tmp.i4.i.i = alloca i32, align 4
+  %tmp.i.i12.i = alloca i32, align 4
+  %tmp.i3.i.i = alloca i32, align 4
+  %tmp.i.i.i = alloca i32, align 4
   %call = alloca %struct.igniter_call, align 8
   %standard = alloca ptr, align 8
   %allocator = alloca ptr, align 8
@@ -401,105 +409,196 @@ entry:
   store ptr %context, ptr %context2, align 8
   %error = getelementptr inbounds nuw i8, ptr %call, i64 16
   store ptr null, ptr %error, align 8
+  %flushes = getelementptr inbounds nuw i8, ptr %call, i64 24
+  %flushes3 = getelementptr inbounds nuw i8, ptr %desc, i64 128
+  %0 = load i64, ptr %flushes3, align 8
+  store i64 %0, ptr %flushes, align 8
   %cmp = icmp ult i64 %size, 4097
   br i1 %cmp, label %if.then, label %if.end
 
 if.then:                                          ; preds = %entry
-  %0 = alloca i8, i64 %size, align 64
+  %1 = alloca i8, i64 %size, align 64
+  %tobool.not.i = icmp eq i64 %0, 0
+  br i1 %tobool.not.i, label %if.then.i, label %if.end.i
+
+if.then.i:                                        ; preds = %if.then
   %kernel.i = getelementptr inbounds nuw i8, ptr %desc, i64 32
-  %1 = load ptr, ptr %kernel.i, align 8
-  call void %1(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %0, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #7
-  %2 = load ptr, ptr %error, align 8
-  br label %cleanup34
+  %2 = load ptr, ptr %kernel.i, align 8
+  call void %2(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %1, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #8
+  br label %run_with.exit
+
+if.end.i:                                         ; preds = %if.then
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i.i)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i.i)
+  %stmxcsr.i.i.i = load i32, ptr %tmp.i.i.i, align 4
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i.i)
+  %3 = and i32 %stmxcsr.i.i.i, 32832
+  %cmp.not.i.i = icmp eq i32 %3, 32832
+  br i1 %cmp.not.i.i, label %end_flush.exit.critedge.i, label %if.then.i.i
+
+if.then.i.i:                                      ; preds = %if.end.i
+  %or.i.i = or i32 %stmxcsr.i.i.i, 32832
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i3.i.i)
+  store i32 %or.i.i, ptr %tmp.i3.i.i, align 4
+  call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i3.i.i)
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i3.i.i)
+  %kernel2.i = getelementptr inbounds nuw i8, ptr %desc, i64 32
+  %4 = load ptr, ptr %kernel2.i, align 8
+  call void %4(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %1, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #8
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i12.i)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i12.i)
+  %stmxcsr.i.i16.i = load i32, ptr %tmp.i.i12.i, align 4
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i12.i)
+  %5 = and i32 %stmxcsr.i.i16.i, -32833
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i4.i.i)
+  %conv.i5.i.i = or disjoint i32 %5, %3
+  store i32 %conv.i5.i.i, ptr %tmp.i4.i.i, align 4
+  call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i4.i.i)
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i4.i.i)
+  br label %run_with.exit
+
+end_flush.exit.critedge.i:                        ; preds = %if.end.i
+  %kernel2.c.i = getelementptr inbounds nuw i8, ptr %desc, i64 32
+  %6 = load ptr, ptr %kernel2.c.i, align 8
+  call void %6(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %1, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #8
+  br label %run_with.exit
+
+run_with.exit:                                    ; preds = %end_flush.exit.critedge.i, %if.then.i.i, %if.then.i
+  %retval.0.i = load ptr, ptr %error, align 8
+  br label %cleanup35
 
 if.end:                                           ; preds = %entry
   call void @llvm.lifetime.start.p0(ptr nonnull %standard) #6
   call void @llvm.lifetime.start.p0(ptr nonnull %allocator) #6
   call void @llvm.lifetime.start.p0(ptr nonnull %where) #6
   %GetAllocatorWithDefaultOptions = getelementptr inbounds nuw i8, ptr %api, i64 624
-  %3 = load ptr, ptr %GetAllocatorWithDefaultOptions, align 8
-  %call4 = call ptr %3(ptr noundef nonnull %standard) #7
-  %tobool.not = icmp eq ptr %call4, null
-  br i1 %tobool.not, label %do.body7, label %cleanup31
+  %7 = load ptr, ptr %GetAllocatorWithDefaultOptions, align 8
+  %call5 = call ptr %7(ptr noundef nonnull %standard) #8
+  %tobool.not = icmp eq ptr %call5, null
+  br i1 %tobool.not, label %do.body8, label %cleanup32
 
-do.body7:                                         ; preds = %if.end
+do.body8:                                         ; preds = %if.end
   %AllocatorGetInfo = getelementptr inbounds nuw i8, ptr %api, i64 616
-  %4 = load ptr, ptr %AllocatorGetInfo, align 8
-  %5 = load ptr, ptr %standard, align 8
-  %call9 = call ptr %4(ptr noundef %5, ptr noundef nonnull %where) #7
-  %tobool10.not = icmp eq ptr %call9, null
-  br i1 %tobool10.not, label %do.body18, label %cleanup31
+  %8 = load ptr, ptr %AllocatorGetInfo, align 8
+  %9 = load ptr, ptr %standard, align 8
+  %call10 = call ptr %8(ptr noundef %9, ptr noundef nonnull %where) #8
+  %tobool11.not = icmp eq ptr %call10, null
+  br i1 %tobool11.not, label %do.body19, label %cleanup32
 
-do.body18:                                        ; preds = %do.body7
+do.body19:                                        ; preds = %do.body8
   %KernelContext_GetAllocator = getelementptr inbounds nuw i8, ptr %api, i64 2024
-  %6 = load ptr, ptr %KernelContext_GetAllocator, align 8
-  %7 = load ptr, ptr %where, align 8
-  %call20 = call ptr %6(ptr noundef %context, ptr noundef %7, ptr noundef nonnull %allocator) #7
-  %tobool21.not = icmp eq ptr %call20, null
-  %call4.call9.call20 = select i1 %tobool21.not, ptr %call9, ptr %call20
-  br i1 %tobool21.not, label %do.end28, label %cleanup31
+  %10 = load ptr, ptr %KernelContext_GetAllocator, align 8
+  %11 = load ptr, ptr %where, align 8
+  %call21 = call ptr %10(ptr noundef %context, ptr noundef %11, ptr noundef nonnull %allocator) #8
+  %tobool22.not = icmp eq ptr %call21, null
+  %call5.call10.call21 = select i1 %tobool22.not, ptr %call10, ptr %call21
+  br i1 %tobool22.not, label %do.end29, label %cleanup32
 
-do.end28:                                         ; preds = %do.body18
-  %8 = load ptr, ptr %allocator, align 8
-  %9 = load ptr, ptr %call, align 8
+do.end29:                                         ; preds = %do.body19
+  %12 = load ptr, ptr %allocator, align 8
+  %13 = load ptr, ptr %call, align 8
   call void @llvm.lifetime.start.p0(ptr nonnull %memory.i) #6
   store ptr null, ptr %memory.i, align 8
-  %AllocatorAlloc.i = getelementptr inbounds nuw i8, ptr %9, i64 600
-  %10 = load ptr, ptr %AllocatorAlloc.i, align 8
+  %AllocatorAlloc.i = getelementptr inbounds nuw i8, ptr %13, i64 600
+  %14 = load ptr, ptr %AllocatorAlloc.i, align 8
   %add.i = add i64 %size, 64
-  %call2.i = call ptr %10(ptr noundef %8, i64 noundef %add.i, ptr noundef nonnull %memory.i) #7
-  %tobool.not.i = icmp eq ptr %call2.i, null
-  br i1 %tobool.not.i, label %do.end.i, label %run_on_heap.exit
+  %call2.i = call ptr %14(ptr noundef %12, i64 noundef %add.i, ptr noundef nonnull %memory.i) #8
+  %tobool.not.i54 = icmp eq ptr %call2.i, null
+  br i1 %tobool.not.i54, label %do.end.i, label %run_on_heap.exit
 
-do.end.i:                                         ; preds = %do.end28
-  %11 = load ptr, ptr %memory.i, align 8
-  %tobool3.not.i = icmp eq ptr %11, null
+do.end.i:                                         ; preds = %do.end29
+  %15 = load ptr, ptr %memory.i, align 8
+  %tobool3.not.i = icmp eq ptr %15, null
   br i1 %tobool3.not.i, label %if.then4.i, label %if.end6.i
 
 if.then4.i:                                       ; preds = %do.end.i
-  %call5.i = call ptr @igniter_fail(ptr noundef %9, ptr noundef %desc, i32 noundef 9, ptr noundef null, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef range(i64 4097, 0) %size) #7
+  %call5.i = call ptr @igniter_fail(ptr noundef %13, ptr noundef %desc, i32 noundef 9, ptr noundef null, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef range(i64 4097, 0) %size) #8
   br label %run_on_heap.exit
 
 if.end6.i:                                        ; preds = %do.end.i
-  %12 = ptrtoint ptr %11 to i64
-  %sub.i = sub i64 0, %12
+  %16 = ptrtoint ptr %15 to i64
+  %sub.i = sub i64 0, %16
   %and.i = and i64 %sub.i, 63
-  %add.ptr.i = getelementptr inbounds nuw i8, ptr %11, i64 %and.i
-  %kernel.i.i = getelementptr inbounds nuw i8, ptr %desc, i64 32
-  %13 = load ptr, ptr %kernel.i.i, align 8
-  call void %13(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %add.ptr.i, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #7
-  %14 = load ptr, ptr %error, align 8
-  %AllocatorFree.i = getelementptr inbounds nuw i8, ptr %9, i64 608
-  %15 = load ptr, ptr %AllocatorFree.i, align 8
-  %16 = load ptr, ptr %memory.i, align 8
-  %call8.i = call ptr %15(ptr noundef %8, ptr noundef %16) #7
-  %tobool.not.i.i = icmp eq ptr %call8.i, null
-  br i1 %tobool.not.i.i, label %run_on_heap.exit, label %if.then.i.i
+  %add.ptr.i = getelementptr inbounds nuw i8, ptr %15, i64 %and.i
+  %17 = load i64, ptr %flushes3, align 8
+  %tobool.not.i.i = icmp eq i64 %17, 0
+  br i1 %tobool.not.i.i, label %if.then.i.i55, label %if.end.i.i
 
-if.then.i.i:                                      ; preds = %if.end6.i
-  %ReleaseStatus.i.i = getelementptr inbounds nuw i8, ptr %9, i64 744
-  %17 = load ptr, ptr %ReleaseStatus.i.i, align 8
-  call void %17(ptr noundef nonnull %call8.i) #7
+if.then.i.i55:                                    ; preds = %if.end6.i
+  %kernel.i.i = getelementptr inbounds nuw i8, ptr %desc, i64 32
+  %18 = load ptr, ptr %kernel.i.i, align 8
+  call void %18(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %add.ptr.i, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #8
+  br label %run_with.exit.i
+
+if.end.i.i:                                       ; preds = %if.end6.i
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i.i.i)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i.i.i)
+  %stmxcsr.i.i.i.i = load i32, ptr %tmp.i.i.i.i, align 4
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i.i.i)
+  %19 = and i32 %stmxcsr.i.i.i.i, 32832
+  %cmp.not.i.i.i = icmp eq i32 %19, 32832
+  br i1 %cmp.not.i.i.i, label %end_flush.exit.critedge.i.i, label %if.then.i.i.i
+
+if.then.i.i.i:                                    ; preds = %if.end.i.i
+  %or.i.i.i = or i32 %stmxcsr.i.i.i.i, 32832
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i3.i.i.i)
+  store i32 %or.i.i.i, ptr %tmp.i3.i.i.i, align 4
+  call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i3.i.i.i)
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i3.i.i.i)
+  %kernel2.i.i = getelementptr inbounds nuw i8, ptr %desc, i64 32
+  %20 = load ptr, ptr %kernel2.i.i, align 8
+  call void %20(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %add.ptr.i, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #8
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i12.i.i)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i12.i.i)
+  %stmxcsr.i.i16.i.i = load i32, ptr %tmp.i.i12.i.i, align 4
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i12.i.i)
+  %21 = and i32 %stmxcsr.i.i16.i.i, -32833
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i4.i.i.i)
+  %conv.i5.i.i.i = or disjoint i32 %21, %19
+  store i32 %conv.i5.i.i.i, ptr %tmp.i4.i.i.i, align 4
+  call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i4.i.i.i)
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i4.i.i.i)
+  br label %run_with.exit.i
+
+end_flush.exit.critedge.i.i:                      ; preds = %if.end.i.i
+  %kernel2.c.i.i = getelementptr inbounds nuw i8, ptr %desc, i64 32
+  %22 = load ptr, ptr %kernel2.c.i.i, align 8
+  call void %22(ptr noundef %buffers, ptr noundef %symbols, ptr noundef nonnull %add.ptr.i, ptr noundef nonnull @parallel_for, ptr noundef nonnull %call) #8
+  br label %run_with.exit.i
+
+run_with.exit.i:                                  ; preds = %end_flush.exit.critedge.i.i, %if.then.i.i.i, %if.then.i.i55
+  %retval.0.i.i = load ptr, ptr %error, align 8
+  %AllocatorFree.i = getelementptr inbounds nuw i8, ptr %13, i64 608
+  %23 = load ptr, ptr %AllocatorFree.i, align 8
+  %24 = load ptr, ptr %memory.i, align 8
+  %call8.i = call ptr %23(ptr noundef %12, ptr noundef %24) #8
+  %tobool.not.i22.i = icmp eq ptr %call8.i, null
+  br i1 %tobool.not.i22.i, label %run_on_heap.exit, label %if.then.i23.i
+
+if.then.i23.i:                                    ; preds = %run_with.exit.i
+  %ReleaseStatus.i.i = getelementptr inbounds nuw i8, ptr %13, i64 744
+  %25 = load ptr, ptr %ReleaseStatus.i.i, align 8
+  call void %25(ptr noundef nonnull %call8.i) #8
   br label %run_on_heap.exit
 
-run_on_heap.exit:                                 ; preds = %if.then.i.i, %if.end6.i, %if.then4.i, %do.end28
-  %retval.1.i = phi ptr [ %call2.i, %do.end28 ], [ %call5.i, %if.then4.i ], [ %14, %if.end6.i ], [ %14, %if.then.i.i ]
+run_on_heap.exit:                                 ; preds = %if.then.i23.i, %run_with.exit.i, %if.then4.i, %do.end29
+  %retval.1.i = phi ptr [ %call2.i, %do.end29 ], [ %call5.i, %if.then4.i ], [ %retval.0.i.i, %run_with.exit.i ], [ %retval.0.i.i, %if.then.i23.i ]
   call void @llvm.lifetime.end.p0(ptr nonnull %memory.i) #6
   %ReleaseAllocator = getelementptr inbounds nuw i8, ptr %api, i64 1056
-  %18 = load ptr, ptr %ReleaseAllocator, align 8
-  %19 = load ptr, ptr %allocator, align 8
-  call void %18(ptr noundef %19) #7
-  br label %cleanup31
+  %26 = load ptr, ptr %ReleaseAllocator, align 8
+  %27 = load ptr, ptr %allocator, align 8
+  call void %26(ptr noundef %27) #8
+  br label %cleanup32
 
-cleanup31:                                        ; preds = %run_on_heap.exit, %do.body18, %do.body7, %if.end
-  %retval.3 = phi ptr [ %retval.1.i, %run_on_heap.exit ], [ %call4.call9.call20, %do.body18 ], [ %call9, %do.body7 ], [ %call4, %if.end ]
+cleanup32:                                        ; preds = %run_on_heap.exit, %do.body19, %do.body8, %if.end
+  %retval.3 = phi ptr [ %retval.1.i, %run_on_heap.exit ], [ %call5.call10.call21, %do.body19 ], [ %call10, %do.body8 ], [ %call5, %if.end ]
   call void @llvm.lifetime.end.p0(ptr nonnull %where) #6
   call void @llvm.lifetime.end.p0(ptr nonnull %allocator) #6
   call void @llvm.lifetime.end.p0(ptr nonnull %standard) #6
-  br label %cleanup34
+  br label %cleanup35
 
-cleanup34:                                        ; preds = %cleanup31, %if.then
-  %retval.4 = phi ptr [ %2, %if.then ], [ %retval.3, %cleanup31 ]
+cleanup35:                                        ; preds = %cleanup32, %run_with.exit
+  %retval.4 = phi ptr [ %retval.0.i, %run_with.exit ], [ %retval.3, %cleanup32 ]
   call void @llvm.lifetime.end.p0(ptr nonnull %call) #6
   ret ptr %retval.4
 }
@@ -522,7 +621,7 @@ entry:
   call void @llvm.lifetime.start.p0(ptr nonnull %size) #6
   %KernelContext_GetInputCount.i = getelementptr inbounds nuw i8, ptr %0, i64 704
   %3 = load ptr, ptr %KernelContext_GetInputCount.i, align 8
-  %call.i = call ptr %3(ptr noundef %context, ptr noundef nonnull %v) #7
+  %call.i = call ptr %3(ptr noundef %context, ptr noundef nonnull %v) #8
   %tobool.not.not.i = icmp eq ptr %call.i, null
   br i1 %tobool.not.not.i, label %do.body1.i, label %count_values.exit
 
@@ -530,7 +629,7 @@ do.body1.i:                                       ; preds = %entry
   %KernelContext_GetOutputCount.i = getelementptr inbounds nuw i8, ptr %0, i64 712
   %4 = load ptr, ptr %KernelContext_GetOutputCount.i, align 8
   %asked.i = getelementptr inbounds nuw i8, ptr %v, i64 8
-  %call3.i = call ptr %4(ptr noundef %context, ptr noundef nonnull %asked.i) #7
+  %call3.i = call ptr %4(ptr noundef %context, ptr noundef nonnull %asked.i) #8
   %tobool4.not.not.i = icmp eq ptr %call3.i, null
   br i1 %tobool4.not.not.i, label %do.end10.i, label %count_values.exit
 
@@ -547,7 +646,7 @@ do.end10.i:                                       ; preds = %do.body1.i
   br i1 %or.cond.i, label %if.end21.i, label %if.then18.i
 
 if.then18.i:                                      ; preds = %do.end10.i
-  %call20.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 1, ptr noundef null, i64 noundef 0, i64 noundef 0, i64 noundef %8, i64 noundef %5) #7
+  %call20.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 1, ptr noundef null, i64 noundef 0, i64 noundef 0, i64 noundef %8, i64 noundef %5) #8
   br label %count_values.exit
 
 if.end21.i:                                       ; preds = %do.end10.i
@@ -563,7 +662,7 @@ land.lhs.true24.i:                                ; preds = %if.end21.i
   br i1 %tobool25.not.i, label %if.then26.i, label %if.end29.i
 
 if.then26.i:                                      ; preds = %land.lhs.true24.i
-  %call28.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 10, ptr noundef null, i64 noundef 0, i64 noundef 0, i64 noundef %9, i64 noundef %6) #7
+  %call28.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 10, ptr noundef null, i64 noundef 0, i64 noundef 0, i64 noundef %9, i64 noundef %6) #8
   br label %count_values.exit
 
 if.end29.i:                                       ; preds = %land.lhs.true24.i, %if.end21.i
@@ -703,7 +802,7 @@ do.body31:                                        ; preds = %for.cond26, %do.bod
 do.body.i:                                        ; preds = %do.body31
   %KernelContext_GetInput.i = getelementptr inbounds nuw i8, ptr %37, i64 720
   %43 = load ptr, ptr %KernelContext_GetInput.i, align 8
-  %call3.i192 = call ptr %43(ptr noundef %context, i64 noundef %k25.0230, ptr noundef nonnull %value.i) #7
+  %call3.i192 = call ptr %43(ptr noundef %context, i64 noundef %k25.0230, ptr noundef nonnull %value.i) #8
   %tobool.not.i = icmp eq ptr %call3.i192, null
   br i1 %tobool.not.i, label %if.end5.i, label %take_input.exit
 
@@ -738,7 +837,7 @@ if.then14.i:                                      ; preds = %if.end11.i
   br i1 %cmp16.i, label %take_input.exit, label %cond.false.i
 
 cond.false.i:                                     ; preds = %if.then14.i
-  %call18.i = call ptr @igniter_fail(ptr noundef %37, ptr noundef %39, i32 noundef 2, ptr noundef %arrayidx.i, i64 noundef %k25.0230, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  %call18.i = call ptr @igniter_fail(ptr noundef %37, ptr noundef %39, i32 noundef 2, ptr noundef %arrayidx.i, i64 noundef %k25.0230, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
   br label %take_input.exit
 
 do.body20.i:                                      ; preds = %if.end11.i
@@ -746,7 +845,7 @@ do.body20.i:                                      ; preds = %if.end11.i
   %51 = load ptr, ptr %GetTensorMutableData.i, align 8
   %52 = load ptr, ptr %buffers, align 8
   %arrayidx23.i = getelementptr inbounds nuw ptr, ptr %52, i64 %k25.0230
-  %call24.i = call ptr %51(ptr noundef nonnull %49, ptr noundef %arrayidx23.i) #7
+  %call24.i = call ptr %51(ptr noundef nonnull %49, ptr noundef %arrayidx23.i) #8
   %tobool25.not.i189 = icmp eq ptr %call24.i, null
   br i1 %tobool25.not.i189, label %do.end32.i, label %take_input.exit
 
@@ -771,7 +870,7 @@ if.end39.i:                                       ; preds = %do.end32.i
   %58 = getelementptr i64, ptr %57, i64 %54
   %add.ptr.i = getelementptr i64, ptr %58, i64 %mul.i
   %59 = load ptr, ptr %symbols, align 8
-  %call42.i = call ptr @igniter_check(ptr noundef %37, ptr noundef %39, ptr noundef %arrayidx.i, i64 noundef %k25.0230, ptr noundef %56, ptr noundef %add.ptr.i, ptr noundef %59) #8
+  %call42.i = call ptr @igniter_check(ptr noundef %37, ptr noundef %39, ptr noundef %arrayidx.i, i64 noundef %k25.0230, ptr noundef %56, ptr noundef %add.ptr.i, ptr noundef %59) #9
   br label %take_input.exit
 
 take_input.exit:                                  ; preds = %if.end39.i, %do.end32.i, %do.body20.i, %cond.false.i, %if.then14.i, %do.body.i
@@ -795,7 +894,7 @@ do.body47:                                        ; preds = %cleanup44
   %62 = load i64, ptr %members, align 8
   %63 = load ptr, ptr %symbols, align 8
   %64 = load ptr, ptr %output_dims11, align 8
-  %call.i196 = call i32 %60(ptr noundef %61, i64 noundef %62, ptr noundef %63, ptr noundef %64, ptr noundef nonnull %size, ptr noundef nonnull %failure.i) #7
+  %call.i196 = call i32 %60(ptr noundef %61, i64 noundef %62, ptr noundef %63, ptr noundef %64, ptr noundef nonnull %size, ptr noundef nonnull %failure.i) #8
   switch i32 %call.i196, label %cond.false.i200 [
     i32 0, label %infer_sizes.exit
     i32 13, label %if.then1.i
@@ -803,7 +902,7 @@ do.body47:                                        ; preds = %cleanup44
   ]
 
 if.then1.i:                                       ; preds = %do.body47
-  %call2.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 13, ptr noundef nonnull %failure.i, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  %call2.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 13, ptr noundef nonnull %failure.i, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
   br label %infer_sizes.exit
 
 cond.false.i200:                                  ; preds = %do.body47
@@ -823,7 +922,7 @@ cond.end.i:                                       ; preds = %cond.false.i200, %d
   %69 = load i64, ptr %want.i, align 8
   %got.i = getelementptr inbounds nuw i8, ptr %failure.i, i64 32
   %70 = load i64, ptr %got.i, align 8
-  %call8.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef %call.i196, ptr noundef %arrayidx7.i, i64 noundef %67, i64 noundef %68, i64 noundef %69, i64 noundef %70) #7
+  %call8.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef %call.i196, ptr noundef %arrayidx7.i, i64 noundef %67, i64 noundef %68, i64 noundef %69, i64 noundef %70) #8
   br label %infer_sizes.exit
 
 infer_sizes.exit:                                 ; preds = %cond.end.i, %if.then1.i, %do.body47
@@ -874,7 +973,7 @@ do.body.i221:                                     ; preds = %do.body64
   %add.ptr.i224 = getelementptr inbounds i64, ptr %77, i64 %78
   %rank.i = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 48
   %79 = load i64, ptr %rank.i, align 8
-  %call1.i = call ptr %76(ptr noundef %context, i64 noundef %k58.0237, ptr noundef %add.ptr.i224, i64 noundef %79, ptr noundef nonnull %value.i202) #7
+  %call1.i = call ptr %76(ptr noundef %context, i64 noundef %k58.0237, ptr noundef %add.ptr.i224, i64 noundef %79, ptr noundef nonnull %value.i202) #8
   %tobool.not.i225 = icmp eq ptr %call1.i, null
   br i1 %tobool.not.i225, label %if.end3.i, label %make_output.exit
 
@@ -890,7 +989,7 @@ land.lhs.true.i:                                  ; preds = %if.end3.i
   br i1 %cmp5.not.i, label %if.end8.i, label %if.then6.i
 
 if.then6.i:                                       ; preds = %land.lhs.true.i
-  %call7.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 11, ptr noundef %arrayidx.i207, i64 noundef %k58.0237, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  %call7.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 11, ptr noundef %arrayidx.i207, i64 noundef %k58.0237, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
   br label %make_output.exit
 
 if.end8.i:                                        ; preds = %land.lhs.true.i, %if.end3.i
@@ -935,7 +1034,7 @@ if.end20.i:                                       ; preds = %cond.end.i216, %if.
 
 cond.true24.i:                                    ; preds = %if.end20.i
   %91 = load ptr, ptr %GetTensorMutableData.i213, align 8
-  %call25.i = call ptr %91(ptr noundef nonnull %90, ptr noundef nonnull %arrayidx22.i) #7
+  %call25.i = call ptr %91(ptr noundef nonnull %90, ptr noundef nonnull %arrayidx22.i) #8
   br label %make_output.exit
 
 make_output.exit:                                 ; preds = %cond.true24.i, %if.end20.i, %if.then6.i, %do.body.i221
@@ -961,7 +1060,7 @@ for.cond.cleanup84:                               ; preds = %for.body85, %for.co
   %94 = load ptr, ptr %buffers, align 8
   %95 = load ptr, ptr %symbols, align 8
   %96 = load i64, ptr %size, align 8
-  %call98 = call ptr %93(ptr noundef nonnull %state, ptr noundef %2, ptr noundef %0, ptr noundef %context, ptr noundef %94, ptr noundef %95, i64 noundef %96) #7
+  %call98 = call ptr %93(ptr noundef nonnull %state, ptr noundef %2, ptr noundef %0, ptr noundef %context, ptr noundef %94, ptr noundef %95, i64 noundef %96) #8
   %tobool99.not = icmp eq ptr %call98, null
   %retval.7.call98 = select i1 %tobool99.not, ptr %retval.7, ptr %call98
   br i1 %tobool99.not, label %do.end106, label %cleanup121
@@ -988,7 +1087,7 @@ cond.true:                                        ; preds = %do.end106
   %checks = getelementptr inbounds nuw i8, ptr %2, i64 104
   %101 = load ptr, ptr %checks, align 8
   %102 = load ptr, ptr %symbols, align 8
-  %call110 = call i32 %101(ptr noundef nonnull %15, ptr noundef %102, ptr noundef nonnull %failure) #7
+  %call110 = call i32 %101(ptr noundef nonnull %15, ptr noundef %102, ptr noundef nonnull %failure) #8
   br label %cond.end
 
 cond.end:                                         ; preds = %cond.true, %do.end106
@@ -997,7 +1096,7 @@ cond.end:                                         ; preds = %cond.true, %do.end1
   br i1 %tobool111.not, label %cond.end115, label %cond.true112
 
 cond.true112:                                     ; preds = %cond.end
-  %call113 = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef %cond, ptr noundef nonnull %failure, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  %call113 = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef %cond, ptr noundef nonnull %failure, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
   br label %cond.end115
 
 cond.end115:                                      ; preds = %cond.true112, %cond.end
@@ -1039,7 +1138,7 @@ entry:
   call void @llvm.lifetime.start.p0(ptr nonnull %data) #6
   %KernelContext_GetInput = getelementptr inbounds nuw i8, ptr %0, i64 720
   %7 = load ptr, ptr %KernelContext_GetInput, align 8
-  %call = call ptr %7(ptr noundef %context, i64 noundef 0, ptr noundef nonnull %value) #7
+  %call = call ptr %7(ptr noundef %context, i64 noundef 0, ptr noundef nonnull %value) #8
   %tobool.not = icmp eq ptr %call, null
   br i1 %tobool.not, label %do.end, label %cleanup44
 
@@ -1049,11 +1148,11 @@ do.end:                                           ; preds = %entry
   br i1 %tobool4.not, label %if.then5, label %do.body8
 
 if.then5:                                         ; preds = %do.end
-  %call6 = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 2, ptr noundef %3, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #7
+  %call6 = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 2, ptr noundef %3, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
   br label %cleanup44
 
 do.body8:                                         ; preds = %do.end
-  %call10 = call ptr @igniter_check(ptr noundef %0, ptr noundef %2, ptr noundef %3, i64 noundef 0, ptr noundef nonnull %8, ptr noundef nonnull %6, ptr noundef null) #8
+  %call10 = call ptr @igniter_check(ptr noundef %0, ptr noundef %2, ptr noundef %3, i64 noundef 0, ptr noundef nonnull %8, ptr noundef nonnull %6, ptr noundef null) #9
   %tobool11.not = icmp eq ptr %call10, null
   br i1 %tobool11.not, label %do.body19, label %cleanup44
 
@@ -1061,7 +1160,7 @@ do.body19:                                        ; preds = %do.body8
   %GetTensorMutableData = getelementptr inbounds nuw i8, ptr %0, i64 408
   %9 = load ptr, ptr %GetTensorMutableData, align 8
   %10 = load ptr, ptr %value, align 8
-  %call21 = call ptr %9(ptr noundef %10, ptr noundef nonnull %data) #7
+  %call21 = call ptr %9(ptr noundef %10, ptr noundef nonnull %data) #8
   %tobool22.not = icmp eq ptr %call21, null
   %call.call10.call21 = select i1 %tobool22.not, ptr %call10, ptr %call21
   br i1 %tobool22.not, label %do.end29, label %cleanup44
@@ -1087,7 +1186,7 @@ for.body:                                         ; preds = %for.inc, %for.body.
 
 if.then36:                                        ; preds = %for.body
   %sub = add nsw i64 %k.092, -1
-  %call38 = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 14, ptr noundef %4, i64 noundef %sub, i64 noundef 0, i64 noundef 0, i64 noundef %13) #7
+  %call38 = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 14, ptr noundef %4, i64 noundef %sub, i64 noundef 0, i64 noundef 0, i64 noundef %13) #8
   br label %cleanup40
 
 for.inc:                                          ; preds = %for.body
@@ -1105,7 +1204,7 @@ for.end:                                          ; preds = %cleanup40
   %KernelContext_GetOutput = getelementptr inbounds nuw i8, ptr %0, i64 728
   %15 = load ptr, ptr %KernelContext_GetOutput, align 8
   %16 = load i64, ptr %rank, align 8
-  %call43 = call ptr %15(ptr noundef %context, i64 noundef 0, ptr noundef nonnull %6, i64 noundef %16, ptr noundef nonnull %made) #7
+  %call43 = call ptr %15(ptr noundef %context, i64 noundef 0, ptr noundef nonnull %6, i64 noundef %16, ptr noundef nonnull %made) #8
   br label %cleanup44
 
 cleanup44:                                        ; preds = %for.end, %cleanup40, %do.body19, %do.body8, %if.then5, %entry
@@ -1150,7 +1249,7 @@ if.then:                                          ; preds = %for.body
   br i1 %cmp4.not, label %cleanup23, label %if.then5
 
 if.then5:                                         ; preds = %if.then
-  %call = tail call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 5, ptr noundef %port, i64 noundef %index, i64 noundef %axis.062, i64 noundef %3, i64 noundef %4) #7
+  %call = tail call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 5, ptr noundef %port, i64 noundef %index, i64 noundef %axis.062, i64 noundef %3, i64 noundef %4) #8
   br label %cleanup23
 
 if.else:                                          ; preds = %for.body
@@ -1175,7 +1274,7 @@ if.else13:                                        ; preds = %if.then8
   br i1 %cmp15.not, label %cleanup23, label %if.then16
 
 if.then16:                                        ; preds = %if.else13
-  %call18 = tail call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 6, ptr noundef %port, i64 noundef %index, i64 noundef %axis.062, i64 noundef %5, i64 noundef %6) #7
+  %call18 = tail call ptr @igniter_fail(ptr noundef %api, ptr noundef %desc, i32 noundef 6, ptr noundef %port, i64 noundef %index, i64 noundef %axis.062, i64 noundef %5, i64 noundef %6) #8
   br label %cleanup23
 
 cleanup23:                                        ; preds = %if.then16, %if.else13, %if.then11, %if.else, %if.then5, %if.then
@@ -1202,14 +1301,14 @@ entry:
   store ptr null, ptr %value, align 8
   %KernelInfoGetConstantInput_tensor = getelementptr inbounds nuw i8, ptr %api, i64 1992
   %1 = load ptr, ptr %KernelInfoGetConstantInput_tensor, align 8
-  %call = call ptr %1(ptr noundef %info, i64 noundef %index, ptr noundef nonnull %constant, ptr noundef nonnull %value) #7
+  %call = call ptr %1(ptr noundef %info, i64 noundef %index, ptr noundef nonnull %constant, ptr noundef nonnull %value) #8
   %tobool.not.i.not = icmp eq ptr %call, null
   br i1 %tobool.not.i.not, label %if.end, label %if.then.i
 
 if.then.i:                                        ; preds = %entry
   %ReleaseStatus.i = getelementptr inbounds nuw i8, ptr %api, i64 744
   %2 = load ptr, ptr %ReleaseStatus.i, align 8
-  call void %2(ptr noundef nonnull %call) #7
+  call void %2(ptr noundef nonnull %call) #8
   br label %cleanup10
 
 if.end:                                           ; preds = %entry
@@ -1225,7 +1324,7 @@ do.body:                                          ; preds = %if.end
   %5 = load i64, ptr %rank, align 8
   %mul = shl i64 %5, 3
   %6 = alloca i8, i64 %mul, align 16
-  %call6 = call ptr @igniter_check(ptr noundef %api, ptr noundef %desc, ptr noundef %arrayidx, i64 noundef %index, ptr noundef nonnull %4, ptr noundef nonnull %6, ptr noundef null) #8
+  %call6 = call ptr @igniter_check(ptr noundef %api, ptr noundef %desc, ptr noundef %arrayidx, i64 noundef %index, ptr noundef nonnull %4, ptr noundef nonnull %6, ptr noundef null) #9
   %tobool7.not = icmp eq ptr %call6, null
   br i1 %tobool7.not, label %do.end, label %cleanup10
 
@@ -1243,6 +1342,10 @@ cleanup10:                                        ; preds = %do.end, %do.body, %
 ; Function Attrs: nounwind
 define internal void @parallel_for(ptr noundef captures(none) %context, ptr noundef %task, i64 noundef %count, ptr noundef %data) #2 {
 entry:
+  %tmp.i4.i.i = alloca i32, align 4
+  %tmp.i.i20.i = alloca i32, align 4
+  %tmp.i3.i.i = alloca i32, align 4
+  %tmp.i.i.i = alloca i32, align 4
   %shared = alloca %struct.shared, align 8
   call void @llvm.lifetime.start.p0(ptr nonnull %shared) #6
   store ptr %task, ptr %shared, align 8
@@ -1252,62 +1355,114 @@ entry:
   store i64 %count, ptr %count3, align 8
   %next = getelementptr inbounds nuw i8, ptr %shared, i64 24
   store i64 0, ptr %next, align 8
-  %call4 = tail call i64 @igniter_cpus_limit(ptr noundef nonnull @cpus) #7
+  %flushes = getelementptr inbounds nuw i8, ptr %shared, i64 32
+  %flushes4 = getelementptr inbounds nuw i8, ptr %context, i64 24
+  %0 = load i64, ptr %flushes4, align 8
+  store i64 %0, ptr %flushes, align 8
+  %call5 = tail call i64 @igniter_cpus_limit(ptr noundef nonnull @cpus) #8
   %cmp = icmp ugt i64 %count, 1
-  %cmp5 = icmp ugt i64 %call4, 1
-  %or.cond = select i1 %cmp, i1 %cmp5, i1 false
-  br i1 %or.cond, label %if.then, label %if.end17
+  %cmp6 = icmp ugt i64 %call5, 1
+  %or.cond = select i1 %cmp, i1 %cmp6, i1 false
+  br i1 %or.cond, label %if.then, label %if.end18
 
 if.then:                                          ; preds = %entry
-  %0 = load ptr, ptr %context, align 8
-  %KernelContext_ParallelFor = getelementptr inbounds nuw i8, ptr %0, i64 2192
-  %1 = load ptr, ptr %KernelContext_ParallelFor, align 8
-  %context6 = getelementptr inbounds nuw i8, ptr %context, i64 8
-  %2 = load ptr, ptr %context6, align 8
-  %cmp7 = icmp ult i64 %call4, %count
-  %cond = select i1 %cmp7, i64 %call4, i64 0
-  %call8 = call ptr %1(ptr noundef %2, ptr noundef nonnull @take_tasks, i64 noundef %count, i64 noundef %cond, ptr noundef nonnull %shared) #7
-  %tobool.not.not = icmp eq ptr %call8, null
-  br i1 %tobool.not.not, label %cleanup18, label %if.end
+  %1 = load ptr, ptr %context, align 8
+  %KernelContext_ParallelFor = getelementptr inbounds nuw i8, ptr %1, i64 2192
+  %2 = load ptr, ptr %KernelContext_ParallelFor, align 8
+  %context7 = getelementptr inbounds nuw i8, ptr %context, i64 8
+  %3 = load ptr, ptr %context7, align 8
+  %cmp8 = icmp ult i64 %call5, %count
+  %cond = select i1 %cmp8, i64 %call5, i64 0
+  %call9 = call ptr %2(ptr noundef %3, ptr noundef nonnull @take_tasks, i64 noundef %count, i64 noundef %cond, ptr noundef nonnull %shared) #8
+  %tobool.not.not = icmp eq ptr %call9, null
+  br i1 %tobool.not.not, label %cleanup19, label %if.end
 
 if.end:                                           ; preds = %if.then
-  %error10 = getelementptr inbounds nuw i8, ptr %context, i64 16
-  %3 = load ptr, ptr %error10, align 8
-  %tobool11.not = icmp eq ptr %3, null
-  br i1 %tobool11.not, label %if.end15, label %if.then12
+  %error11 = getelementptr inbounds nuw i8, ptr %context, i64 16
+  %4 = load ptr, ptr %error11, align 8
+  %tobool12.not = icmp eq ptr %4, null
+  br i1 %tobool12.not, label %if.end16, label %if.then13
 
-if.then12:                                        ; preds = %if.end
-  %4 = load ptr, ptr %context, align 8
-  %ReleaseStatus = getelementptr inbounds nuw i8, ptr %4, i64 744
-  %5 = load ptr, ptr %ReleaseStatus, align 8
-  call void %5(ptr noundef nonnull %3) #7
-  br label %if.end15
+if.then13:                                        ; preds = %if.end
+  %5 = load ptr, ptr %context, align 8
+  %ReleaseStatus = getelementptr inbounds nuw i8, ptr %5, i64 744
+  %6 = load ptr, ptr %ReleaseStatus, align 8
+  call void %6(ptr noundef nonnull %4) #8
+  br label %if.end16
 
-if.end15:                                         ; preds = %if.then12, %if.end
-  store ptr %call8, ptr %error10, align 8
-  br label %if.end17
+if.end16:                                         ; preds = %if.then13, %if.end
+  store ptr %call9, ptr %error11, align 8
+  br label %if.end18
 
-if.end17:                                         ; preds = %if.end15, %entry
-  %6 = atomicrmw add ptr %next, i64 1 monotonic, align 8
-  %7 = load i64, ptr %count3, align 8
-  %cmp.not.i = icmp ult i64 %6, %7
-  br i1 %cmp.not.i, label %if.end.i, label %cleanup18
+if.end18:                                         ; preds = %if.end16, %entry
+  %7 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %8 = load i64, ptr %count3, align 8
+  %cmp.not.i = icmp ult i64 %7, %8
+  br i1 %cmp.not.i, label %if.end.i, label %cleanup19
 
-if.end.i:                                         ; preds = %if.end17
-  call void @igniter_cpus_seen(ptr noundef nonnull @cpus) #7
+if.end.i:                                         ; preds = %if.end18
+  call void @igniter_cpus_seen(ptr noundef nonnull @cpus) #8
+  %9 = load i64, ptr %flushes, align 8
+  %tobool.not.i = icmp eq i64 %9, 0
+  br i1 %tobool.not.i, label %cond.end.i, label %cond.true.i
+
+cond.true.i:                                      ; preds = %if.end.i
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i.i)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i.i)
+  %stmxcsr.i.i.i = load i32, ptr %tmp.i.i.i, align 4
+  %conv.i.i.i = zext i32 %stmxcsr.i.i.i to i64
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i.i)
+  %and.i.i = and i64 %conv.i.i.i, 32832
+  %cmp.not.i.i = icmp eq i64 %and.i.i, 32832
+  br i1 %cmp.not.i.i, label %cond.end.i, label %if.then.i.i
+
+if.then.i.i:                                      ; preds = %cond.true.i
+  %or.i.i = or i32 %stmxcsr.i.i.i, 32832
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i3.i.i)
+  store i32 %or.i.i, ptr %tmp.i3.i.i, align 4
+  call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i3.i.i)
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i3.i.i)
+  br label %cond.end.i
+
+cond.end.i:                                       ; preds = %if.then.i.i, %cond.true.i, %if.end.i
+  %cond.i = phi i64 [ 0, %if.end.i ], [ %conv.i.i.i, %cond.true.i ], [ %conv.i.i.i, %if.then.i.i ]
   br label %do.body.i
 
-do.body.i:                                        ; preds = %do.body.i, %if.end.i
-  %k.0.i = phi i64 [ %6, %if.end.i ], [ %10, %do.body.i ]
-  %8 = load ptr, ptr %shared, align 8
-  %9 = load ptr, ptr %data2, align 8
-  call void %8(ptr noundef %9, i64 noundef %k.0.i) #7
-  %10 = atomicrmw add ptr %next, i64 1 monotonic, align 8
-  %11 = load i64, ptr %count3, align 8
-  %cmp6.i = icmp ult i64 %10, %11
-  br i1 %cmp6.i, label %do.body.i, label %cleanup18, !llvm.loop !9
+do.body.i:                                        ; preds = %do.body.i, %cond.end.i
+  %k.0.i = phi i64 [ %7, %cond.end.i ], [ %12, %do.body.i ]
+  %10 = load ptr, ptr %shared, align 8
+  %11 = load ptr, ptr %data2, align 8
+  call void %10(ptr noundef %11, i64 noundef %k.0.i) #8
+  %12 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %13 = load i64, ptr %count3, align 8
+  %cmp6.i = icmp ult i64 %12, %13
+  br i1 %cmp6.i, label %do.body.i, label %do.end.i, !llvm.loop !9
 
-cleanup18:                                        ; preds = %do.body.i, %if.end17, %if.then
+do.end.i:                                         ; preds = %do.body.i
+  %14 = load i64, ptr %flushes, align 8
+  %tobool8.not.i = icmp eq i64 %14, 0
+  br i1 %tobool8.not.i, label %cleanup19, label %if.then9.i
+
+if.then9.i:                                       ; preds = %do.end.i
+  %and.i21.i = and i64 %cond.i, 32832
+  %cmp.not.i22.i = icmp eq i64 %and.i21.i, 32832
+  br i1 %cmp.not.i22.i, label %cleanup19, label %if.then.i23.i
+
+if.then.i23.i:                                    ; preds = %if.then9.i
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i20.i)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i20.i)
+  %stmxcsr.i.i24.i = load i32, ptr %tmp.i.i20.i, align 4
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i20.i)
+  %15 = and i32 %stmxcsr.i.i24.i, -32833
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i4.i.i)
+  %16 = trunc nuw nsw i64 %and.i21.i to i32
+  %conv.i5.i.i = or disjoint i32 %15, %16
+  store i32 %conv.i5.i.i, ptr %tmp.i4.i.i, align 4
+  call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i4.i.i)
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i4.i.i)
+  br label %cleanup19
+
+cleanup19:                                        ; preds = %if.then.i23.i, %if.then9.i, %do.end.i, %if.end18, %if.then
   call void @llvm.lifetime.end.p0(ptr nonnull %shared) #6
   ret void
 }
@@ -1317,6 +1472,10 @@ declare i64 @igniter_cpus_limit(ptr noundef) local_unnamed_addr #4
 ; Function Attrs: nounwind
 define internal void @take_tasks(ptr noundef captures(none) %data, i64 %index) #2 {
 entry:
+  %tmp.i4.i = alloca i32, align 4
+  %tmp.i.i20 = alloca i32, align 4
+  %tmp.i3.i = alloca i32, align 4
+  %tmp.i.i = alloca i32, align 4
   %next = getelementptr inbounds nuw i8, ptr %data, i64 24
   %0 = atomicrmw add ptr %next, i64 1 monotonic, align 8
   %count = getelementptr inbounds nuw i8, ptr %data, i64 16
@@ -1325,41 +1484,97 @@ entry:
   br i1 %cmp.not, label %if.end, label %cleanup
 
 if.end:                                           ; preds = %entry
-  tail call void @igniter_cpus_seen(ptr noundef nonnull @cpus) #7
+  tail call void @igniter_cpus_seen(ptr noundef nonnull @cpus) #8
+  %flushes = getelementptr inbounds nuw i8, ptr %data, i64 32
+  %2 = load i64, ptr %flushes, align 8
+  %tobool.not = icmp eq i64 %2, 0
+  br i1 %tobool.not, label %cond.end, label %cond.true
+
+cond.true:                                        ; preds = %if.end
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i)
+  %stmxcsr.i.i = load i32, ptr %tmp.i.i, align 4
+  %conv.i.i = zext i32 %stmxcsr.i.i to i64
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i)
+  %and.i = and i64 %conv.i.i, 32832
+  %cmp.not.i = icmp eq i64 %and.i, 32832
+  br i1 %cmp.not.i, label %cond.end, label %if.then.i
+
+if.then.i:                                        ; preds = %cond.true
+  %or.i = or i32 %stmxcsr.i.i, 32832
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i3.i)
+  store i32 %or.i, ptr %tmp.i3.i, align 4
+  call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i3.i)
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i3.i)
+  br label %cond.end
+
+cond.end:                                         ; preds = %if.then.i, %cond.true, %if.end
+  %cond = phi i64 [ 0, %if.end ], [ %conv.i.i, %cond.true ], [ %conv.i.i, %if.then.i ]
   %data1 = getelementptr inbounds nuw i8, ptr %data, i64 8
   br label %do.body
 
-do.body:                                          ; preds = %do.body, %if.end
-  %k.0 = phi i64 [ %0, %if.end ], [ %4, %do.body ]
-  %2 = load ptr, ptr %data, align 8
-  %3 = load ptr, ptr %data1, align 8
-  tail call void %2(ptr noundef %3, i64 noundef %k.0) #7
-  %4 = atomicrmw add ptr %next, i64 1 monotonic, align 8
-  %5 = load i64, ptr %count, align 8
-  %cmp6 = icmp ult i64 %4, %5
-  br i1 %cmp6, label %do.body, label %cleanup, !llvm.loop !9
+do.body:                                          ; preds = %do.body, %cond.end
+  %k.0 = phi i64 [ %0, %cond.end ], [ %5, %do.body ]
+  %3 = load ptr, ptr %data, align 8
+  %4 = load ptr, ptr %data1, align 8
+  call void %3(ptr noundef %4, i64 noundef %k.0) #8
+  %5 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %6 = load i64, ptr %count, align 8
+  %cmp6 = icmp ult i64 %5, %6
+  br i1 %cmp6, label %do.body, label %do.end, !llvm.loop !9
 
-cleanup:                                          ; preds = %do.body, %entry
+do.end:                                           ; preds = %do.body
+  %7 = load i64, ptr %flushes, align 8
+  %tobool8.not = icmp eq i64 %7, 0
+  br i1 %tobool8.not, label %cleanup, label %if.then9
+
+if.then9:                                         ; preds = %do.end
+  %and.i21 = and i64 %cond, 32832
+  %cmp.not.i22 = icmp eq i64 %and.i21, 32832
+  br i1 %cmp.not.i22, label %cleanup, label %if.then.i23
+
+if.then.i23:                                      ; preds = %if.then9
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i20)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i20)
+  %stmxcsr.i.i24 = load i32, ptr %tmp.i.i20, align 4
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i20)
+  %8 = and i32 %stmxcsr.i.i24, -32833
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i4.i)
+  %9 = trunc nuw nsw i64 %and.i21 to i32
+  %conv.i5.i = or disjoint i32 %8, %9
+  store i32 %conv.i5.i, ptr %tmp.i4.i, align 4
+  call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i4.i)
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i4.i)
+  br label %cleanup
+
+cleanup:                                          ; preds = %if.then.i23, %if.then9, %do.end, %entry
   ret void
 }
 
 declare void @igniter_cpus_seen(ptr noundef) local_unnamed_addr #4
 
-; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.smax.i64(i64, i64) #5
+; Function Attrs: nounwind memory(argmem: write)
+declare void @llvm.x86.sse.stmxcsr(ptr) #5
+
+; Function Attrs: nounwind
+declare void @llvm.x86.sse.ldmxcsr(ptr) #6
 
 ; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.smin.i64(i64, i64) #5
+declare i64 @llvm.smax.i64(i64, i64) #7
+
+; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
+declare i64 @llvm.smin.i64(i64, i64) #7
 
 attributes #0 = { mustprogress nofree norecurse nosync nounwind willreturn memory(read, inaccessiblemem: none, target_mem0: none, target_mem1: none) "no-builtins" }
 attributes #1 = { mustprogress nofree norecurse nosync nounwind willreturn memory(none) "no-builtins" }
 attributes #2 = { nounwind "no-builtins" }
 attributes #3 = { nocallback nofree nosync nounwind willreturn memory(argmem: readwrite) }
 attributes #4 = { "no-builtins" }
-attributes #5 = { nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none) }
+attributes #5 = { nounwind memory(argmem: write) }
 attributes #6 = { nounwind }
-attributes #7 = { nobuiltin nounwind "no-builtins" }
-attributes #8 = { nobuiltin "no-builtins" }
+attributes #7 = { nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none) }
+attributes #8 = { nobuiltin nounwind "no-builtins" }
+attributes #9 = { nobuiltin "no-builtins" }
 
 !0 = distinct !{!0, !1, !2}
 !1 = !{!"llvm.loop.mustprogress"}
