@@ -80,8 +80,8 @@ def _to_single(b: Builder, x: Value) -> Value:
     bits = Num(b, b.cast("zext", x, x.type.with_element("i32")))
     if x.type.element == "bfloat":
         return (bits << 16).as_float().v
-    # A multiplication rebiases the exponent. A subnormal f16 is converted as an integer: its bits would make a subnormal
-    # f32, which counts as 0 in threads with that mode.
+    # A multiplication rebiases the exponent. A subnormal f16 is converted as an integer: its bits would make a
+    # subnormal f32, which counts as 0 in threads with that mode.
     size = ((bits & 0x7FFF) << 13).as_float() * 2.0**112
     size = (bits & 0x7C00).eq(0).where((bits & 0x03FF).cast("sitofp", "float") * 2.0**-24, size)
     special = (bits & 0x7C00).eq(0x7C00)
