@@ -167,7 +167,7 @@ def test_a_number_that_guards_a_logarithm_stays(tmp_path: Path) -> None:
 
 
 def test_a_wrong_value_is_an_error() -> None:
-    with pytest.raises(IgniterError, match="subnormals must be flush or keep, not 'off'"):
+    with pytest.raises(IgniterError, match="subnormals must be one of flush, flush-values, keep, not 'off'"):
         igniter.compile(model_of("y = Relu(x)"), subnormals="off")
 
 
