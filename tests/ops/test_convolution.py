@@ -45,6 +45,10 @@ CASES: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
     ((1, 40, 4, 6), (40, 8, 1, 3), {"group": 5, "dilations": [1, 2]}),
     ((1, 6, 9), (12, 1, 3), {"group": 6}),
     ((1, 36, 4, 4), (36, 12, 3, 3), {"group": 3}),
+    # Windows of fewer elements than there are results.
+    ((2, 1, 95), (32, 1, 10), {"strides": [5]}),
+    ((2, 3, 37), (24, 3, 5), {"dilations": [2], "pads": [7, 1]}),
+    ((1, 1, 20), (17, 1, 7), {"auto_pad": "SAME_LOWER", "strides": [2]}),
 )
 
 
@@ -109,6 +113,7 @@ COMPUTED: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = 
     ((1, 40, 6, 5), (24, 40, 1, 1), {}),
     ((1, 40, 6, 5), (3, 40, 1, 1), {}),
     ((2, 5, 30), (16, 5, 4), {"strides": [3], "pads": [2, 0]}),
+    ((2, 2, 30), (16, 2, 4), {"strides": [3], "pads": [2, 0]}),
     ((1, 3, 4, 5, 6), (8, 3, 2, 3, 2), {"pads": [1, 1, 0, 0, 1, 1]}),
 )
 

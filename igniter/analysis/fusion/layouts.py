@@ -140,20 +140,37 @@ and 1.26; but 3 to 16 of 128 x 128 1.45 and 0.82, 128 to 128 of 28 x 28 1.23 and
 
 
 def _of_one_product(regions: Iterable[RegionOp], joined: _Components) -> set[SSAValue]:
-    """Returns the components whose only convolution is pointwise, of many channels to few. It multiplies a weight of
-    few rows with a matrix of channels and places, whose places are contiguous as the model has them: changing the
-    layout of the image would take longer than the products."""
+    """Returns the components whose only convolution is pointwise, of many channels to few, or along one axis with short
+    windows. It multiplies a weight with a matrix of channels and places, whose places are contiguous as the model has
+    them, or with its windows: changing the layout of the image or the results would take longer."""
     found: dict[SSAValue, list[OnnxOp]] = {}
     for region in regions:
         for op in region.block.ops:
             if op_name(op) in CONVOLUTIONS:
                 found.setdefault(joined.find(op.operands[0]), []).append(cast("OnnxOp", op))
-    return {root for root, (first, *more) in found.items() if not more and _has_few_results(first)}
+    return {root for root, (first, *more) in found.items() if not more and _keeps_order(first)}
+
+
+def _keeps_order(op: OnnxOp) -> bool:
+    """True if a lone convolution should read and write the model's layout."""
+    if op_name(op) == "ConvInteger" or int(op.attr("group", 1)) != 1:
+        return False
+    return _has_few_results(op) or _has_short_windows(op)
+
+
+def _has_short_windows(op: OnnxOp) -> bool:
+    """True if a convolution along one axis has at most as many elements in a window as results. `pack-operands` copies
+    its windows, and its results need not be turned."""
+    sizes = [d.constant for d in dims_of(op.operands[1].type)]
+    if len(sizes) != 3 or is_pointwise(op) or any(n is None for n in sizes):
+        return False
+    results, channels, window = (n or 0 for n in sizes)
+    return channels * window <= results
 
 
 def _has_few_results(op: OnnxOp) -> bool:
-    """True if a float convolution is pointwise, in one group, of many channels to few."""
-    if op_name(op) == "ConvInteger" or int(op.attr("group", 1)) != 1 or not is_pointwise(op):
+    """True if a convolution is pointwise, of many channels to few."""
+    if not is_pointwise(op):
         return False
     results, channels = (d.constant for d in dims_of(op.operands[1].type)[:2])
     return results is not None and channels is not None and results <= FEW_RESULTS and channels >= MANY_CHANNELS

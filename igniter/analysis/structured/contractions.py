@@ -141,8 +141,9 @@ def contraction_of(nest: NestOp, moved: bool = False, kernel: str = "") -> Contr
     return reasons[0]
 
 
-def factors_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
-    """Returns the two reads whose product is summed, or the reason why a nest is no such sum."""
+def factors_of(nest: NestOp, guarded: bool = False) -> tuple[ReadOp, ReadOp] | str:
+    """Returns the two reads whose product is summed, or the reason why a nest is no such sum. `guarded`: guards that
+    read 0 elsewhere are allowed."""
     clauses = nest.yield_op.clauses
     if len(clauses) != 1 or clauses[0].combiner != "add":
         return "it is not a single sum"
@@ -157,7 +158,7 @@ def factors_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
         return "it does not sum products of two reads"
     a, b = reads
     assert a is not None and b is not None
-    if any(r.guards or r.indices for r in (a, b)):
+    if any(r.indices or (r.guards and (not guarded or r.otherwise is not None)) for r in (a, b)):
         return "its reads are guarded or indirect"
     return a, b
 

@@ -20,8 +20,8 @@ from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.attrs import element_bytes
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS, are_dot_products, is_half, kind_of
-from igniter.dialects.sym import element_of
-from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, Expr, linearize, product, symbols_of
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,14 @@ class Convolution:
     weight: ReadOp
     channels: tuple[str, ...]
     """The reductions that do not move with the result, in the order of the nest."""
+    window: tuple[str, ...]
+    """The other reductions."""
 
 
-def convolution_of(nest: NestOp) -> Convolution | None:
-    """Returns the factors of a nest as a convolution; `None` for other nests."""
-    factors = factors_of(nest)
+def convolution_of(nest: NestOp, guarded: bool = False) -> Convolution | None:
+    """Returns the factors of a nest as a convolution; `None` for other nests. `guarded`: a read may be 0 outside its
+    tensor."""
+    factors = factors_of(nest, guarded)
     if isinstance(factors, str):
         return None
     kinds = {a.name: a.kind for a in nest.axes if a.extent != ONE}
@@ -93,7 +96,7 @@ def convolution_of(nest: NestOp) -> Convolution | None:
                 moving |= {n for n in named if kinds[n] == "reduction"}
         if moving and moving <= shared:
             rest = (n for n, kind in kinds.items() if kind == "reduction" and n not in moving)
-            return Convolution(image, weight, tuple(rest))
+            return Convolution(image, weight, tuple(rest), tuple(n for n in kinds if n in moving))
     return None
 
 
@@ -101,7 +104,7 @@ def computed_weight(nest: NestOp) -> UnpackedFactor | str:
     """Returns the weight of a convolution, if it is computed at run time and its image has contiguous channels;
     otherwise the reason, or "" if the nest is no such convolution. The output channels are the columns to pack."""
     found = convolution_of(nest)
-    if nest.schedule is not None or found is None or is_packed(found.weight):
+    if nest.schedule is not None or found is None or is_packed(found.weight) or line_of(nest) is not None:
         return ""
     image, weight, result = found.image, found.weight, element_of(nest.outputs[0].type)
     reason = _no_kernel(nest, (image, weight))
@@ -125,6 +128,36 @@ def computed_weight(nest: NestOp) -> UnpackedFactor | str:
         return f"{count} columns fill too small a part of a panel"
     elements = product(a.extent for a in nest.axes if a.name in in_weight)
     return UnpackedFactor(weight, columns[0], depth, product(rows), product(rows), elements, False)
+
+
+def line_of(nest: NestOp) -> UnpackedFactor | None:
+    """Returns the image of a convolution along one axis, if its windows together are fewer elements than its results
+    and the results are contiguous along the places. The windows are then copied to panels whose columns are the places,
+    so that the results come in the order of the model. `None` for other nests."""
+    found = convolution_of(nest, guarded=True)
+    if nest.schedule is not None or found is None or len(found.window) != 1 or is_packed(found.weight):
+        return None
+    image, weight, ranges = found.image, found.weight, nest.axes_attr.ranges
+    if weight.guards or _no_kernel(nest, (image, weight)) is not None:
+        return None
+    result = nest.outputs[0]
+    if not _are_halves(nest, (image, weight)) and element_of(image.source.type) != element_of(result.type):
+        return None
+    (depth,) = found.window
+    in_image, in_weight = symbols_of(image.subscripts), symbols_of(weight.subscripts)
+    parallel = [a for a in nest.axes if a.kind == "parallel" and a.extent != ONE]
+    rows = [a for a in parallel if a.name in in_weight and a.name not in in_image]
+    beside = [s for s in image.subscripts if depth in s.symbols]
+    columns = [a.name for a in parallel if a.name not in in_weight and any(a.name in s.symbols for s in beside)]
+    if len(rows) != 1 or len(columns) != 1 or offset_of(nest, weight, {}, ranges).coefficient(depth) != ONE:
+        return None
+    written = linearize(nest.yield_op.clauses[0].subscripts, dims_of(result.type))
+    moved = product(a.extent for a in nest.axes if a.kind == "reduction").constant
+    made = rows[0].extent.constant
+    if written.coefficient(columns[0]) != ONE or moved is None or made is None or moved > made:
+        return None
+    elements = product(a.extent for a in nest.axes if a.name in in_image)
+    return UnpackedFactor(image, columns[0], depth, rows[0].extent, rows[0].extent, elements, False)
 
 
 def _are_halves(nest: NestOp, factors: Sequence[ReadOp]) -> bool:

@@ -42,6 +42,7 @@ from igniter.analysis.structured.packing import (
     computed_weight,
     crowded_factor,
     is_packed,
+    line_of,
     unpacked_factor,
 )
 from igniter.analysis.typical_sizes import typical_of
@@ -129,6 +130,9 @@ def _is_less(a: Expr, b: Expr) -> bool:
 
 def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     """Packs the right factor of one nest. Returns the reason if it did not, or "" if there is nothing to pack."""
+    line = line_of(nest)
+    if line is not None:
+        return _pack_whole(nest, line, machine)
     factors = factors_of(nest)
     if nest.schedule is not None or isinstance(factors, str):
         return ""
@@ -144,7 +148,7 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
         return None
     weight = computed_weight(nest)
     if not isinstance(weight, str):
-        return _pack_weight(nest, weight, machine)
+        return _pack_whole(nest, weight, machine)
     factor = unpacked_factor(nest)
     if isinstance(factor, str):
         return weight or factor
@@ -161,15 +165,16 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     return None
 
 
-def _pack_weight(nest: NestOp, weight: UnpackedFactor, machine: MachineModel) -> str | None:
-    """Packs the computed weight of a convolution as `pack-weights` packs constant ones: in each panel the places of the
-    window, in each place the channels. A row of a window then is one depth."""
-    count = typical_of(nest).known(weight.all_rows)
+def _pack_whole(nest: NestOp, factor: UnpackedFactor, machine: MachineModel) -> str | None:
+    """Packs a factor of a convolution with all its reductions in each panel, the depth innermost, and joins those that
+    are contiguous. The panels of a computed weight are those that `pack-weights` makes of constant ones; a row of a
+    window then is one depth."""
+    count = typical_of(nest).known(factor.all_rows)
     if count is not None and count < machine.pack_rows:
         return f"only {count} rows would share it"
-    used = symbols_of(weight.read.subscripts)
-    sums = [a.name for a in nest.axes if a.kind == "reduction" and a.name in used and a.name != weight.depth]
-    _pack(nest, weight.read, weight.column, weight.depth, sums)
+    used = symbols_of(factor.read.subscripts)
+    sums = [a.name for a in nest.axes if a.kind == "reduction" and a.name in used and a.name != factor.depth]
+    _pack(nest, factor.read, factor.column, factor.depth, sums)
     moved = contraction_of(nest, moved=True)
     if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
         _move(nest, moved)
@@ -248,7 +253,7 @@ def _pack(nest: NestOp, read: ReadOp, column: str, depth: str, sums: Sequence[st
     inner = ReadOp(
         read.source,
         [s.substitute({column: at}) for s in read.subscripts],
-        guards=[] if full else [extent - 1 - at],
+        guards=[*(g.substitute({column: at}) for g in read.guards), *([] if full else [extent - 1 - at])],
     )
     copy = _copied(nest, inner, "pack", axes, element_of(nest.outputs[0].type))
     at_column = Expr.of(column)

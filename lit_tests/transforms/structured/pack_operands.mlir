@@ -3,7 +3,7 @@
 // RUN: igniter-opt %s -p pack-operands --remarks --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=REMARKS
 // RUN: igniter-opt %s -p pack-operands,choose-schedule,lower-to-loops,fuse-loops,promote-buffers --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 
-// CHECKED-COUNT-15: check: promote-buffers: 1 results agree
+// CHECKED-COUNT-16: check: promote-buffers: 1 results agree
 
 // The keys of attention: columns that lie across memory are brought side by side, zeros behind the last of them.
 
@@ -456,5 +456,30 @@ builtin.module {
       loop.yield add %p at [x, o]
     }
     loop.return %c : tensor<2x20xf32>
+  }
+}
+
+// -----
+
+// Windows along one axis, of fewer elements than results: they are copied to panels whose columns are the places, with
+// zeros for the padding. The results are in the order of the model.
+
+// CHECK-LABEL:  loop.kernel @line
+// CHECK:          loop.nest "conv.pack" [p: parallel 2, c: parallel 2, k: parallel 5, l: parallel 16]
+// CHECK-NEXT:       loop.read %{{.*}}[c, k + 2*l + 32*p - 1] if [k + 2*l + 32*p - 1, -k - 2*l - 32*p + 40, -l - 16*p + 18] : f32
+// CHECK:          loop.nest "conv" [o: parallel 20, x: parallel 19, c_k: reduction 10]
+// CHECK-NEXT:       loop.read %{{.*}}[o, c_k] : f32
+// CHECK-NEXT:       loop.read %{{.*}}[(x floordiv 16), c_k, (x mod 16)] : f32
+// REMARKS:      remark: pack-operands: 'conv' applied: its right factor is packed into panels
+
+builtin.module {
+  loop.kernel @line symbols [] (%x: tensor<2x40xf32>, %w: tensor<20x2x5xf32>) -> (tensor<20x19xf32>) {
+    %s = loop.nest "conv" [o: parallel 20, x: parallel 19, c: reduction 2, k: reduction 5] -> tensor<20x19xf32> {
+      %a = loop.read %w[o, c, k] : f32
+      %b = loop.read %x[c, 2*x + k - 1] if [2*x + k - 1, -2*x - k + 40] : f32
+      %p = arith.mulf %a, %b : f32
+      loop.yield add %p at [o, x]
+    }
+    loop.return %s : tensor<20x19xf32>
   }
 }
