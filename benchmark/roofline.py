@@ -5,8 +5,9 @@
 A model is a list of steps, and a step takes whichever is longer, its arithmetic or its bytes; the steps are summed.
 What is assumed:
 
-* A step is a contraction (MatMul, Gemm, Einsum, convolutions, Attention, the integer and fused forms), of which the
-  multiply-adds run at the rate of independent ones in registers. One more step, of bytes only, is the rest.
+* A step is a contraction (every op whose spec counts multiply-adds: MatMul, Gemm, Einsum, convolutions, Attention,
+  recurrences, the integer and fused forms), and these run at the rate of independent ones in registers. One more step,
+  of bytes only, is the rest.
 * All else is fused into the contractions and its arithmetic is free: between them nothing is moved but what one writes
   and another reads. A contraction reads each operand once and writes its result once. An operand that is another
   tensor rearranged, repeated or converted is as small as the smallest tensor on the way.
@@ -49,8 +50,6 @@ from igniter.dialects.sym.expr import Expr
 if TYPE_CHECKING:
     from benchmark.models.subjects import Subject
 
-UNCOUNTED = frozenset(("GRU", "LSTM", "RNN"))
-"""Ops with contractions that are not counted here."""
 MOVEMENT = frozenset(("Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"))
 """Ops whose result is the first operand rearranged, repeated or converted."""
 LOOK_UPS = frozenset(("Gather", "GatherElements", "GatherND"))
@@ -130,7 +129,7 @@ class Graph:
         # Exporters write sums as names: "past + 1".
         sizes = {symbol: Expr.parse(symbol).evaluate(dims) for symbol in self.symbols}
         for op in self.graph.body.ops:
-            if op_name(op) in UNCOUNTED or op.regions:
+            if op.regions:
                 raise ValueError(f"what is in {op_name(op)} is not counted")
             for symbol in sorted({s for r in op.results for d in _dims(r.type) for s in d.symbols} - set(sizes)):
                 try:

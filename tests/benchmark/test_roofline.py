@@ -118,10 +118,24 @@ def test_transposed_convolutions() -> None:
     assert Graph(made).steps({"batch": 5})[0].flops == 2 * 5 * 48 * 6
 
 
-def test_what_is_not_counted_is_said() -> None:
+def test_recurrences() -> None:
     nodes = [helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=2)]
     made = model(nodes, {"w": (1, 6, 4), "r": (1, 6, 2)}, x=["n", 1, 4], y=["n", 1, 1, 2])
-    with pytest.raises(ValueError, match="what is in GRU is not counted"):
+    # In each of the steps, every weight of both matrices is multiplied once.
+    assert Graph(made).steps({"n": 3})[0].flops == 2 * 3 * (6 * 4 + 6 * 2)
+
+
+def test_what_is_not_counted_is_said() -> None:
+    branch = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["b"])], "b", [], [helper.make_empty_tensor_value_info("b")]
+    )
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+        helper.make_node("Cast", ["m"], ["c"], to=9),
+        helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch),
+    ]
+    made = model(nodes, {}, x=["n", 4], y=["n", 4])
+    with pytest.raises(ValueError, match="what is in If is not counted"):
         Graph(made).steps({"n": 3})
     made = model([helper.make_node("NonZero", ["x"], ["i"]), helper.make_node("Cast", ["i"], ["y"], to=1)], {},
                  x=["n", 4], y=[2, "found"])  # fmt: skip
