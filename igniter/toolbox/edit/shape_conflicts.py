@@ -7,12 +7,14 @@ from contextlib import contextmanager
 
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.onnx.shape_inference import ShapeFacts
-from igniter.dialects.onnx.base import OnnxOp
+from igniter.analysis.onnx.shape_inference import ShapeFacts, operand_values
+from igniter.dialects.onnx.base import OnnxOp, constant_weight
 from igniter.dialects.onnx.ops import spec_of
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.requirements import Requirement
 from igniter.dialects.sym.tensor_types import known_dims_of
+from igniter.transforms.onnx.infer_shapes import set_operand_values
 
 ONE = Expr.of(1)
 # fmt: off
@@ -50,6 +52,22 @@ def typed_by(facts: ShapeFacts) -> Generator[None]:
     finally:
         for value, type_ in before.items():
             value._type = type_
+
+
+@contextmanager
+def values_noted(facts: ShapeFacts) -> Generator[None]:
+    """Notes the inferred elements of integer operands on their nodes while the context lasts."""
+    readers = {use.operation for v in facts.values if constant_weight(v) is None for use in v.uses}
+    before = {op: op.attributes.get(VALUES_ATTRIBUTE) for op in readers if isinstance(op, OnnxOp)}
+    for op in before:
+        set_operand_values(op, operand_values(op, facts))
+    try:
+        yield
+    finally:
+        for op, noted in before.items():
+            op.attributes.pop(VALUES_ATTRIBUTE, None)
+            if noted is not None:
+                op.attributes[VALUES_ATTRIBUTE] = noted
 
 
 def side_by_side(node: OnnxOp) -> Iterator[tuple[Expr, Expr]]:

@@ -15,7 +15,7 @@ from igniter.analysis.onnx.shape_inference import infer_shapes
 from igniter.analysis.typical_sizes import WORK, TypicalSizes
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.errors import IgniterError
-from igniter.toolbox.edit.shape_conflicts import typed_by
+from igniter.toolbox.edit.shape_conflicts import typed_by, values_noted
 from igniter.toolbox.edit.weight_files import tensors_of
 from igniter.toolbox.extract.parts import Part, Partition
 from igniter.toolbox.split.balance import Cuts, best_cuts
@@ -97,7 +97,8 @@ def _node_costs(module: ModuleOp, partition: Partition, sizes: TypicalSizes) -> 
     """Returns flops and bytes of every node, and under `size` the total bytes of its results; only crossing values use
     it."""
     weights = _first_readers(partition)
-    with typed_by(infer_shapes(module)):
+    facts = infer_shapes(module)
+    with typed_by(facts), values_noted(facts):
         flops: dict[Operation, float] = {op: _flops(op, sizes) for op in partition.nodes}
         size: dict[Operation, float] = {op: sum(_bytes(r, sizes) for r in op.results) for op in partition.nodes}
     return {"flops": flops, "bytes": {op: size[op] + weights.get(op, 0) for op in size}, "size": size}

@@ -80,10 +80,26 @@ SCAN = """g (float[4] s, float[n, 4] xs) => (float[4] last, float[n, 4] all)
 }"""
 
 
-def test_the_split_counts_a_body_as_often_as_the_profile_does() -> None:
+LOOP = """g (float[4] s, float[n, 4] xs) => (float[4] last)
+<int64 zero = {0}, bool yes = {1}>
+{
+    shape = Shape(xs)
+    rows = Gather(shape, zero)
+    last = Loop<body = b (int64 i, bool c, float[4] a) => (bool d, float[4] o) {
+        d = Identity(c)
+        t = Add(a, a)
+        o = Exp(t)
+    }>(rows, yes, s)
+}"""
+
+
+@pytest.mark.parametrize("text", [SCAN, LOOP])
+def test_the_split_counts_a_body_as_often_as_the_profile_does(text: str) -> None:
     header = '<ir_version: 10, opset_import: ["" : 21]>'
-    module = igniter.load(onnx.parser.parse_model(f"{header}\n{SCAN}"))
+    module = igniter.load(onnx.parser.parse_model(f"{header}\n{text}"))
+    before = str(module.ir)
     stages = split_stages(module.ir, 1, sizes={"n": 10})
+    assert str(module.ir) == before
     assert stages.costs[0]["flops"] == module.profile({"n": 10}).total.cost.flops.constant == 10 * (4 + 4 * 10)
 
 
