@@ -133,10 +133,11 @@ if.then4:                                         ; preds = %if.end
 if.end10:                                         ; preds = %if.then4, %if.end
   %saved.i = getelementptr inbounds nuw i8, ptr %load, i64 56
   %7 = load i64, ptr %saved.i, align 8
+  %div4.i = lshr i64 %7, 1
   %8 = load i64, ptr %load, align 8
   %cond.i.i = tail call noundef i64 @llvm.usub.sat.i64(i64 %0, i64 %8)
-  %div3.i = lshr i64 %cond.i.i, 3
-  %add.i = add i64 %div3.i, %7
+  %div15.i = lshr i64 %cond.i.i, 4
+  %add.i = add nuw i64 %div15.i, %div4.i
   %cmp.i = icmp ugt i64 %add, %add.i
   %conv.i = zext i1 %cmp.i to i32
   ret i32 %conv.i
@@ -183,10 +184,11 @@ entry:
   store i64 %add, ptr %lost, align 8
   %saved.i = getelementptr inbounds nuw i8, ptr %load, i64 56
   %4 = load i64, ptr %saved.i, align 8
+  %div4.i = lshr i64 %4, 1
   %5 = load i64, ptr %load, align 8
   %cond.i.i = tail call noundef i64 @llvm.usub.sat.i64(i64 %0, i64 %5)
-  %div3.i = lshr i64 %cond.i.i, 3
-  %add.i = add i64 %div3.i, %4
+  %div15.i = lshr i64 %cond.i.i, 4
+  %add.i = add nuw i64 %div15.i, %div4.i
   %cmp.i.not = icmp ugt i64 %add, %add.i
   br i1 %cmp.i.not, label %if.then, label %if.else
 
