@@ -71,6 +71,57 @@ def test_values_are_kept_by_default_and_zero_on_request(model: onnx.ModelProto, 
     np.testing.assert_array_equal(found["flush, normal"], found["flush-values, normal"])
 
 
+READERS = """main (float[n, 8] x, float[8, 8] w) => (float[n, 8] double, float[n, 8] root, float[n, 8] log,
+    float[n, 8] inverse, float[n, 8] exp, float[n, 8] sigmoid, float[n, 8] softmax, float[n, 8] product,
+    float[n, 8] quotient, bool[n, 8] infinite, bool[n, 8] positive) {
+    double = Add(x, x)
+    root = Sqrt(x)
+    log = Log(x)
+    inverse = Reciprocal(x)
+    exp = Exp(x)
+    sigmoid = Sigmoid(x)
+    softmax = Softmax(x)
+    product = MatMul(x, w)
+    quotient = Div(x, x)
+    infinite = IsInf(inverse)
+    positive = Greater(x, zero)
+}"""
+
+
+def test_ops_read_subnormal_values_as_onnxruntime_does_or_as_zero() -> None:
+    model = parse(READERS)
+    model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.float32), "zero"))
+    inputs = {"x": np.full((9, 8), 1e-40, np.float32), "w": np.ones((8, 8), np.float32)}
+    names = [o.name for o in model.graph.output]
+    reference = make_session(model.SerializeToString())
+    usual, of_zero = (
+        dict(zip(names, reference.run(None, given), strict=True))
+        for given in (inputs, {**inputs, "x": np.zeros_like(inputs["x"])})
+    )
+    options = {"fusion_passes": "form-fusion-regions{singletons=all contractions=all}"}
+    kept, flushed = (
+        dict(
+            zip(
+                names,
+                igniter.compile(model, options=igniter.CompileOptions(subnormals=mode, **options), verify=False)
+                .session()
+                .run(None, inputs),
+                strict=True,
+            )
+        )
+        for mode in ("flush", "flush-values")
+    )
+    for name in names:
+        np.testing.assert_allclose(kept[name], usual[name], rtol=1e-5, atol=0, err_msg=name)
+        good = [np.allclose(flushed[name], seen[name], rtol=1e-5, atol=0, equal_nan=True) for seen in (usual, of_zero)]
+        assert any(good), (name, flushed[name][0, 0])
+    # The nodes that a tolerance does not cover.
+    for name in ("double", "root", "product"):
+        assert not flushed[name].any(), name
+    assert np.isneginf(flushed["log"]).all() or np.allclose(flushed["log"], usual["log"])
+    assert not np.array_equal(flushed["quotient"], usual["quotient"])
+
+
 def test_nodes_of_onnxruntime_behind_a_kernel_keep_subnormal_values(tmp_path: Path) -> None:
     """The threads of the pool have their mode back when the next node runs on them."""
     artifact = igniter.compile(parse(PRODUCTS), tmp_path / "a", subnormals="flush-values", verify=False)
