@@ -6,6 +6,8 @@ import re
 from functools import cache
 from typing import Any
 
+import onnx.defs
+
 from igniter.dialects.onnx.attributes import to_python
 from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.schemas import AttributeSpec, OpSchema, Parameter
@@ -15,8 +17,6 @@ from igniter.frontend.attributes import import_attribute
 @cache
 def op_names() -> tuple[tuple[str, str], ...]:
     """Returns `(domain, op)` of every op with a schema, sorted."""
-    import onnx.defs
-
     return tuple(sorted({(s.domain, s.name) for s in onnx.defs.get_all_schemas_with_history()}))
 
 
@@ -29,8 +29,6 @@ def schema_domains() -> frozenset[str]:
 @cache
 def latest_opset(domain: str) -> int:
     """Returns the newest version of a domain in the installed `onnx`; 1 for an unknown domain."""
-    import onnx.defs
-
     if domain == "":
         return onnx.defs.onnx_opset_version()
     return max((s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain), default=1)
@@ -39,8 +37,6 @@ def latest_opset(domain: str) -> int:
 @cache
 def find_schema(domain: str, op_type: str, opset: int | None) -> OpSchema | None:
     """Returns the schema of the op in `opset` (the newest if `None`) of `domain`; `None` if it has none."""
-    import onnx.defs
-
     version = latest_opset(domain) if opset is None else opset
     if not onnx.defs.has(op_type, version, domain):
         return None

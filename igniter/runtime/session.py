@@ -29,11 +29,16 @@ class ProviderMissing(LibraryElsewhere):
     """Raised if the installed ONNX Runtime lacks the execution provider of a library."""
 
 
-def silence() -> None:
-    """Disables ONNX Runtime's log on standard error: errors carry the same messages."""
+def _onnxruntime() -> Any:
+    """Returns the package, imported at the first call: a result from the cache needs no session."""
     import onnxruntime
 
-    ort: Any = onnxruntime
+    return onnxruntime
+
+
+def silence() -> None:
+    """Disables ONNX Runtime's log on standard error: errors carry the same messages."""
+    ort = _onnxruntime()
     ort.set_default_logger_severity(4)
 
 
@@ -46,9 +51,7 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
     an unknown option, and carries ORT's message about a model (`SessionError`) or a library that it refuses;
     `LibraryElsewhere` is for a library for another machine, `ProviderMissing` for one whose provider this ORT lacks.
     """
-    import onnxruntime
-
-    ort: Any = onnxruntime
+    ort = _onnxruntime()
     given = dict(options)
     settings: Any = given.pop("sess_options", None)
     if settings is None:
@@ -99,9 +102,7 @@ def _refused_library(library: str | Path, error: Exception) -> IgniterError:
 def _providers_of(libraries: Sequence[str | Path]) -> list[str]:
     """Returns the providers of libraries, and that of CPUs for the rest; raises `ProviderMissing` if none is
     available."""
-    import onnxruntime
-
-    ort: Any = onnxruntime
+    ort = _onnxruntime()
     available: list[str] = ort.get_available_providers()
     wanted: list[str] = []
     for library in libraries:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from igniter.errors import IgniterError
+from igniter.toolbox.output import parse_shapes
 from igniter.toolbox.request import Option
 
 Json = Annotated[bool, Option("Print JSON and nothing else on standard output.", "--json")]
@@ -68,8 +69,6 @@ class InputRequest:
 
     def for_verify(self) -> dict[str, Any]:
         """Returns the arguments of `Artifact.verify`; raises `IgniterError` for a negative one."""
-        from igniter.toolbox.output import parse_shapes
-
         for name in ("rtol", "atol", "seed", "budget"):
             value = getattr(self, name)
             if value is not None and not value >= 0:

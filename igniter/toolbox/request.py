@@ -10,20 +10,19 @@ options of the verb, with types, defaults and help:
         model: Annotated[str, Argument("The ONNX model.")]
         times: Annotated[int, Option("How often.", min=1)] = 1
 
-        def run(self) -> int | None:
-            from igniter.toolbox.greet.show import show
+`igniter.tools.command` makes the command line and its completion from the fields, `schema` the JSON schema. A field
+whose type is a dataclass is a group: its fields are options of the verb too, all or those of `Some`.
 
-            return show(self)
-
-`igniter.tools.command` makes the command line and its completion from the fields, `schema` the JSON schema. A request
-is light: it imports the code of its verb in `run`. A field whose type is a dataclass is a group: its fields are options
-of the verb too, all or those of `Some`.
+A request is light: `igniter --help` imports all of them. The verb itself is the function `run(request)` of `show.py` in
+the same folder, unless `entry` names another one; its module is imported when the verb runs, and imports the rest at
+its top.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from importlib import import_module
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -78,10 +77,19 @@ class Request:
     """True if an error may show its traceback, with `--debug`."""
     failure: ClassVar[int | None] = None
     """The exit status of any error, if it is not the usual one."""
+    entry: ClassVar[str] = "show:run"
+    """The function that performs the verb on a request, as `MODULE:FUNCTION` of the package of the request's class."""
 
     def run(self) -> int | None:
         """Performs the verb and prints its result; returns the exit status, `None` for 0."""
-        raise NotImplementedError
+        return entry_of(type(self))(self)
+
+
+def entry_of(request: type[Request]) -> Callable[[Request], int | None]:
+    """Returns the function that performs a verb; imports its module."""
+    module, _, function = request.entry.partition(":")
+    package = request.__module__.rpartition(".")[0]
+    return getattr(import_module(f"{package}.{module}"), function)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,14 @@ rich if necessary.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.text import Text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,9 +29,6 @@ NARROWEST = 8
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
     """Returns a table as CSV: missing values are empty, values of other columns left out."""
-    import csv
-    import io
-
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -37,8 +39,6 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
 def add_rows(table: Table, rows: Sequence[Sequence[str]], total: Sequence[str], room: int, out: Console) -> None:
     """Adds rows of plain text to a table, and after a line their total if it is not empty. The table has a border and
     may be `room` characters wide on the console."""
-    from rich.text import Text
-
     widths = _widths(table, [*rows, total] if total else rows, room) if len(rows) > FEW else None
     if widths is None:
         for row in rows:
@@ -56,8 +56,6 @@ def add_rows(table: Table, rows: Sequence[Sequence[str]], total: Sequence[str], 
 
 def _widths(table: Table, rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
     """Returns the widths of the columns, the widest ones cut to fit; `None` if they become too narrow."""
-    from rich.cells import cell_len
-
     columns = zip(table.columns, zip(*rows, strict=True), strict=True)
     found = [
         max(cell_len(line) for cell in (str(column.header), *cells) for line in cell.split("\n"))
@@ -74,9 +72,6 @@ def _widths(table: Table, rows: Sequence[Sequence[str]], room: int) -> list[int]
 
 def _lines(row: Sequence[str], widths: Sequence[int], out: Console) -> list[Sequence[str]]:
     """Returns the lines of a row, each with a text for every column."""
-    from rich.cells import cell_len
-    from rich.text import Text
-
     if all(cell_len(cell) <= width and "\n" not in cell for cell, width in zip(row, widths, strict=True)):
         return [row]
     folded = [

@@ -7,9 +7,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from igniter.api import load
 from igniter.errors import IgniterError
+from igniter.runtime.session import SessionError, silence
 from igniter.toolbox.options import InputRequest
 from igniter.toolbox.output import progress
+from igniter.verification.report import Verification
 
 if TYPE_CHECKING:
     from igniter.api import Module
@@ -38,15 +41,11 @@ def save_verified(
 
 
 def _verified(path: str, made: Path, asked: InputRequest, quiet: bool) -> dict[str, Any]:
-    from igniter.runtime.session import SessionError, silence
     from igniter.toolbox.diff.results import compare_models
-    from igniter.verification.report import Verification
 
     silence()
     original: str | bytes = path
     if path.endswith(".mlir"):
-        from igniter.api import load
-
         original = load(path).to_onnx().SerializeToString()
     try:
         with progress("verifying", quiet):

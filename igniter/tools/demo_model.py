@@ -7,12 +7,17 @@ and the frontend import `onnx`.
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from igniter.runtime.files import write_whole
+
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -47,13 +52,9 @@ class _Builder:
     _counts: dict[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
-        import numpy as np
-
         self.rng = np.random.default_rng(self.shape.seed)
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        from onnx import helper
-
         path = "/" + "/".join([*self._scope, kind])
         number = self._counts.get(path, 0)
         self._counts[path] = number + 1
@@ -63,37 +64,25 @@ class _Builder:
         return output
 
     def weight(self, name: str, value: Array) -> str:
-        from onnx import numpy_helper
-
         full = ".".join([*self._scope, name])
         self.weights.append(numpy_helper.from_array(value, full))
         return full
 
     def constant(self, value: Array) -> str:
-        from onnx import numpy_helper
-
         return self.op("Constant", value=numpy_helper.from_array(value))
 
     def integers(self, *values: int) -> str:
-        import numpy as np
-
         return self.constant(np.array(values, np.int64))
 
     def scalar(self, value: float) -> str:
-        import numpy as np
-
         return self.constant(np.array(value, np.float32))
 
     # Layers.
 
     def matrix(self, rows: int, columns: int) -> Array:
-        import numpy as np
-
         return (self.rng.standard_normal((rows, columns)) * (0.3 / rows**0.5)).astype(np.float32)
 
     def vector(self, size: int, around: float) -> Array:
-        import numpy as np
-
         # Different from their usual 0 and 1: dropping `x * w + b` must be detected.
         return (around + 0.1 * self.rng.standard_normal(size)).astype(np.float32)
 
@@ -112,8 +101,6 @@ class _Builder:
         return result
 
     def dim(self, x: str, axis: int) -> str:
-        import numpy as np
-
         size = self.op("Gather", self.op("Shape", x), self.constant(np.array(axis, np.int64)), axis=0)
         return self.op("Unsqueeze", size, self.integers(0))
 
@@ -187,8 +174,6 @@ def _layer(b: _Builder, index: int, hidden: str, mask: str) -> str:
 
 
 def _embeddings(b: _Builder, ids: str, types: str) -> str:
-    import numpy as np
-
     s = b.shape
     with b.scope("embeddings"):
         table = b.rng.standard_normal((s.vocabulary, s.embedding)).astype(np.float32)
@@ -210,9 +195,6 @@ def _embeddings(b: _Builder, ids: str, types: str) -> str:
 def build_demo_model(shape: Shape | None = None) -> onnx.ModelProto:
     """Builds the model: `input_ids`, `attention_mask` and `token_type_ids` of [batch, sequence] to `last_hidden_state`
     and `pooler_output`."""
-    import numpy as np
-    from onnx import TensorProto, helper
-
     s = shape or Shape()
     b = _Builder(s)
     with b.scope("model"):
@@ -240,8 +222,6 @@ def build_demo_model(shape: Shape | None = None) -> onnx.ModelProto:
 
 def save_demo_model(path: str | Path, shape: Shape | None = None) -> Path:
     """Builds the model and writes it to `path`."""
-    from igniter.runtime.files import write_whole
-
     target = Path(path)
     write_whole(target, build_demo_model(shape).SerializeToString())
     return target
@@ -249,8 +229,6 @@ def save_demo_model(path: str | Path, shape: Shape | None = None) -> Path:
 
 def main() -> None:
     """Runs `python -m igniter.tools.demo_model --layers 4 model.onnx`, which writes a model."""
-    import argparse
-
     parser = argparse.ArgumentParser("python -m igniter.tools.demo_model", description="Write the model of the demo.")
     parser.add_argument("path", help="the file to write")
     parser.add_argument("--layers", type=int, default=Shape.layers, help=f"layers of the model ({Shape.layers})")

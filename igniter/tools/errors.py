@@ -6,6 +6,8 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import typer
+
 from igniter.environment import require_lock
 from igniter.errors import IgniterError
 from igniter.toolbox.output import console, print_json, printable
@@ -17,8 +19,6 @@ def reported(debug: bool, as_json: bool = False) -> Generator[None]:
 
     With `as_json`, standard output gets the error too: `{"error": {"kind": ..., "message": ...}}`.
     """
-    import typer
-
     try:
         require_lock()
         yield

@@ -11,10 +11,11 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 
 from igniter._version import __version__
-from igniter.registry import PASSES
+from igniter.registry import PASSES, all_passes
 from igniter.tools.completion import REQUEST, respond
 
 LISTS = ("list_passes", "list_pipelines", "list_fusion_authors", "list_schedule_authors")
@@ -210,8 +211,6 @@ def _pass_flags(args: Sequence[str]) -> list[str]:
     known = {action for a in build_parser()._actions for action in a.option_strings}
     flags = [a.partition("=")[0] for a in args if a.startswith("--")]
     if any(f not in known and f[2:] not in PASSES for f in flags):
-        from igniter.registry import all_passes
-
         names = list(all_passes())
     return names
 
@@ -238,8 +237,6 @@ def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str])
 
 def complete() -> None:
     """Answers a shell's completion request for a command line of `igniter-opt`."""
-    from functools import partial
-
     from igniter.tools.completion.opt import answer
 
     respond(sys.argv[1:], partial(answer, build_parser()))

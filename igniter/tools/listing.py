@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 from collections.abc import Mapping
@@ -34,8 +35,6 @@ def summary_of(documented: Any) -> str:
 
 def options_of(pass_type: type[ArgSpecConvertible]) -> list[tuple[str, str, str]]:
     """Returns name, type and default of each option, as written in a pipeline."""
-    import dataclasses
-
     rows: list[tuple[str, str, str]] = []
     for option in dataclasses.fields(pass_type):
         if option.default is not dataclasses.MISSING:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from igniter._version import __version__
 from igniter.tools.command import SETTINGS, Verbs
-from igniter.tools.completion import REQUEST
+from igniter.tools.completion import REQUEST, answer_for, respond
 from igniter.tools.watch import watched
 
 app = typer.Typer(
@@ -38,10 +39,6 @@ def top(
 
 def complete() -> None:
     """Answers a shell's completion request for a command line of `igniter`."""
-    from functools import partial
-
-    from igniter.tools.completion import answer_for, respond
-
     respond(sys.argv[1:], partial(answer_for, typer.main.get_command(app)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -328,8 +329,6 @@ def split_chunks(data: bytes) -> list[tuple[bytes, int]]:
 def describe(error: BaseException, offset: int = 0) -> str:
     """Returns an error in one paragraph; the line numbers of a parse error are those of the whole file."""
     if isinstance(error, ParseError):
-        import dataclasses
-
         error.span = dataclasses.replace(error.span, line_offset=offset)
         return str(error).rstrip()
     if isinstance(error, OSError) and error.filename is not None:

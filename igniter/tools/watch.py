@@ -13,6 +13,8 @@ import sys
 from mmap import mmap
 
 from igniter.activity import BOARD_BYTES, Activity, note_on, read_board
+from igniter.toolbox.output import printable
+from igniter.tools.errors import print_error
 
 ASKED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGPIPE", "SIGTERM", "SIGXCPU")
 """The signals sent on purpose: the process ends by them as without a watcher."""
@@ -78,9 +80,6 @@ def _report(number: int, board: mmap, *, as_json: bool) -> int:
     if name in ASKED:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-    from igniter.toolbox.output import printable
-    from igniter.tools.errors import print_error
-
     expected, message = explain(name, activity)
     status = print_error(printable(message), expected=expected, as_json=as_json)
     sys.stdout.flush()

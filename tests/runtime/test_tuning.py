@@ -462,7 +462,7 @@ def run_for_plain(pipeline: str) -> None:
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("igniter.toolbox.tune.executors.LocalExecutor", Quiet)
+    monkeypatch.setattr("igniter.toolbox.tune.show.LocalExecutor", Quiet)
     file, path = tmp_path / "rows.mlir", tmp_path / "db.sqlite"
     file.write_text(ROWS.replace("SCHEDULE", "schedule [j, i]"))
     command = [

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import igniter
 from igniter.toolbox.options import DEFAULT_INPUTS, InputRequest
-from igniter.toolbox.request import Argument, Option, Request, Some, build, parameters, schema, summary
+from igniter.toolbox.request import Argument, Option, Request, Some, build, entry_of, parameters, schema, summary
 from igniter.tools.command import command_of
 from igniter.tools.main import app
 from igniter.tools.verbs import GROUPS, VERBS, request_of
@@ -100,6 +100,26 @@ def test_every_verb_has_a_schema_and_options_like_its_schema(verb: str) -> None:
     assert all(each["description"] and ("type" in each or "enum" in each) for each in properties.values())
     made = [p.name for p in command_of(verb, request).params if p.name not in ("debug", "help")]
     assert made == list(properties)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_is_a_function_of_its_request(verb: str) -> None:
+    (asked,) = inspect.signature(entry_of(request_of(verb))).parameters.values()
+    assert asked.annotation == request_of(verb).__name__
+
+
+def test_the_entry_is_found_in_the_package_of_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("greetings.other")
+    module.__dict__["greet"] = lambda asked: 3 if asked.model == "odd" else None
+    monkeypatch.setitem(sys.modules, "greetings", ModuleType("greetings"))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    class Other(Request):
+        entry = "other:greet"
+        model = "odd"
+
+    monkeypatch.setattr(Other, "__module__", "greetings.request")
+    assert Other().run() == 3
 
 
 def test_help_has_one_whole_line_for_each_verb(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,12 +189,12 @@ def test_the_command(tmp_path, capsys):
         "    return net, (torch.ones(2, 4),)\n"
     )
     table, record = tmp_path / "table.csv", tmp_path / "calls"
-    assert run(TorchRequest(f"{file}:make", True, "*", 0, str(record), 1e-4, str(table), True))
+    assert not run(TorchRequest(f"{file}:make", True, "*", 0, str(record), 1e-4, str(table), True))
     told = json.loads(capsys.readouterr().out)
     assert told["ok"] and [each["status"] for each in told["modules"]] == ["same"] * 3
     assert table.read_text().splitlines()[0] == "module,class,calls,status,error,reason"
     assert len(igniter.torch.load_calls(record)) == 3
-    assert run(TorchRequest(f"{file}:make", False, "*", 0, "", 1e-4, "", False))
+    assert not run(TorchRequest(f"{file}:make", False, "*", 0, "", 1e-4, "", False))
     assert "1 modules: 1 same" in capsys.readouterr().out
     for wrong, why in (
         ("mine", "names no function"),

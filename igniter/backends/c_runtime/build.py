@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+import llvmlite.binding as llvm
+
 from igniter.backends.c_runtime.units import UNITS
 from igniter.errors import IgniterError
 
@@ -68,8 +70,6 @@ def compile_unit(name: str, arch: str, sources: Path = SOURCES, defines: Sequenc
 
 def _normalized(text: str) -> str:
     """Returns the text as llvmlite prints it, without what would bind it to a CPU or a place."""
-    import llvmlite.binding as llvm
-
     text = _CPU_ATTRIBUTES.sub("", _MODULE_LINES.sub("", text))
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()

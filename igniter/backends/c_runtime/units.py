@@ -18,6 +18,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+import llvmlite.binding as llvm
+
 from igniter.errors import IgniterError
 
 UNITS = ("gpu", "register", "cpu", "sanitized", "infer", "ops", "cpus", "messages", "team", "load")
@@ -68,8 +70,6 @@ def units(arch: str) -> Mapping[str, Unit]:
 
 
 def _read(text: str) -> Unit:
-    import llvmlite.binding as llvm
-
     module: Any = llvm.parse_assembly(text, llvm.create_context())
     functions = tuple(str(f.name) for f in module.functions if _is_defined(f))
     variables = tuple(str(v.name) for v in module.global_variables if _is_defined(v))
@@ -89,8 +89,6 @@ def link_needed(module: Any, context: Any, arch: str) -> None:
     """
     if not _declared(module):
         return
-    import llvmlite.binding as llvm
-
     linked: list[Unit] = []
     for name, unit in units(arch).items():
         if _declared(module).isdisjoint(unit.functions):

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import llvmlite.binding as llvm
+
 from igniter.backends.c_runtime.units import link_needed
 from igniter.backends.cpu.target import Target
 from igniter.errors import IgniterError
@@ -22,8 +24,6 @@ class CodegenError(IgniterError):
 
 @lru_cache(maxsize=1)
 def _llvm() -> Any:
-    import llvmlite.binding as llvm
-
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.initialize_native_asmparser()  # LLVM has only this one; parts of micro-kernels are assembly.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from igniter.errors import IgniterError
 from igniter.toolbox.options import DEFAULT_INPUTS, Csv, InputRequest, Json, Reference, Rounds, Target, Threads
 from igniter.toolbox.request import Argument, Option, Request, Some
 
@@ -31,15 +30,3 @@ class BenchRequest(Request):
     profile: Annotated[bool, Option("Time every kernel of the compiled model instead.", "--profile")] = False
     trace: Annotated[str, Option("Write the profile as a trace that Chrome and Perfetto show.")] = ""
     json: Json = False
-
-    def run(self) -> int | None:
-        from igniter.toolbox.bench.show import run
-
-        if self.profile or self.trace:
-            if self.sweep or self.csv:
-                raise IgniterError("--sweep and --csv are for times of whole models: leave out --profile and --trace")
-            from igniter.toolbox.bench.show_profile import run as run_profile
-
-            run_profile(self)
-            return 0
-        return 0 if run(self) else 1

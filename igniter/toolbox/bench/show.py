@@ -8,7 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+from rich.table import Table
+
+import igniter
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
+from igniter.runtime.files import write_whole
+from igniter.runtime.timing import time_models
+from igniter.toolbox.bench.inputs import inputs_for
+from igniter.toolbox.bench.show_profile import run as run_profile
+from igniter.toolbox.bench.sweep import parse_sweep, sweep_points
 from igniter.toolbox.options import DEFAULT_INPUTS, InputRequest
 from igniter.toolbox.output import (
     console,
@@ -19,23 +29,28 @@ from igniter.toolbox.output import (
     progress_bar,
     subnormal_lines,
 )
+from igniter.toolbox.tables import csv_text
+from igniter.verification.original import Original
+from igniter.verification.specs import checked_shapes
 
 if TYPE_CHECKING:
-    from igniter.compiler.artifact import Artifact
     from igniter.runtime.timing import Timing
     from igniter.toolbox.bench.request import BenchRequest
 
 ORT, IGNITER = "onnxruntime", "igniter"
 
 
-def run(request: BenchRequest) -> bool:
-    """Times and prints; returns true if every choice of sizes has a time."""
+def run(request: BenchRequest) -> int:
+    """Times and prints; returns the exit status, 1 if a choice of sizes has no time."""
+    if request.profile or request.trace:
+        if request.sweep or request.csv:
+            raise IgniterError("--sweep and --csv are for times of whole models: leave out --profile and --trace")
+        run_profile(request)
+        return 0
     cases = _cases(request)
     with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
         rows, artifact = _rows(request, cases, Path(folder))
     if request.csv:
-        from igniter.runtime.files import write_whole
-
         write_whole(request.csv, _csv(rows))
     if request.json:
         print_json(rows)
@@ -45,14 +60,11 @@ def run(request: BenchRequest) -> bool:
             console().print(line)
         if request.csv:
             console().print(request.csv, style="bold", markup=False)
-    return not any("error" in row for row in rows)
+    return 1 if any("error" in row for row in rows) else 0
 
 
 def _rows(request: BenchRequest, cases: list[dict[str, int]], folder: Path) -> tuple[list[dict[str, Any]], Artifact]:
     """Returns the times, and the compiled model."""
-    import igniter
-    from igniter.compiler.artifact import Artifact
-
     asked, json = request.given, request.json
     if Path(request.model).is_dir():
         artifact = Artifact.load(request.model)
@@ -97,9 +109,6 @@ def _require_dims(original: str | Path | bytes, cases: list[dict[str, int]]) -> 
     """Raises `IgniterError` for a dim that the model does not have, before anything is compiled or timed."""
     if not any(cases):
         return
-    from igniter.verification.original import Original
-    from igniter.verification.specs import checked_shapes
-
     source = Original(original if isinstance(original, bytes) else str(original))
     for case in cases:
         checked_shapes(source.specs, case)
@@ -116,8 +125,6 @@ def time_artifact(
 ) -> tuple[dict[str, int], Timing]:
     """Times the original and the compiled model at one choice of sizes (sizes missing in `case` are chosen); returns
     the sizes too. Raises `IgniterError` if the outputs of the two differ."""
-    from igniter.runtime.timing import time_models
-
     given = asked or DEFAULT_INPUTS
     original = _original(artifact, reference)
     sizes, inputs = inputs_for(original, case, given)
@@ -136,22 +143,6 @@ def _original(artifact: Artifact, reference: str) -> str | bytes:
     return original
 
 
-def inputs_for(
-    original: str | bytes, case: Mapping[str, int], asked: InputRequest
-) -> tuple[dict[str, int], dict[str, Any]]:
-    """Returns sizes for all symbolic dims (sizes missing in `case` are chosen), and inputs of these sizes; inputs of a
-    file keep their own sizes."""
-    from igniter.verification.given import read_inputs
-    from igniter.verification.graph_facts import model_facts
-    from igniter.verification.original import Original
-    from igniter.verification.verify import typical_inputs
-
-    source = Original(original, options={"intra_op_num_threads": 1})
-    if asked.inputs:
-        return {}, read_inputs(asked.inputs, [value.name for value in source.session.get_inputs()])[0]
-    return typical_inputs(source, model_facts(original), case, asked.seed)
-
-
 def _speedup(row: dict[str, Any]) -> float:
     """Returns the speed relative to ONNX Runtime: the median over the rounds."""
     return 1 / row[IGNITER]["ratio"]
@@ -159,8 +150,6 @@ def _speedup(row: dict[str, Any]) -> float:
 
 def _csv(rows: list[dict[str, Any]]) -> str:
     """Returns CSV text with a column for each dim, and the figures."""
-    from igniter.toolbox.tables import csv_text
-
     dims = list(dict.fromkeys(name for row in rows for name in row["shapes"]))
     figures = ("threads", "onnxruntime_ms", "igniter_ms", "speedup", "noise", "error")
     lines: list[dict[str, object]] = []
@@ -174,9 +163,6 @@ def _csv(rows: list[dict[str, Any]]) -> str:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
     table = Table("shapes", "threads", "onnxruntime ms", "igniter ms", "speedup", "noise")
     for row in rows:
         shapes = ", ".join(f"{k}={v}" for k, v in row["shapes"].items()) or "as in the model"
@@ -201,8 +187,6 @@ def _print(rows: list[dict[str, Any]]) -> None:
 
 def _cases(request: BenchRequest) -> list[dict[str, int]]:
     """Returns the sizes to time, one choice at a time; missing sizes are chosen."""
-    from igniter.toolbox.bench.sweep import parse_sweep, sweep_points
-
     given = parse_shapes(request.given.shapes) or []
     if not request.sweep:
         return given or [{}]

@@ -8,21 +8,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.table import Table
+
+import igniter
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
-from igniter.toolbox.bench.show import inputs_for
+from igniter.toolbox.bench.inputs import inputs_for
+from igniter.toolbox.bench.time_profile import profile_artifact
 from igniter.toolbox.output import console, parse_shapes, print_json, progress
 
 if TYPE_CHECKING:
-    from igniter.compiler.artifact import Artifact
     from igniter.toolbox.bench.request import BenchRequest
     from igniter.toolbox.bench.time_profile import Profile
 
 
 def run(asked: BenchRequest) -> None:
     """Compiles for a profile, runs, and prints."""
-    from igniter.toolbox.bench.time_profile import profile_artifact
-
     cases = parse_shapes(asked.given.shapes) or [{}]
     if asked.trace and len(cases) > 1:
         raise IgniterError("a trace is of one choice of sizes: give --shape once")
@@ -47,8 +49,6 @@ def run(asked: BenchRequest) -> None:
 
 def original_of(path: str, reference: str) -> str | bytes:
     """Returns the model at a path, or the source of the compiled model in the folder there."""
-    from igniter.compiler.artifact import Artifact
-
     if not Path(path).is_dir():
         return path
     original = reference or Artifact.load(path).source
@@ -65,9 +65,6 @@ def compile_again(
     A compiled model is used unchanged if it records times or need not. Otherwise it is compiled again with its options,
     and must have the same kernels as before; a model made with a custom pipeline has others.
     """
-    import igniter
-    from igniter.compiler.artifact import Artifact
-
     options = igniter.CompileOptions(target=target, profile=profile)
     if not Path(path).is_dir():
         return igniter.compile(original, folder, options=options, verify=False, progress=step)
@@ -92,8 +89,6 @@ def compile_again(
 
 
 def _print(sizes: dict[str, int], profile: Profile) -> None:
-    from rich.table import Table
-
     out = console()
     shapes = ", ".join(f"{k}={v}" for k, v in sizes.items()) or "as in the model"
     table = Table("step", "what", "kernel", "ms", "share", "GFLOP/s", "GB/s", title=f"{shapes}: every step")
@@ -111,8 +106,6 @@ def _print(sizes: dict[str, int], profile: Profile) -> None:
 
 
 def _by_kernel(profile: Profile) -> Any:
-    from rich.table import Table
-
     table = Table("kernel", "what", "calls", "ms", "share", "GFLOP/s", "GB/s", title="by kernel")
     kernels = {step.kernel: [s for s in profile.steps if s.kernel == step.kernel] for step in profile.steps}
     for kernel, steps in sorted(kernels.items(), key=lambda item: -sum(s.ms for s in item[1])):

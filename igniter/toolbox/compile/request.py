@@ -76,8 +76,3 @@ class CompileRequest(Request):
     tuned: Annotated[bool, Option("Use the schedules that `igniter tune` found.", "--tuned")] = False
     db: Database = ""
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.compile.show import run
-
-        run(self)

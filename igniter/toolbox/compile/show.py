@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import igniter
+from igniter.compiler.compilation import CompileOptions
 from igniter.errors import IgniterError
-from igniter.runtime.files import write_whole
+from igniter.targets import read_machine
 from igniter.toolbox.output import (
     console,
     parse_sizes,
@@ -19,12 +20,11 @@ from igniter.toolbox.output import (
     progress,
     subnormal_lines,
     verification_lines,
-    verification_table,
 )
+from igniter.toolbox.tune.store import database_path
 
 if TYPE_CHECKING:
-    from igniter.api import Module
-    from igniter.compiler.compilation import Compilation, CompileOptions
+    from igniter.compiler.artifact import Artifact
     from igniter.toolbox.compile.request import CompileRequest
 
 
@@ -44,15 +44,19 @@ def run(request: CompileRequest) -> None:
     if request.emit == "library":
         _compile_library(request)
     else:
-        _emit_level(request)
+        from igniter.toolbox.compile.levels import print_level
+
+        print_level(request, _options(request))
 
 
 def _compile_library(request: CompileRequest) -> None:
-    import igniter
-
     output = request.output or f"{Path(request.model).stem}.igniter"
     with progress("compiling", request.json) as step:
-        compile_it = _bound(request).compile if request.bind_dim else partial(igniter.compile, request.model)
+        compile_it: Callable[..., Artifact] = partial(igniter.compile, request.model)
+        if request.bind_dim:
+            from igniter.toolbox.compile.levels import bound
+
+            compile_it = bound(request).compile
         artifact = compile_it(
             output,
             options=_options(request),
@@ -73,17 +77,6 @@ def _compile_library(request: CompileRequest) -> None:
         print_json({**shown, "output": str(artifact.folder)})
         return
     _print_report(artifact, report, request)
-
-
-def _bound(request: CompileRequest) -> Module:
-    """Returns the model with the dims of `--bind-dim` made equal to others."""
-    import igniter
-    from igniter.toolbox.edit.show import pairs
-
-    module = igniter.load(request.model)
-    if request.bind_dim:
-        module.bind_dims(dict(zip(*pairs("--bind-dim", request.bind_dim), strict=True)))
-    return module
 
 
 def _at_sizes(given: Mapping[str, int], report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -171,105 +164,10 @@ def _print_left(out: Any, left: list[dict[str, Any]], explain: bool) -> None:
         out.print(f"  {entry['node']} ({entry['op']}): {entry['reason'].splitlines()[0]}", markup=False)
 
 
-def _emit_level(request: CompileRequest) -> None:
-    from igniter.api import blaming
-    from igniter.compiler.compilation import Compilation
-    from igniter.runtime.cache import default_cache
-    from igniter.runtime.session import silence
-
-    with progress("compiling", request.json) as step:
-        silence()
-        step("reading")
-        module = _bound(request)
-        c = Compilation(
-            module.ir,
-            _options(request),
-            module.ctx,
-            cache=default_cache() if request.cache else None,
-            strict=request.strict,
-            progress=step,
-        )
-        with blaming(module.source):
-            text = emit(c, request.emit)
-    if request.json:
-        payload = text if isinstance(text, str) else f"{len(text)} bytes"
-        if request.output:
-            _write(text, request.output)
-            payload = request.output
-        from igniter.api import report
-
-        print_json({**report(c), request.emit: payload})
-        return
-    if request.explain or request.remarks:
-        err = console(stderr=True)
-        from igniter.transforms.fusion.form_fusion_regions import summaries
-
-        for summary in summaries(c.ctx.remarks) if request.explain else ():
-            err.print(str(summary), markup=False)
-        for remark in c.ctx.remarks if request.remarks else ():
-            err.print(str(remark), markup=False)
-    _write(text, request.output)
-
-
-def emit(c: Compilation, level: str) -> str | bytes:
-    """Takes the compilation to `level`, one of `igniter.compiler.driver.STAGES` before the library, and prints it."""
-    from igniter.api import is_fused
-    from igniter.compiler import driver
-    from igniter.toolbox.ir_text import module_text
-    from igniter.transforms.fusion.inline_regions import onnx_level
-
-    fused = is_fused(c.module)
-    if not fused:
-        driver.make_onnx(c)
-    if level == "onnx":
-        return module_text(onnx_level(c.module) if fused else c.module)
-    if fused:
-        driver.require_no_author(c)
-    else:
-        driver.make_fusion(c)
-    if level == "fusion":
-        return module_text(c.module)
-    driver.make_loop(c)
-    if level == "loop":
-        return module_text(c.module)
-    if level == "scheduled":
-        return module_text(driver.make_scheduled(c))
-    driver.make_llvm(c)
-    if level == "llvm":
-        return driver.make_module(c)
-    if level == "asm":
-        return driver.make_assembly(c)
-    if level == "obj":
-        return driver.make_object(c)
-    raise IgniterError(f"there is no level '{level}'; there are {', '.join(driver.STAGES)}")
-
-
-def _write(text: str | bytes, output: str) -> None:
-    if isinstance(text, bytes):
-        if not output:
-            if sys.stdout.isatty():
-                raise IgniterError("an object file does not belong on a terminal: give -o FILE")
-            sys.stdout.buffer.write(text)
-            return
-        write_whole(output, text)
-    elif output:
-        write_whole(output, text)
-    else:
-        sys.stdout.write(text)
-
-
-__all__ = ["CompileRequest", "emit", "run", "verification_table"]
-
-
 def _options(request: CompileRequest) -> CompileOptions:
     """Returns the compile options."""
-    from igniter.compiler.compilation import CompileOptions
-    from igniter.toolbox.tune.store import database_path
-
     machine = ()
     if request.machine:
-        from igniter.targets import read_machine
-
         machine = read_machine(request.machine)
     options = CompileOptions(
         target=request.target,

@@ -34,8 +34,11 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.errors import IgniterError
+from igniter.frontend.opsets import import_domains, raise_opset
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
+from igniter.toolbox.compress.weight_plan import Wanted, others, plan_weights
+from igniter.toolbox.compress.weight_rewriting import rewrite_weight
 
 Weights = Literal["f16", "bf16", "int8", "int4"]
 WEIGHTS = ("f16", "bf16", "int8", "int4")
@@ -68,10 +71,6 @@ class CompressWeights(ModulePass):
     """Reports each weight's difference from the original in the remarks."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from igniter.frontend.opsets import import_domains
-        from igniter.toolbox.compress.weight_plan import Wanted, plan_weights
-        from igniter.toolbox.compress.weight_rewriting import rewrite_weight
-
         if self.accuracy_level not in range(5):
             raise IgniterError(f"the accuracy level is 0 to 4, not {self.accuracy_level}")
         wanted = Wanted.of(
@@ -111,8 +110,6 @@ def _said(op: OnnxOp) -> str:
 
 def _raise_opset(module: ModuleOp, needed: Sequence[int]) -> str | None:
     """Raises the opset to the highest needed and legal version. Returns the reason if a needed one was refused."""
-    from igniter.frontend.opsets import raise_opset
-
     refused: str | None = None
     for version in sorted(set(needed), reverse=True):
         why = raise_opset(module, version)
@@ -123,8 +120,6 @@ def _raise_opset(module: ModuleOp, needed: Sequence[int]) -> str | None:
 
 
 def _nothing(weights: str, left: Sequence[tuple[str, str]], module: ModuleOp) -> str:
-    from igniter.toolbox.compress.weight_plan import others
-
     if not left:
         told = f"no weight can be stored as {weights}: no f32, f16 or bf16 constant of two dims or more is read by a "
         listed = "; ".join(f"'{name}' {why}" for name, why in others(module)[:4])

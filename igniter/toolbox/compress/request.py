@@ -37,8 +37,3 @@ class CompressRequest(Request):
     rounds: Rounds = 5
     csv: Annotated[str, Option("Write the table here as CSV.", "--csv")] = ""
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.compress.show import run
-
-        run(self)

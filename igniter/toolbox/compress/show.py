@@ -7,14 +7,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from rich.table import Table
+
+import igniter
 from igniter.errors import IgniterError
+from igniter.frontend import save_model
+from igniter.runtime.files import write_whole
+from igniter.runtime.session import make_session
+from igniter.runtime.timing import time_models
 from igniter.toolbox.output import console, parse_shapes, print_json, progress
 from igniter.toolbox.tables import csv_text
+from igniter.verification.given import read_inputs
+from igniter.verification.graph_facts import model_facts
+from igniter.verification.original import Original
 
 if TYPE_CHECKING:
     from igniter.api import Module
     from igniter.toolbox.compress.request import CompressRequest
-    from igniter.verification.original import Original
 
 ORIGINAL, COMPRESSED, COMPILED = "onnxruntime, original", "onnxruntime, compressed", "igniter, compressed"
 SHOWN = 12
@@ -23,9 +33,6 @@ SHOWN = 12
 
 def run(request: CompressRequest) -> None:
     """Compresses, writes, compares and prints."""
-    import igniter
-    from igniter.runtime.files import write_whole
-
     if Path(request.output).exists() and Path(request.output).samefile(request.model):
         raise IgniterError(f"{request.output} is the model itself: write to another file")
     with progress("compressing", request.json) as step:
@@ -59,8 +66,6 @@ def run(request: CompressRequest) -> None:
 def write(module: Module, output: str) -> None:
     """Writes a model, with its weights in an external file if the original's were: then they are never all in
     memory."""
-    from igniter.frontend import save_model
-
     save_model(module.ir, output, external_data_threshold=1024 if module.external else None)
 
 
@@ -84,9 +89,6 @@ def _weights(module: Module) -> dict[str, Any]:
 
 def _compare(request: CompressRequest, found: dict[str, Any]) -> None:
     """Runs both models on the same inputs, and times them on request."""
-    from igniter.verification.given import read_inputs
-    from igniter.verification.graph_facts import model_facts
-    from igniter.verification.original import Original
     from igniter.verification.verify import typical_inputs
 
     source = Original(request.model, options={"intra_op_num_threads": 1})
@@ -110,8 +112,6 @@ def _errors(
     source: Original, output: str, cases: Sequence[tuple[dict[str, int], dict[str, Any]]], found: dict[str, Any]
 ) -> None:
     """Adds the errors between the outputs of the two models to `found`."""
-    from igniter.runtime.session import make_session
-
     names = [value.name for value in source.session.get_outputs()]
     other: Any = make_session(output, intra_op_num_threads=1)
     found["outputs"] = []
@@ -129,8 +129,6 @@ def _errors(
 def output_error(name: str, expected: Any, got: Any) -> dict[str, Any] | None:
     """Returns the largest and the mean error of an output, relative to its largest and its mean magnitude; `None` for
     outputs that are not floats."""
-    import numpy as np
-
     if getattr(getattr(expected, "dtype", None), "kind", "") != "f" or expected.size == 0:
         return None
     if expected.shape != got.shape:
@@ -148,9 +146,6 @@ def output_error(name: str, expected: Any, got: Any) -> dict[str, Any] | None:
 
 def _time(request: CompressRequest, sizes: dict[str, int], feed: dict[str, Any]) -> dict[str, Any]:
     """Times the three systems in turns; the compiled and the compressed model are compared first."""
-    import igniter
-    from igniter.runtime.timing import time_models
-
     with tempfile.TemporaryDirectory(prefix="igniter-compress-") as folder:
         artifact = igniter.compile(
             request.output, Path(folder) / "model.igniter", sizes=sizes, inputs=feed, budget=15.0
@@ -174,8 +169,6 @@ def _cells(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from rich.table import Table
-
     out = console()
     table = Table("weight", "shape", "stored for", "before", "after", "largest error", "mean error")
     rows = found["weights"]
@@ -217,8 +210,6 @@ def _print_errors(case: dict[str, Any]) -> None:
 
 
 def _print_times(timed: dict[str, Any]) -> None:
-    from rich.table import Table
-
     table = Table("system", "ms", "speedup")
     for name in (ORIGINAL, COMPRESSED, COMPILED):
         table.add_row(name, f"{timed[name]['ms']:.4g}", f"{1 / timed[name]['ratio']:.2f}x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -169,8 +170,6 @@ class _Made:
         else:
             codes = self._constant(Weight(table, UI8, derivation=derived(Codes, "table")), "rows")
         if shared:
-            import numpy as np
-
             dims = make_constant(np.array(table, np.int64))
             flat = make_op("Reshape", [codes, self._before(use.op, dims)], [tensor_of(UI8, table)])
             codes = self._before(use.op, flat)

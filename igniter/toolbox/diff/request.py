@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from igniter.errors import IgniterError
 from igniter.toolbox.options import DEFAULT_INPUTS, InputRequest, Json
 from igniter.toolbox.request import Argument, Option, Request
 
@@ -27,10 +26,3 @@ class DiffRequest(Request):
     ] = False
     given: InputRequest = DEFAULT_INPUTS
     json: Json = False
-
-    def run(self) -> int | None:
-        from igniter.toolbox.diff.show import run
-
-        if self.given != DEFAULT_INPUTS and not self.compare:
-            raise IgniterError("--shape, --inputs, --rtol, --atol, --seed and --budget are for --run: give it too")
-        return 1 if run(self) else 0

@@ -8,7 +8,10 @@ from typing import Any
 
 from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
+from igniter.frontend import surgery
+from igniter.frontend.ort_values import typed
 from igniter.runtime.session import make_session
+from igniter.verification.given import read_inputs
 from igniter.verification.graph_facts import GraphFacts, model_facts
 from igniter.verification.original import Original
 from igniter.verification.report import Verification
@@ -30,9 +33,6 @@ def compare_models(
 
     Raises `IgniterError` if the names of inputs or outputs differ.
     """
-    from igniter.frontend.ort_values import typed
-    from igniter.verification.given import read_inputs
-
     if _is_folder(a):
         original = Original(session=Artifact.load(_path(a)).session(log_severity_level=4))
         facts = GraphFacts()
@@ -58,8 +58,6 @@ def _session(model: str | Path | bytes, threads: int, cut: Mapping[str, Any]) ->
         return Artifact.load(_path(model)).session(**options)
     if not cut:
         return Original(model if isinstance(model, bytes) else str(model), options=options).session
-    from igniter.frontend import surgery
-
     proto, folder = surgery.read_proto(model if isinstance(model, bytes) else str(model))
     if folder:
         options["config"] = {

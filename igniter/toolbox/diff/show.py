@@ -5,8 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+from rich.table import Table
+
+from igniter.api import load
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
-from igniter.toolbox.options import InputRequest
+from igniter.runtime.session import silence
+from igniter.toolbox.diff.diff import count_kinds
+from igniter.toolbox.options import DEFAULT_INPUTS, InputRequest
 from igniter.toolbox.output import console, print_json, progress, verification_table
 
 if TYPE_CHECKING:
@@ -18,9 +25,10 @@ SHOWN = 50
 """The limit of printed changes of one kind; JSON has all."""
 
 
-def run(asked: DiffRequest) -> bool:
-    """Compares and prints; returns true if the models differ."""
-    from igniter.api import load
+def run(asked: DiffRequest) -> int:
+    """Compares and prints; returns the exit status, 1 if the models differ."""
+    if asked.given != DEFAULT_INPUTS and not asked.compare:
+        raise IgniterError("--shape, --inputs, --rtol, --atol, --seed and --budget are for --run: give it too")
 
     one, other = load(_model(asked.a)), load(_model(asked.b))
     found = one.diff(other)
@@ -31,7 +39,7 @@ def run(asked: DiffRequest) -> bool:
         print_json({**described, "outputs": None if outputs is None else outputs.to_dict()})
     else:
         _print(found, outputs)
-    return differs
+    return 1 if differs else 0
 
 
 def _model(path: str) -> str:
@@ -41,13 +49,10 @@ def _model(path: str) -> str:
         raise IgniterError(f"{path} is a library: give models, or the folders that `igniter compile` made")
     if not where.is_dir():
         return path
-    from igniter.compiler.artifact import Artifact
-
     return str(Artifact.load(where).model_path)
 
 
 def _outputs(a: str, b: str, asked: InputRequest, quiet: bool) -> Verification:
-    from igniter.runtime.session import silence
     from igniter.toolbox.diff.results import compare_models
 
     for path in (a, b):
@@ -59,8 +64,6 @@ def _outputs(a: str, b: str, asked: InputRequest, quiet: bool) -> Verification:
 
 
 def _print(found: ModelDiff, outputs: Verification | None) -> None:
-    from rich.markup import escape
-
     out = console()
     for line in (*found.header, *found.interface):
         out.print(escape(line))
@@ -80,8 +83,6 @@ def _print(found: ModelDiff, outputs: Verification | None) -> None:
             out.print(verification_table(outputs))
         told = {"passed": "the outputs agree", "differs": "the outputs differ", "not verified": "nothing was compared"}
         out.print(escape(f"{told[outputs.status]}{f': {outputs.cannot}' if outputs.cannot else ''}"))
-    from igniter.toolbox.diff.diff import count_kinds
-
     said = {"attributes": "with other attributes"}
     kinds = ", ".join(f"{n} {said.get(kind, kind)}" for kind, n in count_kinds(found.nodes).items()) or "none changed"
     same = f"{found.matched} nodes are in both, {kinds}; {found.same_weights} weights and constants are the same"
@@ -89,8 +90,6 @@ def _print(found: ModelDiff, outputs: Verification | None) -> None:
 
 
 def _weights(changes: tuple[WeightChange, ...]) -> Any:
-    from rich.table import Table
-
     table = Table("weight", "in A", "in B", "elements", "largest difference", "relative", "read by")
     for c in changes:
         name = c.a if c.a == c.b else f"{c.a} ({c.b} in B)"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from igniter.dialects.onnx.weights import Weight
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 PIECE = 1 << 22
@@ -29,8 +29,6 @@ class WeightDifference:
 
 def same_bytes(a: Weight, b: Weight) -> bool:
     """True if two weights have the same shape, type and bytes."""
-    import numpy as np
-
     if a is b:
         return True
     if a.shape != b.shape or a.element_type != b.element_type:
@@ -44,8 +42,6 @@ def same_bytes(a: Weight, b: Weight) -> bool:
 
 def weight_difference(a: Weight, b: Weight) -> WeightDifference:
     """Returns the figures of two different weights. NaN is equal to NaN."""
-    import numpy as np
-
     if a.shape != b.shape or a.strings is not None or b.strings is not None or a.elided or b.elided:
         return WeightDifference(None, None, None)
     elements, absolute, relative = 0, 0.0, 0.0
@@ -65,8 +61,6 @@ def weight_difference(a: Weight, b: Weight) -> WeightDifference:
 
 
 def _largest(array: Array) -> float:
-    import numpy as np
-
     if array.size == 0:
         return 0.0
     return float("inf") if np.isnan(array).any() else float(np.max(array))

@@ -17,8 +17,3 @@ class DoctorRequest(Request):
     """
 
     json: Json = False
-
-    def run(self) -> int | None:
-        from igniter.toolbox.doctor.show import run
-
-        return 0 if run(self) else 1

@@ -21,15 +21,15 @@ MARKS: dict[Status, str] = {"ok": "ok", "optional": "-", "warning": "warning", "
 COLOURS: dict[Status, str] = {"ok": "32", "optional": "2", "warning": "33", "problem": "31;1"}
 
 
-def run(asked: DoctorRequest) -> bool:
-    """Examines and prints; returns true if no required part is broken."""
+def run(asked: DoctorRequest) -> int:
+    """Examines and prints; returns the exit status, 1 if a required part is broken."""
     findings = examine()
     if asked.json:
         counts = {status: sum(f.status == status for f in findings) for status in STATUSES}
         print_json({"status": worst(findings), "counts": counts, "findings": [f.to_dict() for f in findings]})
     else:
         print(text(findings, colours=sys.stdout.isatty(), width=shutil.get_terminal_size((100, 24)).columns))
-    return worst(findings) != "problem"
+    return 1 if worst(findings) == "problem" else 0
 
 
 def text(findings: Sequence[Finding], *, colours: bool, width: int) -> str:

@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import onnx.helper
+import onnx.version_converter
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
@@ -24,12 +26,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.onnx.shape_inference import infer_shapes
 from igniter.dialects.onnx.attributes import entries_of, text_attr, texts_attr, to_attr, to_python
-from igniter.dialects.onnx.base import OnnxOp, constant_weight
+from igniter.dialects.onnx.base import OnnxOp, constant_weight, imported_opset
 from igniter.dialects.onnx.schemas import find_schema, latest_opset
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp, main_graph
 from igniter.dialects.onnx.types import UNKNOWN
 from igniter.dialects.onnx.verify import verify_node
 from igniter.errors import IgniterError
+from igniter.frontend import export_model, import_model
+from igniter.frontend.opsets import means_the_same
 from igniter.remarks import remark
 from igniter.toolbox.edit.edit import Edit
 from igniter.toolbox.edit.graph_edits import is_omitted, reads, restore_order, sweep
@@ -75,8 +79,6 @@ class ConvertOpset(Edit):
 
 
 def _imported(module: ModuleOp, owner: Operation) -> int:
-    from igniter.dialects.onnx.base import imported_opset
-
     inner = owner.regions[0].block.first_op
     version = imported_opset(inner if inner is not None else owner, "")
     if version is None:
@@ -86,8 +88,6 @@ def _imported(module: ModuleOp, owner: Operation) -> int:
 
 def keeps(node: OnnxOp, old: int, new: int) -> bool:
     """True if a node is also valid in the other version, with the same meaning."""
-    from igniter.frontend.opsets import means_the_same
-
     before, after = find_schema("", node.op_type, old), find_schema("", node.op_type, new)
     if before is None or after is None or after.deprecated:
         return False
@@ -107,8 +107,6 @@ def _require_valid(node: OnnxOp, version: int) -> None:
 
 
 def _import(module: ModuleOp, version: int) -> None:
-    import onnx.helper
-
     def with_version(imports: Attribute | None) -> DictionaryAttr:
         entries = dict(entries_of(imports))
         key = "ai.onnx" if "ai.onnx" in entries else ""
@@ -213,10 +211,6 @@ def _one_node(
 
 
 def _converted(module: ModuleOp, node: OnnxOp, new: int) -> ModuleOp:
-    import onnx.version_converter
-
-    from igniter.frontend import export_model, import_model
-
     try:
         made: Any = onnx.version_converter.convert_version(export_model(module), new)
     except Exception as error:  # of C++, without a common base class

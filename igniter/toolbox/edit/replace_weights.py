@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -88,8 +89,6 @@ def _set(node: OnnxOp, end: str, made: Weight) -> None:
 
 def with_arrays(module: ModuleOp, arrays: Mapping[str, Any]) -> ModuleOp:
     """Returns a copy of a module with arrays instead of weights; their types and shapes must equal the weights'."""
-    import numpy as np
-
     copy = module.clone()
     known = weight_ops(copy)
     for name, value in arrays.items():

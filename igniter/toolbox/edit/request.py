@@ -78,8 +78,3 @@ class EditRequest(Request):
     verify: Annotated[bool, Option("Check the result, and run it beside the original.")] = True
     seed: Seed = 0
     json: Json = False
-
-    def run(self) -> int | None:
-        from igniter.toolbox.edit.show import run
-
-        return 0 if run(self) else 1

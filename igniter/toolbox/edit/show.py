@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import igniter
 from igniter.errors import IgniterError
+from igniter.frontend.saving import weight_bytes
+from igniter.toolbox.edit import edits as e
+from igniter.toolbox.edit.insert_nodes import ALL_READERS, InsertNodes
+from igniter.toolbox.edit.verified import MOST_BYTES, check_edits
 from igniter.toolbox.output import console, print_json
 
 if TYPE_CHECKING:
@@ -16,10 +21,8 @@ if TYPE_CHECKING:
     from igniter.toolbox.edit.verified import EditCheck
 
 
-def run(asked: EditRequest) -> bool:
-    """Edits, checks, writes and prints; returns true if the result is right."""
-    import igniter
-
+def run(asked: EditRequest) -> int:
+    """Edits, checks, writes and prints; returns the exit status, 1 if the result is wrong."""
     edits = edits_of(asked)
     if asked.output and not edits:
         raise IgniterError("-o is given, and no edit: `igniter edit --help` lists them")
@@ -51,15 +54,12 @@ def run(asked: EditRequest) -> bool:
         print_json(told)
     else:
         _print(told)
-    return ok
+    return 0 if ok else 1
 
 
 def save_checked(module: Module, output: str, keep: bool, verify: bool, seed: int) -> EditCheck:
     """Writes an edited module after a successful check. A big model is checked from the written file, to avoid a second
     write."""
-    from igniter.frontend.saving import weight_bytes
-    from igniter.toolbox.edit.verified import MOST_BYTES, check_edits
-
     if weight_bytes(module.ir) > MOST_BYTES:
         module.save(output, keep_weights=keep)
         return check_edits(module.ir, module.source, module.edits, run=verify, path=Path(output), seed=seed)
@@ -71,8 +71,6 @@ def save_checked(module: Module, output: str, keep: bool, verify: bool, seed: in
 
 def edits_of(asked: EditRequest) -> list[Edit]:
     """Returns the passes, in execution order."""
-    from igniter.toolbox.edit import edits as e
-
     made: list[Edit] = []
     if asked.opset:
         made.append(e.ConvertOpset(version=asked.opset))
@@ -102,8 +100,6 @@ def edits_of(asked: EditRequest) -> list[Edit]:
 
 
 def _of_names(asked: EditRequest) -> list[Edit]:
-    from igniter.toolbox.edit import edits as e
-
     made: list[Edit] = []
     if asked.free_dim:
         dims, symbols = pairs("--free-dim", asked.free_dim)
@@ -129,8 +125,6 @@ def _of_names(asked: EditRequest) -> list[Edit]:
 
 
 def _inserted(texts: Sequence[str]) -> Edit:
-    from igniter.toolbox.edit.insert_nodes import ALL_READERS, InsertNodes
-
     nodes: list[str] = []
     readers: list[str] = []
     for text in texts:

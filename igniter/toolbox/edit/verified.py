@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from igniter.dialects.onnx.structure import main_graph
+from igniter.dialects.onnx.types import BY_NAME
+from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+from igniter.frontend import import_model, save_model, why_invalid
+from igniter.frontend.diagnosis import checker_says
+from igniter.frontend.saving import weight_bytes
 from igniter.runtime.session import SessionError
 from igniter.toolbox.edit.dims import ModelDims
 from igniter.toolbox.edit.edit import Edit, Interface
@@ -17,6 +23,7 @@ from igniter.verification.judgement import compare_output
 from igniter.verification.original import Original
 from igniter.verification.report import OutputResult, plain
 from igniter.verification.specs import symbols_of
+from igniter.verification.verify import typical_inputs
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -31,8 +38,6 @@ TRIED_SIZE = 3
 
 def too_big(module: ModuleOp) -> str:
     """Returns the reason why a model is too big to run beside another; "" if it is not."""
-    from igniter.frontend.saving import weight_bytes
-
     size = weight_bytes(module)
     return (
         f"its weights are {size / 1e9:.1f} GB, and a model with more than 1 GB is not run" if size > MOST_BYTES else ""
@@ -66,8 +71,6 @@ class EditCheck:
 
 def interface_of(module: ModuleOp, edits: Sequence[Edit]) -> Interface:
     """Returns the correspondence between the edited model's interface and the original `module`."""
-    from igniter.dialects.onnx.structure import main_graph
-
     graph = main_graph(module)
     found = Interface({n: n for n in graph.input_names}, {n: n for n in graph.output_names})
     for edit in edits:
@@ -87,8 +90,6 @@ def check_edits(
 ) -> EditCheck:
     """Checks an edited module against the model in `source`. `path` is its existing file; without one it is written to
     a temporary file. Raises `IgniterError` if the edited model is invalid and the original is valid."""
-    from igniter.frontend import import_model, save_model
-
     if source is None:
         raise IgniterError(
             "there is nothing to compare with: the model came from no file, or no longer computes what its file does"
@@ -108,9 +109,6 @@ def check_edits(
 
 
 def _require_valid(path: str | Path, source: str | Path | bytes) -> None:
-    from igniter.frontend import why_invalid
-    from igniter.frontend.diagnosis import checker_says
-
     for says in (checker_says, why_invalid):
         why = says(str(path))
         if why is not None and says(source if isinstance(source, bytes) else str(source)) is None:
@@ -159,8 +157,6 @@ class _Comparison:
         return EditCheck("passed", tuple(outputs), sizes)
 
     def _inputs(self, original: Original) -> tuple[dict[str, int], dict[str, Any]]:
-        from igniter.verification.verify import typical_inputs
-
         known = set(symbols_of(original.specs))
         fixed = {s: n for k, n in self.interface.sizes.items() if (s := self._symbol(k, known)) is not None}
         for dim, to in self.interface.equal:
@@ -178,8 +174,6 @@ class _Comparison:
         return next((n for n in candidates if n in known), None)
 
     def _bind(self, fixed: dict[str, int], known: set[str], dim: str, to: str) -> None:
-        from igniter.dialects.sym.expr import Expr
-
         symbol, target = self._symbol(dim, known), Expr.parse(to)
         for name in sorted(target.symbols):
             source = self._symbol(self.interface.original_dim(name), known)
@@ -191,8 +185,6 @@ class _Comparison:
 
     def _alone(self, edited: Original, sizes: Mapping[str, int], reason: str) -> EditCheck:
         """Checks only that the edited model runs."""
-        from igniter.verification.verify import typical_inputs
-
         try:
             found, _ = typical_inputs(edited, facts_of(self.edited_module), sizes, self.seed, self.budget, small=True)
         except IgniterError as error:
@@ -230,8 +222,6 @@ class _Comparison:
 
 
 def _dtype(text: str) -> Any:
-    from igniter.dialects.onnx.types import BY_NAME
-
     row = BY_NAME.get(text.removeprefix("tensor(").removesuffix(")"))
     return row.dtype if row is not None and row.onnx_name != "string" else None
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, unquote
 
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from igniter.dialects.onnx.attributes import SparseTensorAttr, TensorAttr
@@ -26,8 +27,6 @@ from igniter.registry import UnknownName
 from igniter.toolbox.edit.names import Names, result_names
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 VALUES, INDICES = ".values", ".indices"
@@ -86,8 +85,6 @@ def write_weights(module: ModuleOp, path: str | os.PathLike[str], names: list[st
 
 
 def _saved(weight: Weight) -> Array:
-    import numpy as np
-
     array = weight.array()
     if weight.element_type == STRING:
         return array.astype(str) if array.size else np.zeros(array.shape, "<U1")
@@ -95,8 +92,6 @@ def _saved(weight: Weight) -> Array:
 
 
 def _write_npy(target: Path, weight: Weight) -> None:
-    import numpy as np
-
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
@@ -107,8 +102,6 @@ def _write_npy(target: Path, weight: Weight) -> None:
 
 
 def _write_npz(target: Path, tensors: Mapping[str, Weight]) -> None:
-    import numpy as np
-
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
@@ -162,8 +155,6 @@ def _require_shape(found: Weight, like: Weight, name: str, where: str) -> None:
 
 
 def _load(where: Path, name: str) -> Array:
-    import numpy as np
-
     try:
         read = np.load(where, allow_pickle=False)
         return read[name] if where.suffix != ".npy" else read
@@ -175,8 +166,6 @@ def _load(where: Path, name: str) -> Array:
 
 def _mapped(where: Path, like: Weight, name: str) -> Weight | None:
     """Returns the weight as a range of the file; `None` if its bytes do not have ONNX's layout."""
-    import numpy as np
-
     try:
         with open(where, "rb") as file:
             version = np.lib.format.read_magic(file)
@@ -205,8 +194,6 @@ def _require_dtype(dtype: np.dtype[Any], like: Weight, name: str, where: str) ->
 
 
 def _from_array(array: Array, like: Weight, name: str, where: str) -> Weight:
-    import numpy as np
-
     _require_dtype(array.dtype, like, name, where)
     if like.element_type == STRING:
         return Weight(array.shape, STRING, strings=[str(s).encode() for s in array.reshape(-1)])

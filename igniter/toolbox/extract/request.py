@@ -28,8 +28,3 @@ class ExtractRequest(Request):
     shape: Shapes = ()
     seed: Seed = 0
     json: Json = False
-
-    def run(self) -> int | None:
-        from igniter.toolbox.extract.show import run
-
-        return 0 if run(self) else 1

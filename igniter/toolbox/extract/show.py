@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import igniter
+from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
+from igniter.frontend import save_model
 from igniter.toolbox.edit.show import print_check
+from igniter.toolbox.edit.verified import EditCheck, too_big
+from igniter.toolbox.extract.extract_part import extract_parts
 from igniter.toolbox.output import console, parse_shapes, print_json
+from igniter.toolbox.split.stages.writing import check_part
 
 if TYPE_CHECKING:
     from igniter.api import Module
-    from igniter.toolbox.edit.verified import EditCheck
     from igniter.toolbox.extract.parts import Part
     from igniter.toolbox.extract.request import ExtractRequest
     from igniter.toolbox.split.stages.manifest import Manifest
 
 
-def run(asked: ExtractRequest) -> bool:
-    """Cuts, checks, writes and prints; returns true if the parts compute the same as the model."""
-    import igniter
-    from igniter.toolbox.extract.extract_part import extract_parts
-
+def run(asked: ExtractRequest) -> int:
+    """Cuts, checks, writes and prints; returns the exit status, 1 if the parts differ from the model."""
     if not asked.output:
         raise IgniterError("name the model to write, or the folder for --part all, with -o")
     module = igniter.load(asked.model)
@@ -29,8 +33,6 @@ def run(asked: ExtractRequest) -> bool:
     shapes = (parse_shapes(asked.shape) or [{}])[0]
     parts = extract_parts(module.ir, first, last, exact=asked.part == "inside")
     if asked.part == "all":
-        from igniter.dialects.onnx.structure import main_graph
-        from igniter.toolbox.edit.verified import EditCheck, too_big
         from igniter.toolbox.split.stages.writing import check_stages, write_stages
 
         graph = main_graph(module.ir)
@@ -59,13 +61,11 @@ def run(asked: ExtractRequest) -> bool:
         print_json(told)
     else:
         _print(told)
-    return ok
+    return 0 if ok else 1
 
 
 def split_names(text: str) -> tuple[str, ...]:
     """Splits `a,b` into names; a name with a comma in it is written between double quotes."""
-    import csv
-
     rows = list(csv.reader([text], skipinitialspace=True)) if text else []
     return tuple(n.strip() for n in rows[0]) if rows else ()
 
@@ -73,12 +73,6 @@ def split_names(text: str) -> tuple[str, ...]:
 def _write_one(
     module: Module, part: Part, output: str, keep: bool, verify: bool, shapes: dict[str, int], seed: int
 ) -> EditCheck | None:
-    import tempfile
-
-    from igniter.frontend import save_model
-    from igniter.toolbox.edit.verified import EditCheck, too_big
-    from igniter.toolbox.split.stages.writing import check_part
-
     kept = module.external if keep else ()
     why = too_big(module.ir) if verify else ""
     if not verify or why:

@@ -30,6 +30,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import FunctionOp
 from igniter.dialects.onnx.types import ELEMENT_TYPES
 from igniter.errors import IgniterError
+from igniter.frontend.pattern_files import read_pattern_file
 from igniter.registry import UnknownName
 
 FOLDER = Path(__file__).parent / "patterns"
@@ -97,8 +98,6 @@ class Pattern:
 
 def load_patterns(name: str) -> list[Pattern]:
     """Loads the patterns of a file, or the shipped ones of a name."""
-    from igniter.frontend.pattern_files import read_pattern_file
-
     shipped = shipped_patterns()
     path = shipped.get(name, Path(name))
     if not path.exists():

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
@@ -187,8 +188,6 @@ class Attempt:
     # -- constants, attributes, conditions ----------------------------------------------------------------------------
 
     def _constant(self, op: OnnxOp, wanted: SSAValue, found: SSAValue, state: Match) -> str | None:
-        import numpy as np
-
         value = constant_value(found)
         if value is None or value.dtype == object:
             return f"a constant is wanted, and found is {_told(found)}"
@@ -385,8 +384,6 @@ def _same_attribute(
 
 
 def _equal_constants(a: SSAValue, b: SSAValue) -> bool:
-    import numpy as np
-
     mine, theirs = constant_value(a), constant_value(b)
     return mine is not None and theirs is not None and mine.size <= 64 and np.array_equal(mine, theirs)
 

@@ -30,8 +30,3 @@ class FuseRequest(Request):
     verify: Annotated[bool, Option("Compare the result with the model in ONNX Runtime.")] = True
     given: InputRequest = DEFAULT_INPUTS
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.fuse.show import run
-
-        run(self)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+
+from igniter.api import load
 from igniter.errors import IgniterError
 from igniter.toolbox.options import DEFAULT_INPUTS
 from igniter.toolbox.output import console, print_json, verification_lines
@@ -15,8 +18,6 @@ if TYPE_CHECKING:
 
 def run(asked: FuseRequest) -> None:
     """Replaces, verifies, writes and prints."""
-    from igniter.api import load
-
     if asked.given != DEFAULT_INPUTS and not asked.verify:
         raise IgniterError(
             "--shape, --inputs, --rtol, --atol, --seed and --budget are for verifying: leave out --no-verify"
@@ -35,8 +36,6 @@ def run(asked: FuseRequest) -> None:
 
 
 def _print(output: str, applied: list[Any], nearest: list[Any], verification: dict[str, Any] | None) -> None:
-    from rich.markup import escape
-
     out = console()
     for one in applied:
         out.print(escape(f"'{one['node']}': {one['what']}"))

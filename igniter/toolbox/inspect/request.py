@@ -16,8 +16,3 @@ class InspectRequest(Request):
     path: Annotated[str, Argument("A compiled model's folder, a library, or an ONNX model.")]
     everything: Annotated[bool, Option("Print all that is known, and not a summary.", "--all")] = False
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.inspect.show import run
-
-        run(self)

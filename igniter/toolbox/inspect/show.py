@@ -6,14 +6,21 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+from rich.tree import Tree
+
+from igniter.compiler.artifact import Artifact
+from igniter.dialects.onnx.base import OnnxOp, constant_weight
+from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
+from igniter.frontend import import_model
+from igniter.runtime.library import library_info
 from igniter.toolbox.inspect import summary
 from igniter.toolbox.output import console, print_json
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from igniter.compiler.artifact import Artifact
     from igniter.toolbox.inspect.request import InspectRequest
 
 
@@ -23,8 +30,6 @@ def run(asked: InspectRequest) -> None:
     if where.is_dir():
         described, lines = _artifact(where)
     elif where.suffix in (".so", ".dylib", ".dll"):
-        from igniter.runtime.library import library_info
-
         described = {"library": str(where), **library_info(where)}
         lines = summary.library_lines(described)
     elif where.suffix == ".onnx":
@@ -42,9 +47,6 @@ def run(asked: InspectRequest) -> None:
 
 
 def _artifact(folder: Path) -> tuple[dict[str, Any], summary.Lines]:
-    from igniter.compiler.artifact import Artifact
-    from igniter.frontend import import_model
-
     artifact = Artifact.load(folder)
     module = import_model(artifact.model_path)
     described = _describe_artifact(artifact, module)
@@ -52,8 +54,6 @@ def _artifact(folder: Path) -> tuple[dict[str, Any], summary.Lines]:
 
 
 def _model(path: Path) -> tuple[dict[str, Any], summary.Lines]:
-    from igniter.frontend import import_model
-
     module = import_model(path)
     described = _describe_model(path, module)
     return described, summary.model_lines(described, module)
@@ -73,9 +73,6 @@ def _describe_artifact(artifact: Artifact, module: ModuleOp) -> dict[str, Any]:
 
 def _describe_model(path: Path, module: ModuleOp) -> dict[str, Any]:
     """Returns inputs, outputs, opsets, the number of each op, and the size of the weights."""
-    from igniter.dialects.onnx.base import OnnxOp, constant_weight
-    from igniter.dialects.onnx.structure import main_graph
-
     graph = main_graph(module)
     ops: Counter[str] = Counter()
     weights = 0
@@ -107,8 +104,6 @@ def _print_summary(path: str, lines: summary.Lines) -> None:
 
 
 def _print(described: dict[str, Any]) -> None:
-    from rich.tree import Tree
-
     root = Tree(f"[bold]{described.get('folder') or described.get('library') or described.get('path')}")
     _grow(root, described)
     console().print(root)
@@ -121,7 +116,5 @@ def _grow(tree: Any, value: Any) -> None:
         if isinstance(item, (dict, list)) and item:
             _grow(tree.add(f"[cyan]{key}"), item)
         elif item not in ({}, [], None):
-            from rich.markup import escape
-
             text = escape(f"{item}")
             tree.add(f"[cyan]{key}[/]: {text}")

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from igniter.analysis.fusion.legality import as_tensor, has_dims
+from igniter.analysis.onnx.input_places import dim_text
+from igniter.compiler.compilation import CompileOptions
+from igniter.dialects.onnx.structure import main_graph
+from igniter.dialects.sym import dims_of
 from igniter.toolbox.output import verification_lines
 
 if TYPE_CHECKING:
@@ -81,9 +86,6 @@ def size(count: int) -> str:
 
 
 def _signature(module: ModuleOp) -> Lines:
-    from igniter.analysis.onnx.input_places import dim_text
-    from igniter.dialects.onnx.structure import main_graph
-
     graph = main_graph(module)
     dim = dim_text(module)
     inputs = [value_text(n, a.type, dim) for n, a in zip(graph.input_names, graph.body.args, strict=True)]
@@ -98,9 +100,6 @@ def _signature(module: ModuleOp) -> Lines:
 
 def value_text(name: str, found: Any, dim: Callable[[Expr], str] = str) -> str:
     """Returns `input_ids: i64 [batch, seq]`; types other than tensors are shown as in the IR."""
-    from igniter.analysis.fusion.legality import as_tensor, has_dims
-    from igniter.dialects.sym import dims_of
-
     tensor = as_tensor(found)
     if tensor is None:
         return escape(f"{name}: {found}")
@@ -143,8 +142,6 @@ def _target_names(libraries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _options(options: Mapping[str, Any]) -> Lines:
     """Returns the options that differ from their defaults, without pipelines, which follow from the target."""
-    from igniter.compiler.compilation import CompileOptions
-
     plain: dict[str, Any] = json.loads(json.dumps(CompileOptions().to_dict(), default=str))
     pipelines = {name for name in options if name.endswith("_passes")}
     said = {k: v for k, v in options.items() if k not in pipelines | {"target"} and v != plain.get(k)}

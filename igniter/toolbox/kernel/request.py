@@ -27,8 +27,3 @@ class KernelRequest(Request):
     output: Annotated[str, Option("Write the kernel with its schedule here.", "-o", "--output")] = ""
     asm: Annotated[bool, Option("Print the inner loop's assembly.", "--asm")] = False
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.kernel.show import run
-
-        run(self)

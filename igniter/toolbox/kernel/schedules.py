@@ -25,10 +25,12 @@ from itertools import count
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, OpResult, Region
-from xdsl.utils.exceptions import VerifyException
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
 
+from igniter.analysis.machine import pass_figures
 from igniter.context import IgniterContext
 from igniter.dialects.loop import Axis, Clause, FuncOp, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Store
@@ -39,6 +41,13 @@ from igniter.dialects.sym import ParserTokens, dims_of
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
 from igniter.schedules.primitives import find, loops_of, name_of, plain, reorder, split, store_at, tensorize, with_words
+from igniter.targets import backend_for
+from igniter.toolbox.kernel.workbench import find_kernel, outputs_of, study, version_of
+from igniter.toolbox.kernel.workbench import schedule as by_default
+from igniter.transforms.structured.inline_nests import inline_nest
+from igniter.transforms.structured.nest_rewriting import fresh_label
+from igniter.transforms.structured.pack_operands import pack_operand
+from igniter.transforms.structured.split_reductions import split_reduction
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,10 +69,6 @@ class Schedule:
     def __init__(
         self, kernel: KernelOp | str | PathLike[str], name: str = "", *, target: str = "native", author: bool = False
     ):
-        from igniter.targets import backend_for
-        from igniter.toolbox.kernel.workbench import find_kernel
-        from igniter.toolbox.kernel.workbench import schedule as by_default
-
         backend = backend_for(target)
         self.target = backend.target_of(target)
         if isinstance(kernel, KernelOp):
@@ -186,8 +191,6 @@ class Schedule:
         """Replaces the loops over `rows` (which may be ""), `columns` and `depth` by a micro-kernel of at most `tile`
         rows and panels, if their semantics are equal; the loops of the tile's rows and columns move it to the result.
         The micro-kernel is `kernel`, by default the one for products of the elements."""
-        from igniter.targets import backend_for
-
         product = Product(rows, columns, depth, tile, kernel)
         missing = backend_for(self.target.name).lacks(kernel, self.target) if kernel else None
         if missing is not None:
@@ -209,8 +212,6 @@ class Schedule:
         readers = [n.label for n in self.kernel.nests if n in users]
 
         def change() -> list[str]:
-            from igniter.transforms.structured.inline_nests import inline_nest
-
             reason = inline_nest(self.nest(label))
             if reason is not None:
                 raise IgniterError(f"nest '{label}' cannot be inlined: {reason}")
@@ -223,9 +224,6 @@ class Schedule:
         label."""
 
         def change() -> str:
-            from igniter.targets import backend_for
-            from igniter.transforms.structured.pack_operands import pack_operand
-
             machine = backend_for(self.target.name).machine_for(self.target)
             nest, before = self.nest(label), set(self.nests)
             own, nest.schedule = nest.schedule, None
@@ -244,8 +242,6 @@ class Schedule:
         nest, meant to be computed at a loop of this one."""
 
         def change() -> str:
-            from igniter.transforms.structured.nest_rewriting import fresh_label
-
             nest = self.nest(label)
             sources = list(dict.fromkeys(read.source for read in nest.reads))
             if not 0 <= operand < len(sources):
@@ -269,8 +265,6 @@ class Schedule:
         label."""
 
         def change() -> str:
-            from igniter.transforms.structured.split_reductions import split_reduction
-
             nest = self.nest(label)
             nest.schedule = None
             made = split_reduction(nest, axis, parts)
@@ -286,9 +280,6 @@ class Schedule:
         """Adds a variant: if `when` holds (`"m <= 8"`), a call computes the kernel with the current schedule of
         `other`, otherwise with this one; the first variant whose condition holds is used. Returns its text in the
         IR."""
-        from xdsl.dialects.builtin import StringAttr
-        from xdsl.parser import Parser
-        from xdsl.utils.exceptions import ParseError
 
         def change() -> str:
             variant = other.kernel.clone()
@@ -310,8 +301,6 @@ class Schedule:
 
     def apply(self) -> FuncOp:
         """Returns the scheduled kernel; raises `IgniterError` with the reason if a pass refuses."""
-        from igniter.targets import backend_for
-
         _, behind = backend_for(self.target.name).around_schedules()
         module = ModuleOp([self.kernel.clone()])
         self._run(module, "check-bounds{guard=true}")
@@ -320,15 +309,11 @@ class Schedule:
 
     def run(self, *inputs: npt.ArrayLike, threads: int = 1) -> list[np.ndarray]:
         """Returns the kernel's results for arrays of its inputs, compiled for this machine."""
-        from igniter.toolbox.kernel.workbench import outputs_of
-
         return outputs_of(self.kernel, self.apply(), self.target, inputs, threads)
 
     def time(self, *others: Schedule, rounds: int = 9, threads: int = 1, **sizes: int) -> Study:
         """Checks and times this schedule and `others` of the same kernel in turns; the first result is its own. `sizes`
         are the values of symbols."""
-        from igniter.toolbox.kernel.workbench import study
-
         versions = [each._version(f"schedule {k}") for k, each in enumerate((self, *others))]
         return study(self.kernel, versions, self.target, sizes=sizes, rounds=rounds, threads=threads)
 
@@ -339,8 +324,6 @@ class Schedule:
     # -- internals ---------------------------------------------------------------------------------------------------
 
     def _version(self, name: str) -> Version:
-        from igniter.toolbox.kernel.workbench import version_of
-
         return version_of(name, self.kernel, self.apply(), self.target)
 
     def _schedule(self, label: str) -> ScheduleAttr:
@@ -424,9 +407,6 @@ class Schedule:
         self._run(ModuleOp([self.kernel.clone()]), f"lower-to-loops{',' if more else ''}{more}")
 
     def _run(self, module: ModuleOp, pipeline: str) -> None:
-        from igniter.analysis.machine import pass_figures
-        from igniter.targets import backend_for
-
         machine = backend_for(self.target.name).machine_for(self.target)
         run_passes(IgniterContext().on(machine), module, parse_passes(pipeline, pass_figures([machine])))
 

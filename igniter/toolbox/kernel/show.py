@@ -6,6 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+from rich.table import Table
+from xdsl.dialects.builtin import ModuleOp
+
+from igniter.runtime.files import write_whole
+from igniter.targets import backend_for, read_machine
+from igniter.toolbox.ir_text import module_text
+from igniter.toolbox.kernel.workbench import expected_seconds, find_kernel, loop_tree, schedule, study
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
 
 if TYPE_CHECKING:
@@ -18,9 +26,6 @@ AUTHOR = "default author"
 
 def run(asked: KernelRequest) -> None:
     """Analyses the kernel and prints."""
-    from igniter.targets import backend_for, read_machine
-    from igniter.toolbox.kernel.workbench import find_kernel, schedule, study
-
     backend = backend_for(asked.target)
     own_target = backend.target_of(asked.target)
     model = backend.machine_for(own_target, read_machine(asked.machine) if asked.machine else ())
@@ -48,19 +53,12 @@ def run(asked: KernelRequest) -> None:
 
 def _write(output: str, version: Version) -> None:
     """Writes the kernel with its schedule, for changes by hand."""
-    from xdsl.dialects.builtin import ModuleOp
-
-    from igniter.runtime.files import write_whole
-    from igniter.toolbox.ir_text import module_text
-
     write_whole(output, module_text(ModuleOp([version.kernel.clone()])))
 
 
 def _described(
     name: str, study: Study, versions: Sequence[Version], assembly: bool, machine: MachineModel
 ) -> dict[str, Any]:
-    from igniter.toolbox.kernel.workbench import expected_seconds, loop_tree
-
     rows: list[dict[str, Any]] = []
     for version, result in zip(versions, study.versions, strict=True):
         hot = version.listing.loops()[:1]
@@ -94,11 +92,6 @@ def _loop_facts(loop: Any, assembly: bool) -> dict[str, Any]:
 
 
 def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool, machine: MachineModel) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from igniter.toolbox.kernel.workbench import expected_seconds, loop_tree
-
     shown = console()
     sizes = ", ".join(f"{n}={s}" for n, s in study.sizes.items())
     shown.print(

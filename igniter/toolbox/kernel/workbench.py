@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 from xdsl.dialects.builtin import Float32Type, ModuleOp
 from xdsl.ir import Block
 from xdsl.utils.exceptions import VerifyException
@@ -23,18 +24,25 @@ from igniter.analysis.machine import MachineModel, pass_figures
 from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
 from igniter.analysis.structured.nest_counts import count_nest
 from igniter.analysis.typical_sizes import WORK, TypicalSizes, typical_of
+from igniter.api import load
+from igniter.context import IgniterContext
 from igniter.dialects.loop import ForOp, FuncOp, IfOp, KernelOp, TileProductOp
+from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
+from igniter.dialects.sym.requirements import FINE
 from igniter.errors import IgniterError
+from igniter.passes import parse_passes, run_passes
 from igniter.schedules.expected_time import Bound, expected_times
 from igniter.schedules.loop_cost import body_cycles, iteration_cycles, tile_cycles
+from igniter.targets import backend_for
 from igniter.transforms.scheduled.loop_rewrites import is_version
+from igniter.verification.check_inputs import TypedInput, random_arrays, sizes_without_empties
+from igniter.verification.interp.arithmetic import InterpreterError
+from igniter.verification.interp.structured import bind, run_kernel
+from igniter.verification.judgement import compare_output
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from igniter.context import IgniterContext
     from igniter.targets import CompiledFunc, Listing, Target
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -113,9 +121,6 @@ def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *,
 def kernels_in(model: str | PathLike[str], machine: MachineModel) -> tuple[ModuleOp, dict[str, KernelOp]]:
     """Returns a model (`.onnx`) or IR (`.mlir`) with its structured kernels by name; raises `IgniterError` if it has
     none."""
-    from igniter.api import load
-    from igniter.targets import backend_for
-
     module = load(model)
     try:
         module.ir.verify()
@@ -143,8 +148,6 @@ def _told(kernel: KernelOp) -> str:
 
 
 def _run(ctx: IgniterContext, module: ModuleOp, pipeline: str, machine: MachineModel) -> None:
-    from igniter.passes import parse_passes, run_passes
-
     run_passes(ctx.on(machine), module, parse_passes(pipeline, pass_figures([machine])))
 
 
@@ -154,9 +157,6 @@ def _run(ctx: IgniterContext, module: ModuleOp, pipeline: str, machine: MachineM
 def schedule(name: str, kernel: KernelOp, target: Target, machine: MachineModel | None = None) -> Version:
     """Schedules a kernel by the backend's pipeline: nests with a schedule keep it, the others get its author's, for
     `machine` (by default the target's own)."""
-    from igniter.context import IgniterContext
-    from igniter.targets import backend_for
-
     backend = backend_for(target.name)
     machine = machine or backend.machine_for(target)
     choosing, behind = backend.around_schedules()
@@ -171,8 +171,6 @@ def schedule(name: str, kernel: KernelOp, target: Target, machine: MachineModel 
 
 def version_of(name: str, kernel: KernelOp, func: FuncOp, target: Target) -> Version:
     """Returns a structured kernel and its scheduled form, with the machine code."""
-    from igniter.targets import backend_for
-
     return Version(name, kernel, func, backend_for(target.name).listing(func, target))
 
 
@@ -203,8 +201,6 @@ def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
     """Returns sizes for the symbols: those given, or typical of the kernel; for the others at most `WORK` if the kernel
     accepts them, otherwise small ones without empty tensors. Raises `IgniterError` for an unknown symbol, or for
     refused sizes."""
-    from igniter.verification.check_inputs import sizes_without_empties
-
     names = kernel.symbol_names
     unknown = sorted(set(given) - set(names))
     if unknown:
@@ -250,8 +246,6 @@ def study(
 
     Raises `IgniterError` if a version has other inputs or results than the kernel, or computes other values.
     """
-    from igniter.verification.interp.structured import run_kernel
-
     chosen = choose_sizes(kernel, sizes or {})
     inputs = inputs_for(kernel, chosen, seed)
     wanted = run_kernel(kernel, inputs, chosen)
@@ -285,10 +279,6 @@ def study(
 
 def inputs_for(kernel: KernelOp, sizes: Mapping[str, int], seed: int) -> list[Array]:
     """Returns random inputs, reproducible from the seed."""
-    import numpy as np
-
-    from igniter.verification.check_inputs import TypedInput, random_arrays
-
     specs = [TypedInput(f"input {n}", a.type) for n, a in enumerate(kernel.block.args)]
     return [np.asarray(a, order="C") for a in random_arrays(specs, sizes, seed)]
 
@@ -302,9 +292,6 @@ def _prepared(
     kernel: KernelOp, version: Version, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
 ) -> tuple[Callable[[], object], list[Array]]:
     """Returns a version as a function without arguments, and the results of a first run, over garbage."""
-    from igniter.verification.interp.arithmetic import InterpreterError
-    from igniter.verification.interp.structured import bind
-
     if len(version.kernel.block.args) != len(inputs):
         taken, given = len(version.kernel.block.args), len(inputs)
         raise IgniterError(f"{version.name} takes {taken} inputs, and @{kernel.sym_name.data} {given}")
@@ -323,12 +310,6 @@ def first_run(
     name: str, func: FuncOp, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
 ) -> tuple[CompiledFunc, list[Array]]:
     """Returns a scheduled kernel, and its results over garbage, with the results of its checks last: all passed."""
-    import numpy as np
-
-    from igniter.dialects.onnx.types import BY_ATTR
-    from igniter.dialects.sym.requirements import FINE
-    from igniter.targets import backend_for
-
     outputs: list[Array] = []
     for arg in func.block.args[len(inputs) :]:
         shape = [d.evaluate(dict(sizes)) for d in dims_of(arg.type)]
@@ -345,12 +326,6 @@ def first_run(
 def outputs_of(kernel: KernelOp, func: FuncOp, target: Target, inputs: Sequence[Any], threads: int = 1) -> list[Array]:
     """Returns the results of a scheduled kernel for arrays of its inputs; each is converted to the type of the input.
     Raises `IgniterError` if they do not fit."""
-    import numpy as np
-
-    from igniter.dialects.onnx.types import BY_ATTR
-    from igniter.verification.interp.arithmetic import InterpreterError
-    from igniter.verification.interp.structured import bind
-
     taken = kernel.block.args
     if len(taken) != len(inputs):
         raise IgniterError(f"kernel @{kernel.sym_name.data} takes {len(taken)} inputs, not {len(inputs)}")
@@ -365,8 +340,6 @@ def outputs_of(kernel: KernelOp, func: FuncOp, target: Target, inputs: Sequence[
 
 def largest_error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) -> float:
     """Returns the largest error of the results; raises `IgniterError` for one above rounding."""
-    from igniter.verification.judgement import compare_output
-
     if len(wanted) != len(outputs):
         raise IgniterError(f"{name} has {len(outputs)} results, not {len(wanted)}")
     worst = 0.0
@@ -383,10 +356,6 @@ def largest_error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) 
 
 def _peak(kernel: KernelOp) -> tuple[Callable[[], object], int] | None:
     """Returns multiply-adds in registers and their number of operations; `None` for a kernel without sums of f32."""
-    import numpy as np
-
-    from igniter.targets import backend_for
-
     if not any(isinstance(r.type, Float32Type) for nest in kernel.nests for op in nest.block.ops for r in op.results):
         return None
     backend = backend_for("native")
@@ -399,10 +368,6 @@ def _peak(kernel: KernelOp) -> tuple[Callable[[], object], int] | None:
 
 def _reading(size: int) -> Callable[[], object]:
     """Returns a function that reads a buffer of that size once."""
-    import numpy as np
-
-    from igniter.targets import backend_for
-
     rounded = max(512, -(-size // 512) * 512)
     buffer = np.full(rounded // 4, 1, np.int32)
     return backend_for("native").rates().reader(rounded).prepared([buffer, np.zeros(64, np.uint8)], {"repeats": 1})

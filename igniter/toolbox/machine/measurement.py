@@ -13,13 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from igniter.analysis.machine import OP_CYCLES, Given, MachineModel
+from igniter.api import parse
 from igniter.errors import IgniterError
+from igniter.runtime.session import make_session, silence
 from igniter.targets import Rates, backend_for
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array: TypeAlias = np.ndarray[Any, Any]
 
 ROUNDS = 5
@@ -86,8 +88,6 @@ class Clock:
     """The cycles of a nanosecond: the maximum observed on a chain of one cycle a link."""
 
     def __init__(self) -> None:
-        import numpy as np
-
         func, self._links = _rates().clock()
         self._run = func.prepared([np.zeros(1, np.int64)], {})
         self.best = 0.0
@@ -116,8 +116,6 @@ def _nanoseconds(run: Callable[[], object]) -> float:
 
 
 def _arithmetic(machine: MachineModel, clock: Clock, found: Measurement) -> None:
-    import numpy as np
-
     rates = _rates()
     vector = np.zeros(machine.vector_bytes, np.uint8)
     func, links = rates.additions()
@@ -136,8 +134,6 @@ def _arithmetic(machine: MachineModel, clock: Clock, found: Measurement) -> None
 
 
 def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
-    import numpy as np
-
     inside = {
         "l1_bytes_cycle": machine.l1d_bytes // 2,
         "l2_bytes_cycle": (machine.l1d_bytes + machine.l2_bytes) // 2,
@@ -166,8 +162,6 @@ def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
 
 def aligned_bytes(size: int) -> Array:
     """Returns a buffer aligned to a line: otherwise every vector would be two accesses. All its pages are its own."""
-    import numpy as np
-
     memory = np.full(size + 64, 1, np.uint8)
     skipped = -memory.ctypes.data % 64
     return memory[skipped : skipped + size]
@@ -188,8 +182,6 @@ def _memory(machine: MachineModel, run: Callable[[], object], buffer: Array, fou
 
 
 def _functions(machine: MachineModel, clock: Clock, found: Measurement) -> None:
-    import numpy as np
-
     rates = _rates()
     ops = [op for op, _ in OP_CYCLES if op.startswith("math.") or op == "arith.divf"]
     lanes = machine.vector_bytes // 4
@@ -209,8 +201,6 @@ def _functions(machine: MachineModel, clock: Clock, found: Measurement) -> None:
 
 
 def _handover(machine: MachineModel, clock: Clock, found: Measurement) -> None:
-    import numpy as np
-
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if usable < 2:
         found.missing["handover_cycles"] = "this process has one core, and two threads would wait for each other's turn"
@@ -233,10 +223,6 @@ def _handover(machine: MachineModel, clock: Clock, found: Measurement) -> None:
 
 def _launch(machine: MachineModel, clock: Clock, found: Measurement) -> None:
     """Measures ONNX Runtime's time for one more node of a chain, whose kernels negate one number."""
-    import numpy as np
-
-    from igniter.runtime.session import make_session, silence
-
     silence()
     times: list[float] = []
     for nodes in CHAIN:
@@ -255,8 +241,6 @@ def _raw() -> Any:
 
 
 def _chain(nodes: int) -> bytes:
-    from igniter.api import parse
-
     lines = [
         f'    %v{k + 1} = onnx.Neg(%v{k}) <{{output_names = ["v{k + 1}"]}}> : (tensor<1xf32>) -> tensor<1xf32>'
         for k in range(nodes)

@@ -23,8 +23,3 @@ class MachineRequest(Request):
     ] = False
     output: Annotated[str, Option("Write the model here, for --machine of other commands.", "-o", "--output")] = ""
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.machine.show import run
-
-        run(self)

@@ -5,6 +5,12 @@ from __future__ import annotations
 import json as jsonlib
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+from rich.table import Table
+
+from igniter.analysis.machine import figures, override
+from igniter.runtime.files import write_whole
+from igniter.targets import backend_for, read_machine
 from igniter.toolbox.output import console, print_json, progress
 
 if TYPE_CHECKING:
@@ -15,9 +21,6 @@ if TYPE_CHECKING:
 
 def run(asked: MachineRequest) -> None:
     """Builds the model, measures the machine on request, and prints or writes both."""
-    from igniter.analysis.machine import override
-    from igniter.targets import backend_for, read_machine
-
     model = backend_for(asked.target).machine_for(asked.target, read_machine(asked.machine) if asked.machine else ())
     found: Measurement | None = None
     if asked.measure:
@@ -26,8 +29,6 @@ def run(asked: MachineRequest) -> None:
         with progress("measuring", asked.json) as step:
             found = measure(model, step)
     if asked.output:
-        from igniter.runtime.files import write_whole
-
         written = override(model, found.given()) if found is not None else model
         write_whole(asked.output, jsonlib.dumps(written.to_dict(), indent=2, ensure_ascii=False) + "\n")
     if asked.json:
@@ -49,11 +50,6 @@ def _described(model: MachineModel, found: Measurement | None) -> dict[str, Any]
 
 
 def _print(model: MachineModel, found: Measurement | None) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from igniter.analysis.machine import figures
-
     out = console()
     columns = ["figure", "value", *(["measured"] if found is not None else []), "unit", "source", "what it is"]
     table = Table(*columns)

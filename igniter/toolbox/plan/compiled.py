@@ -14,10 +14,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from igniter.analysis.fusion.program_steps import Step, region_step
+from igniter.api import is_fused
 from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.driver import make_fusion, make_loop, make_onnx, make_programs
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
+from igniter.runtime.cache import default_cache
 from igniter.toolbox.plan.plan import Buffer, MemoryPlan, largest, plan_memory
+from igniter.transforms.scheduled.plan_buffers import call_statements, live_buffers
 
 if TYPE_CHECKING:
     from igniter.api import Module
@@ -90,10 +94,6 @@ def plan_compiled(module: Module, sizes: Mapping[str, int] | None = None, target
 
 def compiled_programs(module: Module, options: CompileOptions) -> tuple[Compilation, list[tuple[ProgramOp, FuncOp]]]:
     """Compiles a copy of a module up to the calls of its programs; returns both."""
-    from igniter.api import is_fused
-    from igniter.compiler.driver import make_fusion, make_loop, make_onnx, make_programs
-    from igniter.runtime.cache import default_cache
-
     if is_fused(module.ir) or not any(op.name == "onnx.graph" for op in module.ir.ops):
         raise IgniterError("the module has been lowered already: give the model, or IR of the onnx level")
     copy = module.clone()
@@ -115,8 +115,6 @@ def plan_programs(
 
 
 def _arena(program: ProgramOp, func: FuncOp, sizes: Mapping[str, int]) -> ArenaPlan:
-    from igniter.transforms.scheduled.plan_buffers import call_statements, live_buffers
-
     values = {name: Expr.of(size) for name, size in sizes.items()}
     at = call_statements(func)
     buffers: list[Buffer] = []

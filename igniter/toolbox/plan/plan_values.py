@@ -33,9 +33,11 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from igniter.analysis.fusion.graph import node_label
 from igniter.analysis.onnx.op_counts import packed_bytes
 from igniter.dialects.fusion import GroupOp
+from igniter.dialects.onnx.attributes import texts_of
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.names import VIEWS, op_name
+from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp
 from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym.expr import Expr, product
@@ -327,8 +329,6 @@ def _graphs(op: Operation) -> list[tuple[str, Region]]:
 
 
 def _input_names(end: ReturnOp) -> list[str]:
-    from igniter.dialects.onnx.attributes import texts_of
-
     return texts_of(end.attributes.get("input_names"))
 
 
@@ -342,7 +342,5 @@ def _carried_count(op: Operation) -> int | None:
 
 
 def _is_elementwise(op: Operation) -> bool:
-    from igniter.dialects.onnx.ops import spec_of
-
     spec = spec_of(op) if isinstance(op, OnnxOp) else None
     return spec is not None and spec.kind == "elementwise" and op_name(op) not in VIEWS

@@ -32,8 +32,3 @@ class PlanRequest(Request):
     chart: Annotated[str, Option("Draw buffers over steps into this file, .svg or .html.")] = ""
     csv: Annotated[str, Option("Write every activation to this file, one a row.", "--csv")] = ""
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.plan.show import run
-
-        run(self)

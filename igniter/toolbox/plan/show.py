@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+from rich.table import Table
+
+from igniter.api import load
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
+from igniter.runtime.files import write_whole
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
+from igniter.toolbox.plan.chart import PAGE, Chart, bytes_text
 from igniter.toolbox.tables import csv_text
 
 if TYPE_CHECKING:
@@ -32,8 +40,6 @@ CSV_COLUMNS = ("name", "kind", "dtype", "dims", "bytes", "first", "last", "buffe
 
 def run(asked: PlanRequest) -> None:
     """Plans, writes the requested files, and prints."""
-    from igniter.runtime.files import write_whole
-
     if asked.chart and Path(asked.chart).suffix not in CHARTS:
         raise IgniterError(f"{asked.chart} is neither {' nor '.join(CHARTS)}: the suffix says what is drawn")
     if asked.compiled or Path(asked.model).is_dir():
@@ -68,8 +74,6 @@ def run(asked: PlanRequest) -> None:
 
 
 def _load(path: str) -> Module:
-    from igniter.api import load
-
     return load(path)
 
 
@@ -83,8 +87,6 @@ def _plan_compiled(asked: PlanRequest) -> CompiledPlan:
         )
     model, target = asked.model, asked.target
     if Path(model).is_dir():
-        from igniter.compiler.artifact import Artifact
-
         artifact = Artifact.load(model)
         if artifact.source is None or isinstance(artifact.source, bytes):
             raise IgniterError(f"the original model of {model} is not known or has changed: give that, and --compiled")
@@ -110,8 +112,6 @@ def _rows(plan: MemoryPlan) -> Iterator[dict[str, object]]:
 
 def _charts(plan: MemoryPlan, compiled: CompiledPlan | None, model: str) -> list[Any]:
     """Returns the chart of the graph, and those of the arenas, the largest last."""
-    from igniter.toolbox.plan.chart import Chart
-
     name = Path(model).name
     charts = [Chart.of(plan, f"{name}: activations")]
     for arena in compiled.arenas if compiled is not None else ():
@@ -120,10 +120,6 @@ def _charts(plan: MemoryPlan, compiled: CompiledPlan | None, model: str) -> list
 
 
 def _page(charts: Sequence[Any], model: str) -> str:
-    import html
-
-    from igniter.toolbox.plan.chart import PAGE
-
     return PAGE.format(title=html.escape(model), body="\n".join(chart.svg() for chart in charts))
 
 
@@ -131,8 +127,6 @@ def _page(charts: Sequence[Any], model: str) -> str:
 
 
 def _print(out: Console, plan: MemoryPlan, every: bool) -> None:
-    from igniter.toolbox.plan.chart import Chart
-
     out.print(_heading(plan), highlight=False, markup=False)
     out.print(_totals(plan, (("native", plan.native), ("plan", plan.total), ("lower bound", plan.lower_bound))))
     for line in Chart.of(plan, "").text():
@@ -165,8 +159,6 @@ def _counted(count: int, what: str) -> str:
 
 
 def _totals(plan: MemoryPlan, totals: Sequence[tuple[str, Expr]]) -> Any:
-    from rich.table import Table
-
     taken = ", ".join(f"{k}={v}" for k, v in plan.typical.items())
     table = Table("", f"bytes at {taken}" if taken else "bytes", "")
     for name, size in totals:
@@ -176,8 +168,6 @@ def _totals(plan: MemoryPlan, totals: Sequence[tuple[str, Expr]]) -> Any:
 
 def _size(plan: MemoryPlan, size: Expr) -> tuple[str, str]:
     """Returns a number of bytes, and its readable form or its expression in symbols."""
-    from igniter.toolbox.plan.chart import bytes_text
-
     value, text = plan.value(size), str(size)
     if size.constant is not None:
         return f"{value:,}", bytes_text(value)
@@ -185,9 +175,6 @@ def _size(plan: MemoryPlan, size: Expr) -> tuple[str, str]:
 
 
 def _steps(plan: MemoryPlan, numbers: Sequence[int], title: str) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-
     table = Table("step", "node", "op", "in use", "", title=title)
     for k in numbers:
         step = plan.steps[k]
@@ -197,9 +184,6 @@ def _steps(plan: MemoryPlan, numbers: Sequence[int], title: str) -> Any:
 
 
 def _activations(plan: MemoryPlan, shown: Sequence[Activation], title: str) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-
     table = Table("activation", "kind", "type", "steps", "offset", "bytes", "", title=escape(title))
     for a in shown:
         dims = ", ".join(map(str, a.dims))
@@ -211,11 +195,6 @@ def _activations(plan: MemoryPlan, shown: Sequence[Activation], title: str) -> A
 
 
 def _print_arenas(out: Console, compiled: CompiledPlan, every: bool) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from igniter.toolbox.plan.chart import Chart
-
     plan = compiled.graph
     for arena in compiled.arenas:
         kernels = len({call.kernel for call in arena.calls})

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
+
 from igniter.analysis.devices import Device
 from igniter.targets import backend_for
 from igniter.toolbox.machine.measurement import aligned_bytes
@@ -36,8 +38,6 @@ def usable_cores() -> int:
 
 def measure_device(step: Callable[[str], None] = lambda _: None) -> Device:
     """Measures this machine in some two seconds: multiply-adds in registers on every core, and memory reads by all."""
-    import numpy as np
-
     rates, cores = backend_for("native").rates(), usable_cores()
     vector = np.zeros(256, np.uint8)
     peaks: dict[str, float] = {}

@@ -30,8 +30,3 @@ class ProfileRequest(Request):
     context: Annotated[str, Option("Context lengths of a decoder, 128,1024, with --device.")] = ""
     csv: Csv = ""
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.profile.show import run
-
-        run(self)

@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+from rich.table import Table
+
+from igniter.analysis.devices import device_of
+from igniter.api import load
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
+from igniter.runtime.files import write_whole
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
 from igniter.toolbox.profile.amounts import MORE, Amounts
+from igniter.toolbox.profile.decoder import CONTEXTS, find_decoder, generation
+from igniter.toolbox.profile.device_measurement import measure_device
+from igniter.toolbox.profile.roofline import estimate
 from igniter.toolbox.tables import add_rows, csv_text
 
 if TYPE_CHECKING:
@@ -43,8 +53,6 @@ TYPICAL = 128
 
 def run(asked: ProfileRequest) -> None:
     """Counts and prints."""
-    from igniter.api import load
-
     if asked.depth and asked.by != "module":
         raise IgniterError("--depth is of modules: give --by module too")
     if asked.context and not asked.device:
@@ -59,8 +67,6 @@ def run(asked: ProfileRequest) -> None:
     rows = _rows(profile, asked)
     times = _times(profile, asked, timed)
     if asked.csv:
-        from igniter.runtime.files import write_whole
-
         write_whole(asked.csv, _csv(rows, profile.total, times, timed))
     if asked.json:
         print_json(_described(asked, sizes, profile, rows, times, timed))
@@ -72,8 +78,6 @@ def model_file(path: str) -> str:
     """Returns the model, or the source of a compiled model's folder. Raises `IgniterError` if the source is missing."""
     if not Path(path).is_dir():
         return path
-    from igniter.compiler.artifact import Artifact
-
     source = Artifact.load(path).source
     if source is None:
         raise IgniterError(f"the original model of {path} is not known or has changed: give its file")
@@ -92,17 +96,11 @@ def _rows(profile: Profile, asked: ProfileRequest) -> list[Row]:
 
 
 def _timed(asked: ProfileRequest, profile: Profile, sizes: Mapping[str, int]) -> _Timed:
-    from igniter.analysis.devices import device_of
-    from igniter.toolbox.profile.decoder import CONTEXTS, find_decoder, generation
-    from igniter.toolbox.profile.roofline import estimate
-
     contexts = _contexts(asked.context) or CONTEXTS
     decoder = find_decoder(profile)
     if isinstance(decoder, str) and asked.context:
         raise IgniterError(f"--context is of decoders, and {decoder}")
     if asked.device == "native":
-        from igniter.toolbox.profile.device_measurement import measure_device
-
         with progress("measuring this machine", asked.json) as step:
             device = measure_device(step)
     else:
@@ -221,8 +219,6 @@ def _print(
     times: Mapping[str, list[NodeTime]],
     timed: _Timed | None,
 ) -> None:
-    from rich.markup import escape
-
     amounts, out = Amounts(profile.symbols), console()
     shown = largest(rows) if asked.by == "node" and not asked.every else set(range(len(rows)))
     table = _table(asked, profile, rows, shown, times, timed, amounts, out)
@@ -276,8 +272,6 @@ def _table(
     amounts: Amounts,
     out: Console,
 ) -> Any:
-    from rich.table import Table
-
     whole, estimate = profile.total, None if timed is None else timed.estimate
     shapes = asked.by == "node"
     table = Table()
@@ -370,8 +364,6 @@ def _summary(total: Row) -> str:
 
 
 def _print_times(timed: _Timed) -> None:
-    from rich.table import Table
-
     out, device = console(), timed.device
     peaks = ", ".join(f"{k} {v / 1e12:.3g}" for k, v in device.peaks.items())
     out.print(f"{device.name}: {peaks} TFLOP/s, {device.bandwidth / 1e9:.4g} GB/s ({device.source})", markup=False)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from igniter.analysis.onnx.subnormal_weights import subnormal_count
 from igniter.toolbox.profile.profile import Sparsity
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from igniter.dialects.onnx.weights import Weight
 
     Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -55,8 +55,6 @@ def _masks(matrix: np.ndarray[Any, Any], zero: int) -> Any:
 
 
 def _pattern(matrix: np.ndarray[Any, Any], zero: int, zeros: int) -> tuple[str, float]:
-    import numpy as np
-
     empty, pairs, groups = dict.fromkeys(BLOCKS, 0), 0, 0
     for mask in _masks(matrix, zero):
         for r, c in BLOCKS:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_value, constant_weight, make_constant
 from igniter.toolbox.quantize.quantization_plan import Candidate
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 
@@ -32,8 +31,6 @@ def takes_shift(node: Candidate) -> bool:
 
 def take_shift(node: Candidate, shift: Array, name: str) -> None:
     """Subtracts a number per channel from the bias of a node."""
-    import numpy as np
-
     op = node.op
     if not takes_shift(node) or not np.isfinite(shift).all():
         return

@@ -27,9 +27,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
+if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 ALPHAS = tuple(k / 8 for k in range(9))
@@ -54,8 +54,6 @@ class Channels:
 
     def reaches(self, without: int | None = None) -> tuple[Array, Array]:
         """Returns the assumed reach of each channel below and above 0; optionally `without` one of the parts."""
-        import numpy as np
-
         kept = [k for k in range(self.lows.shape[0]) if k != without]
         below, above = (np.sort(np.maximum(v[kept], 0.0), axis=0) for v in (-self.lows, self.highs))
         found = [v[-1] + (v[-1] - v[-2] if v.shape[0] > 1 else 0.0) for v in (below, above)]
@@ -97,8 +95,6 @@ def scales_of(
     free: bool = True,
 ) -> Array | None:
     """Returns the divisor of each channel; `None` where the gain is small. The geometric mean of the divisors is 1."""
-    import numpy as np
-
     if channels.lows.shape[0] < 2 or channels.lows.shape[1] < 2:
         return None
     below, above = channels.reaches()
@@ -125,8 +121,6 @@ def scales_of(
 
 def _scale(below: Array, above: Array, ratio: float, alpha: float) -> Array:
     """Returns scales from reaches, with those below 0 divided by `ratio`; their geometric mean is 1."""
-    import numpy as np
-
     reach = np.maximum(above, below / ratio) if ratio > 0 else above
     return (reach / np.exp(np.mean(np.log(reach)))) ** alpha
 
@@ -134,8 +128,6 @@ def _scale(below: Array, above: Array, ratio: float, alpha: float) -> Array:
 def _clipping(channels: Channels, part: int, below: Array, above: Array, scale: Array) -> Array:
     """Returns, by channel, the squared excess of one part over the numbers of a channel, with scales from the other
     parts."""
-    import numpy as np
-
     over = np.maximum(channels.highs[part] - scale * (above / scale).max(), 0.0)
     under = np.maximum(-channels.lows[part] - scale * (below / scale).max(initial=0.0), 0.0)
     return (np.square(over) + np.square(under)) / channels.places
@@ -143,8 +135,6 @@ def _clipping(channels: Channels, part: int, below: Array, above: Array, scale: 
 
 def _ratios(below: Array, above: Array) -> list[float]:
     """Returns the candidate ratios of the reaches below and above 0."""
-    import numpy as np
-
     if not below.max(initial=0.0) > 0:
         return [0.0]
     each = below / above
@@ -163,8 +153,6 @@ def _cost(
     clipped: Array,
 ) -> float:
     """Returns the error of the readers' results relative to the results, times 12."""
-    import numpy as np
-
     low, high = float((below / scale).max(initial=0.0)), float((above / scale).max())
     step = max(low, high) / SIGNED if symmetric else (low + high) / CODES
     noise = step * step * scale * scale + 12.0 * clipped

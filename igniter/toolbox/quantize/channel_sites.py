@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -26,8 +27,6 @@ from igniter.toolbox.quantize.channel_scales import Channels, Producer, Reader
 from igniter.toolbox.quantize.quantization_plan import Candidate, value_name
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
@@ -184,8 +183,6 @@ def depth_axis(node: Candidate) -> tuple[int, int]:
 
 def reader_of(node: Candidate, whole: bool) -> Reader:
     """Returns the figures of a node's weight for each channel it reads; `whole`: the weight has a single scale."""
-    import numpy as np
-
     weight = constant_weight(node.op.operands[1])
     assert weight is not None
     axis, groups = depth_axis(node)
@@ -202,8 +199,6 @@ def reader_of(node: Candidate, whole: bool) -> Reader:
 
 def producer_of(node: Candidate, graph: GraphOp, held: Mapping[str, Channels]) -> Producer | None:
     """Returns the figures of a node's weight for each channel of its results; `None` if its input is uncalibrated."""
-    import numpy as np
-
     weight, axis = constant_weight(node.op.operands[1]), row_axis(node)
     given = held.get(value_name(node.op.operands[0], graph))
     if weight is None or axis is None or given is None:

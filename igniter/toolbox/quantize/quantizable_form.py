@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from xdsl.dialects.builtin import Float32Type, ModuleOp
 
 from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.dialects.onnx.structure import FunctionOp, main_graph
 from igniter.toolbox.quantize.quantization_plan import QUANTIZED
+from igniter.transforms.onnx.infer_shapes import InferShapes
+from igniter.transforms.onnx.inline_functions import InlineFunctions
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules, defining, element, known_dims, operand
 from igniter.transforms.onnx.recompose.convolutions import fold_normalization
 from igniter.transforms.onnx.recompose.matching import is_closed
@@ -29,9 +32,6 @@ CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 def quantizable_form(ctx: Context, module: ModuleOp) -> None:
     """Rewrites a module with inferred shapes, in place."""
-    from igniter.transforms.onnx.infer_shapes import InferShapes
-    from igniter.transforms.onnx.inline_functions import InlineFunctions
-
     if any(isinstance(op, FunctionOp) and _has_candidates(op) for op in module.ops):
         InlineFunctions().apply(ctx, module)
         InferShapes().apply(ctx, module)
@@ -50,8 +50,6 @@ def _normalization(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 def _addition(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Folds the addition of a number per channel into a convolution."""
-    import numpy as np
-
     conv, added = defining(op.operands[0], *CONVOLUTIONS), constant_value(op.operands[1])
     if conv is None or added is None or not is_closed(op, [conv]):
         return None

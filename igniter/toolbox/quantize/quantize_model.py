@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerType, ModuleOp, Signedness, f32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -38,8 +39,10 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.tensor_types import known_dims_of, unranked
 from igniter.errors import IgniterError
+from igniter.frontend.opsets import convert_opset, raise_opset
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
+from igniter.toolbox.compress.weight_plan import weight_name
 from igniter.toolbox.quantize.bias_shifts import take_shift
 from igniter.toolbox.quantize.quantizable_form import quantizable_form
 from igniter.toolbox.quantize.quantization_plan import Candidate, candidates, value_name
@@ -47,8 +50,6 @@ from igniter.toolbox.quantize.scale_channels import scale_channels
 from igniter.transforms.onnx.infer_shapes import InferShapes
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 Ranges = Mapping[str, tuple[float, float]]
@@ -85,8 +86,6 @@ class Style:
 
     def parameters(self, low: float, high: float) -> tuple[float, int]:
         """Returns the scale and the zero point of a range."""
-        import numpy as np
-
         low, high, least = min(low, 0.0), max(high, 0.0), -128 if self.activations == "i8" else 0
         if self.symmetric:
             scale = float(np.float32(max(-low, high) / 127.0))
@@ -154,8 +153,6 @@ class Parameters:
 
 def read_parameters(path: str) -> Parameters:
     """Reads a file of parameters. Raises `IgniterError` if it contains no ranges."""
-    import numpy as np
-
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
@@ -190,8 +187,6 @@ def quantize(
 def require_opset(module: ModuleOp, style: Style) -> bool:
     """Raises the opset to the version needed for a style. True if nodes were rewritten for it. Raises `IgniterError` on
     failure."""
-    from igniter.frontend.opsets import convert_opset, raise_opset
-
     least = OF_CHANNELS if style.granularity == "channel" else LEAST_OPSET
     if raise_opset(module, least) is None:
         return False
@@ -273,8 +268,6 @@ class NodeQuantizer:
         if name not in self.ranges:
             raise IgniterError(f"the range of '{name}' is not known: calibrate it, or leave what reads it in float")
         scale, zero = self.style.parameters(*self.ranges[name])
-        import numpy as np
-
         kind = np.int8 if self.style.activations == "i8" else np.uint8
         place = self._behind(value)
         constants = [
@@ -302,8 +295,6 @@ class NodeQuantizer:
             return known
         weight, place = constant_weight(value), value.owner
         assert weight is not None and isinstance(place, OnnxOp) and place.next_op is not None
-        from igniter.toolbox.compress.weight_plan import weight_name
-
         whole = self.style.granularity == "tensor" or len(weight.shape) < 2
         coding = Coding(8, None if whole else axis, 0, not self.style.asymmetric_weights)
         name, shape, behind = weight_name(place), coding.parameter_shape(weight.shape), place.next_op
@@ -331,8 +322,6 @@ class NodeQuantizer:
 
     def _bias(self, op: OnnxOp, left: float, right: Array) -> None:
         """Quantises the bias to i32 in steps of both scales, if it is a constant that fits."""
-        import numpy as np
-
         value = op.operands[2]
         weight = constant_weight(value)
         scaled = op.op_type == "Gemm" and (op.attr("alpha", 1.0) != 1.0 or op.attr("beta", 1.0) != 1.0)

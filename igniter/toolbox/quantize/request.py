@@ -41,8 +41,3 @@ class QuantizeRequest(Request):
     parameters: Annotated[str, Option("A file for what calibration found, for the pass quantize-model.")] = ""
     csv: Annotated[str, Option("Write the table here as CSV.", "--csv")] = ""
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.quantize.show import run
-
-        run(self)

@@ -14,17 +14,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.ir import Operation
 
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_weight, make_constant, make_op
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.weights import Weight
+from igniter.toolbox.compress.weight_plan import weight_name
 from igniter.toolbox.quantize.channel_sites import Site, depth_axis, row_axis, sites
 from igniter.toolbox.quantize.quantization_plan import Candidate
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 MARK = ".scaled"
@@ -42,8 +42,6 @@ class ScaledAxis:
     groups: int = 1
 
     def compute(self) -> Array:
-        import numpy as np
-
         plain, factors = self.source.array(), np.array(self.factors, np.float64)
         if self.groups == 1:
             shape = [-1 if k == self.axis else 1 for k in range(plain.ndim)]
@@ -77,8 +75,6 @@ def _fits(site: Site, scale: Array) -> bool:
 
 
 def _scale(site: Site, scale: Array) -> None:
-    import numpy as np
-
     exact = scale.astype(np.float64)
     over = site.takes_over
     if site.producer is not None:
@@ -107,8 +103,6 @@ def _scale(site: Site, scale: Array) -> None:
 
 def _take_over(site: Site, op: OnnxOp, places: Sequence[int], scale: Array) -> None:
     """Divides the result of an op by a number per channel, in its constants."""
-    import numpy as np
-
     shaped = scale.reshape(1, -1, *(1 for _ in range(site.rank - 2))) if site.axis == 1 else scale
     if op.op_type == "BatchNormalization":
         shaped = scale
@@ -140,8 +134,6 @@ def _divide(node: Candidate, scale: Array) -> None:
 
 
 def _multiply(op: OnnxOp, index: int, factors: Array, axis: int, groups: int) -> None:
-    from igniter.toolbox.compress.weight_plan import weight_name
-
     value = op.operands[index]
     weight, place = constant_weight(value), value.owner
     assert weight is not None and isinstance(place, OnnxOp) and op.parent is not None

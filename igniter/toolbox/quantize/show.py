@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.table import Table
+
+import igniter
 from igniter.errors import IgniterError
-from igniter.toolbox.compress.show import beside, file_bytes, write
+from igniter.runtime.files import write_whole
+from igniter.toolbox.compress.show import beside, bytes_text, file_bytes, write
 from igniter.toolbox.output import console, print_json, progress
 from igniter.toolbox.tables import csv_text
 
@@ -24,9 +28,6 @@ COLUMNS = ("node", "op", "sqnr_db", "relative_error", "quantised")
 
 def run(request: QuantizeRequest) -> None:
     """Quantises, writes and prints."""
-    import igniter
-    from igniter.runtime.files import write_whole
-
     if Path(request.output).exists() and Path(request.output).samefile(request.model):
         raise IgniterError(f"{request.output} is the model itself: write to another file")
     with progress("quantising", request.json) as step:
@@ -73,10 +74,6 @@ def rows(found: Quantization) -> list[dict[str, Any]]:
 
 
 def _print(request: QuantizeRequest, found: Quantization, size: dict[str, int]) -> None:
-    from rich.table import Table
-
-    from igniter.toolbox.compress.show import bytes_text
-
     out = console()
     table = Table("node", "op", "SQNR dB", "relative error", "")
     shown = rows(found)

@@ -18,6 +18,7 @@ from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_weight
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr
+from igniter.frontend import export_model
 
 UNKNOWN = 1 << 20
 """The size counted for a symbolic dim: more than any size that replaces it."""
@@ -57,8 +58,6 @@ class Case:
         """The file: a model, or the text of the IR."""
         if self.suffix == ".mlir":
             return text_of(self.module).encode()
-        from igniter.frontend import export_model
-
         return export_model(self.module).SerializeToString()
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -150,8 +151,6 @@ class Interest:
 
     def outcome(self, case: Case) -> Outcome:
         """Returns the outcome of a case."""
-        import hashlib
-
         key = (hashlib.sha256(case.data).digest(), case.passes)
         if key not in self._known:
             self.tried += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -140,8 +141,6 @@ def weights(module: ModuleOp) -> Iterator[Edit]:
 
 
 def _fill(op: Operation) -> None:
-    import numpy as np
-
     weight = constant_weight(op.results[0])
     assert weight is not None
     array = weight.array()

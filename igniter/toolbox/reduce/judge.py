@@ -11,12 +11,19 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
+import igniter
+from igniter.analysis.machine import pass_figures
 from igniter.context import IgniterContext
 from igniter.dialects.onnx.structure import GraphOp
+from igniter.frontend import export_model, import_model
 from igniter.passes import PassError, parse_passes, run_passes
+from igniter.runtime.session import make_session
+from igniter.targets import backend_for
 from igniter.toolbox.reduce.case import text_of
 from igniter.toolbox.reduce.outcome import INVALID, PASSED, REFUSAL, WRONG, CheckRequest, Outcome
+from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.check import ResultChanged, ResultChecker
+from igniter.verification.original import unoptimised
 
 if TYPE_CHECKING:
     from igniter.passes import PassObserver
@@ -55,8 +62,6 @@ def read(path: str, ctx: IgniterContext) -> ModuleOp:
         with open(path, encoding="utf-8") as file:
             module = Parser(ctx, file.read(), path).parse_module()
     else:
-        from igniter.frontend import import_model
-
         module = import_model(path)
     module.verify()
     return module
@@ -64,11 +69,6 @@ def read(path: str, ctx: IgniterContext) -> ModuleOp:
 
 def load_into_onnxruntime(module: ModuleOp) -> None:
     """Creates a session of the module's graph, if it has one: ONNX Runtime refuses invalid models."""
-    from igniter.frontend import export_model
-    from igniter.runtime.session import make_session
-    from igniter.transforms.fusion.inline_regions import onnx_level
-    from igniter.verification.original import unoptimised
-
     if any(isinstance(op, GraphOp) for op in module.ops):
         data = export_model(onnx_level(module)).SerializeToString()
         make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
@@ -80,7 +80,6 @@ def _text(error: Exception) -> str:
 
 def _compile(request: CheckRequest) -> Outcome:
     """Runs the whole compile, as `igniter compile` does; the verification is the check."""
-    import igniter
     from igniter.api import VerificationFailed
 
     try:
@@ -114,9 +113,6 @@ class _Announcer:
 
 
 def _run_passes(request: CheckRequest, ctx: IgniterContext, module: ModuleOp, say: Say) -> Outcome:
-    from igniter.analysis.machine import pass_figures
-    from igniter.targets import backend_for
-
     figures = None
     if request.target:
         machine = backend_for(request.target).machine_for(request.target)

@@ -14,14 +14,15 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.errors import IgniterError
-from igniter.passes import flat_passes
+from igniter.passes import flat_passes, parse_passes
+from igniter.rewrite_budget import what_counts
 from igniter.runtime.files import write_whole
 from igniter.targets import backend_for
 from igniter.toolbox.reduce.bisect import FirstRewrite, first_rewrite
 from igniter.toolbox.reduce.case import Case
 from igniter.toolbox.reduce.checks import BuiltInCheck, Check, CommandCheck, Interest, Worker
 from igniter.toolbox.reduce.judge import read
-from igniter.toolbox.reduce.outcome import COMMAND, INVALID, PASSED, WRONG, CheckRequest, Outcome
+from igniter.toolbox.reduce.outcome import COMMAND, FAILURES, INVALID, PASSED, WRONG, CheckRequest, Outcome
 from igniter.toolbox.reduce.request import ReduceOptions
 from igniter.toolbox.reduce.search import Search, Step
 
@@ -61,7 +62,7 @@ def reduce(
     `start` gets the outcome and the size of the input, `say` every step. `worker` is a running server. Raises
     `IgniterError` if the input does not fail.
     """
-    options.check_combination()
+    require_possible(options)
     began = time.monotonic()
     case = read_case(Path(path), options)
     _check_output(Path(output), case, options)
@@ -91,6 +92,25 @@ def reduce(
         search.interrupted,
         rewrite,
     )
+
+
+def require_possible(options: ReduceOptions) -> None:
+    """Raises `IgniterError` for incompatible options."""
+    if options.check and options.check not in FAILURES:
+        raise IgniterError(f"a check is one of {', '.join(FAILURES)}, not '{options.check}'")
+    if options.command and (
+        options.check or options.message or options.passes is not None or options.strict or options.target
+    ):
+        raise IgniterError("--check-command is the whole check: what it runs is said in the command")
+    if options.passes is None and (options.at_pass or options.bisect):
+        raise IgniterError("--at-pass and --bisect are about the passes of a pipeline: name it with --passes")
+    if options.passes is not None and options.strict:
+        raise IgniterError("--strict is for whole compiles: leave out --passes")
+    if not options.timeout > 0:
+        raise IgniterError(f"--timeout is {options.timeout:g} s: it is more than 0")
+    passes = parse_passes(options.passes or "")
+    if options.bisect and not any(map(what_counts, passes)):
+        raise IgniterError("--bisect counts rewrites, and no pass of the pipeline makes any that count")
 
 
 def read_case(path: Path, options: ReduceOptions) -> Case:

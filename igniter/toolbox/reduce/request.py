@@ -32,27 +32,6 @@ class ReduceOptions:
     seed: Seed = 0
     strict: Annotated[bool, Option("A node without a kernel is a refusal.", "--strict")] = False
 
-    def check_combination(self) -> None:
-        """Raises `IgniterError` for incompatible options."""
-        from igniter.errors import IgniterError
-        from igniter.passes import parse_passes
-        from igniter.rewrite_budget import what_counts
-        from igniter.toolbox.reduce.outcome import FAILURES
-
-        if self.check and self.check not in FAILURES:
-            raise IgniterError(f"a check is one of {', '.join(FAILURES)}, not '{self.check}'")
-        if self.command and (self.check or self.message or self.passes is not None or self.strict or self.target):
-            raise IgniterError("--check-command is the whole check: what it runs is said in the command")
-        if self.passes is None and (self.at_pass or self.bisect):
-            raise IgniterError("--at-pass and --bisect are about the passes of a pipeline: name it with --passes")
-        if self.passes is not None and self.strict:
-            raise IgniterError("--strict is for whole compiles: leave out --passes")
-        if not self.timeout > 0:
-            raise IgniterError(f"--timeout is {self.timeout:g} s: it is more than 0")
-        passes = parse_passes(self.passes or "")
-        if self.bisect and not any(map(what_counts, passes)):
-            raise IgniterError("--bisect counts rewrites, and no pass of the pipeline makes any that count")
-
 
 DEFAULTS = ReduceOptions()
 
@@ -68,8 +47,3 @@ class ReduceRequest(Request):
     options: ReduceOptions = DEFAULTS
     output: Annotated[str, Option("The file for the best found so far.", "-o", "--output")] = ""
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.reduce.show import run
-
-        run(self)

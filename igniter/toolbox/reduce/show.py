@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.toolbox.output import console, print_json, printable, progress
+from igniter.toolbox.reduce.reducer import reduce
 
 if TYPE_CHECKING:
     from igniter.toolbox.reduce.outcome import Outcome
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
 
 def run(asked: ReduceRequest) -> None:
     """Reduces and prints."""
-    from igniter.toolbox.reduce.reducer import reduce
-
     where = asked.output or default_output(asked.model, asked.options.at_pass)
     shown = console()
 
@@ -70,8 +70,6 @@ def again(where: str, found: Reduced, options: ReduceOptions) -> str:
 
 
 def _described(path: str, where: str, found: Reduced) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "input": path,
         "output": where,

@@ -21,6 +21,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import igniter
 from igniter.toolbox.reduce.outcome import CRASH, TIMEOUT, CheckRequest, Outcome
 
 _child: int | None = None
@@ -42,8 +43,6 @@ def main() -> None:
 def _import_all() -> None:
     """Imports the modules for candidates, once for all. Nothing here starts a thread."""
     import onnxruntime  # pyright: ignore[reportUnusedImport] # noqa: F401
-
-    import igniter
 
     # No candidate uses PyTorch; it may be missing, and starts threads.
     left_out = {"tools", "torch"}

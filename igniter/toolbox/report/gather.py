@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from igniter.analysis.typical_sizes import module_symbols
+from igniter.api import load
+from igniter.compiler.compilation import CompileOptions
 from igniter.toolbox.plan.compiled import CompiledPlan, compiled_programs, plan_programs
 from igniter.toolbox.report.charts import Roof
 from igniter.toolbox.report.graph import Graph, graph_of
@@ -50,8 +53,6 @@ def gather(
 ) -> ReportData:
     """Collects the data of a report on a compiled model, with its `profile` at `sizes`. `machine` has measured figures;
     the default is the machine of the compilation."""
-    from igniter.api import load
-
     step("planning")
     module = load(original)
     c, programs = compiled_programs(module, _options(artifact))
@@ -83,15 +84,11 @@ def gather(
 
 def _options(artifact: Artifact) -> Any:
     """Returns the options of an artifact's compilation; of several targets the first, whose kernels are shown."""
-    from igniter.compiler.compilation import CompileOptions
-
     said: dict[str, Any] = artifact.report["options"]
     return CompileOptions.of_report({**said, "profile": False, "target": str(said["target"]).split(",")[0]})
 
 
 def _known_sizes(module: Any, sizes: Mapping[str, int]) -> dict[str, int]:
-    from igniter.analysis.typical_sizes import module_symbols
-
     there = module_symbols(module)
     return {name: size for name, size in sizes.items() if name in there}
 

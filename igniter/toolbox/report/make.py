@@ -6,13 +6,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from igniter.compiler.artifact import Artifact
+from igniter.compiler.compilation import CompileOptions
+from igniter.runtime.files import write_whole
+from igniter.targets import parts_for
+from igniter.toolbox.bench.time_profile import profile_artifact
 from igniter.toolbox.report.gather import gather
 from igniter.toolbox.report.page import page
+from igniter.verification.graph_facts import model_facts
+from igniter.verification.original import Original
+from igniter.verification.verify import typical_inputs
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
     from igniter.api import Module
-    from igniter.compiler.artifact import Artifact
 
 
 def report_page(
@@ -30,8 +37,6 @@ def report_page(
     """Returns the page on an artifact, measured on `inputs`, of `sizes`, if it was compiled with
     `CompileOptions(profile=True)`. `verification` is the result of `Verification.to_dict`; `machine` has measured
     figures."""
-    from igniter.toolbox.bench.time_profile import profile_artifact
-
     profile = None
     if artifact.report.get("programs") and artifact.report["options"].get("profile"):
         step("measuring")
@@ -44,9 +49,6 @@ def report_page(
 def notes_time(target: str, folder: str | Path = "") -> bool:
     """True if a model compiled for a target, or the model in a folder, can record the time between its kernels;
     launches on a GPU cannot."""
-    from igniter.compiler.artifact import Artifact
-    from igniter.targets import parts_for
-
     if folder and Path(folder).is_dir():
         target = Artifact.load(folder).report["options"]["target"]
     return not any("profile" in part.backend.lacking for part in parts_for(target))
@@ -56,12 +58,6 @@ def report_module(
     module: Module, output: str | Path, sizes: Mapping[str, int] | None, threads: int, target: str, verify: bool
 ) -> None:
     """Writes the report on a module, at sizes; those of other symbols are chosen."""
-    from igniter.compiler.compilation import CompileOptions
-    from igniter.runtime.files import write_whole
-    from igniter.verification.graph_facts import model_facts
-    from igniter.verification.original import Original
-    from igniter.verification.verify import typical_inputs
-
     shapes = [dict(sizes)] if sizes else None
     options = CompileOptions(target=target, profile=notes_time(target))
     artifact = module.compile(options=options, verify=verify, shapes=shapes)

@@ -27,8 +27,3 @@ class ReportRequest(Request):
         False
     )
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.report.show import run
-
-        run(self)

@@ -7,22 +7,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from igniter.analysis.machine import override
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
-from igniter.toolbox.bench.show import inputs_for
+from igniter.runtime.files import write_whole
+from igniter.targets import described_machines
+from igniter.toolbox.bench.inputs import inputs_for
 from igniter.toolbox.bench.show_profile import compile_again, original_of
+from igniter.toolbox.machine.measurement import measure
 from igniter.toolbox.output import console, parse_shapes, print_json, progress
+from igniter.toolbox.report.make import notes_time, report_page, report_title
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
-    from igniter.compiler.artifact import Artifact
     from igniter.toolbox.report.request import ReportRequest
 
 
 def run(asked: ReportRequest) -> None:
     """Compiles, measures, and writes the page."""
-    from igniter.runtime.files import write_whole
-    from igniter.toolbox.report.make import notes_time, report_page, report_title
-
     output = asked.output or f"{Path(asked.model).stem}.html"
     if Path(output).suffix != ".html":
         raise IgniterError(f"{output} is no .html: a report is a page")
@@ -66,8 +68,6 @@ def _verification(asked: ReportRequest, artifact: Artifact, original: str | byte
     if not asked.verify:
         return None
     if Path(asked.model).is_dir():
-        from igniter.compiler.artifact import Artifact
-
         found = Artifact.load(asked.model).report.get("verification")
         if found is not None:
             return found
@@ -76,10 +76,6 @@ def _verification(asked: ReportRequest, artifact: Artifact, original: str | byte
 
 def _measured(target: str, step: Callable[[str], None]) -> MachineModel:
     """Returns the model of this machine, measured."""
-    from igniter.analysis.machine import override
-    from igniter.targets import described_machines
-    from igniter.toolbox.machine.measurement import measure
-
     step("measuring the machine")
     (machine,) = described_machines(target, None)
     return override(machine, measure(machine, step).given())

@@ -29,6 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Block
@@ -51,8 +52,6 @@ from igniter.transforms.onnx.fold_constants import erase_dead
 from igniter.transforms.onnx.onnx_rewriting import element, ints_of, known_dims, operand
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 END = (1 << 63) - 1
@@ -143,8 +142,6 @@ class _Dropper:
             remark(self.ctx, self.name, op.node_name, "missed", text)
             self._compute(op, 3, elements)
         elif self.rewrites.take(op.node_name, "the sizes of Resize are scales"):
-            import numpy as np
-
             old, constant = op.operands[3], make_constant(np.array(scales, np.float32), f"{op.node_name}_scales")
             assert op.parent is not None
             op.parent.insert_op_before(constant, op)
@@ -154,8 +151,6 @@ class _Dropper:
 
 
 def _replace(op: OnnxOp, index: int, ints: Sequence[int]) -> None:
-    import numpy as np
-
     old = op.operands[index]
     kind, dims = element(old), known_dims(old)
     shape = [d.constant for d in dims] if dims is not None else [len(ints)]

@@ -32,8 +32,3 @@ class ShapesRequest(Request):
     verify: Annotated[bool, Option("Compare the model without these nodes with the original in ONNX Runtime.")] = True
     csv: Csv = ""
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.toolbox.shapes.show import run
-
-        run(self)

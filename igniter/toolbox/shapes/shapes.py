@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, NoneType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from igniter.analysis.onnx.assumptions import declared_types, graph_assumptions
-from igniter.dialects.onnx.attributes import text_of
+from igniter.dialects.onnx.attributes import text_of, texts_of
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
@@ -195,8 +195,6 @@ def _told(op: OnnxOp) -> str:
 
 
 def _texts(last: Operation | None, key: str) -> list[str]:
-    from igniter.dialects.onnx.attributes import texts_of
-
     return texts_of(last.attributes.get(key)) if last is not None else []
 
 

@@ -7,9 +7,17 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+from rich.table import Table
+
+from igniter.analysis.onnx.input_places import by_symbol, place_names, session_sizes
+from igniter.api import load
 from igniter.errors import IgniterError
+from igniter.registry import UnknownName
+from igniter.runtime.files import write_whole
 from igniter.toolbox.options import InputRequest
 from igniter.toolbox.output import console, parse_sizes, print_json, verification_lines
+from igniter.toolbox.shapes.compute_nodes import count_nodes
 from igniter.toolbox.shapes.shape_engine import SizedShapes
 from igniter.toolbox.shapes.shapes import ModelShapes, ValueShape, shape_text, walk_values
 from igniter.toolbox.tables import add_rows, csv_text
@@ -22,9 +30,6 @@ if TYPE_CHECKING:
 
 def run(asked: ShapesRequest) -> None:
     """Infers, and prints or writes."""
-    from igniter.analysis.onnx.input_places import by_symbol, place_names, session_sizes
-    from igniter.api import load
-
     if Path(asked.model).is_dir():
         raise IgniterError(f"{asked.model} is a folder: give an ONNX model, of a compiled one its model.onnx")
     module = load(asked.model)
@@ -62,8 +67,6 @@ def _chosen(shapes: ModelShapes, asked: Sequence[str], weights: bool) -> list[Va
     for pattern in asked:
         hits = {v.name: v for v in shapes.values if v.name == pattern or fnmatchcase(v.name, pattern)}
         if not hits:
-            from igniter.registry import UnknownName
-
             raise UnknownName("value", pattern, {v.name: v for v in shapes.values})
         found.update(hits)
     return [v for v in shapes.values if v.name in found]
@@ -103,8 +106,6 @@ def _described(
 
 
 def _write_csv(path: str, rows: list[dict[str, Any]]) -> None:
-    from igniter.runtime.files import write_whole
-
     names = ["value", "kind", "type", "shape", "node", "op", "scope", "depends_on"]
     names += ["at_sizes"] if rows and "at_sizes" in rows[0] else []
     cells = [
@@ -116,9 +117,6 @@ def _write_csv(path: str, rows: list[dict[str, Any]]) -> None:
 
 
 def _print(path: str, shapes: ModelShapes, sized: SizedShapes | None, shown: Sequence[ValueShape]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
     out = console()
     told = ", ".join(shapes.symbols) or "none"
     out.print(escape(f"{path}: {len(shapes.values)} values, symbols: {told}"))
@@ -142,8 +140,6 @@ def _write_compute_graph(
     module: Module, path: str, sizes: dict[str, int], output: str, checked: InputRequest | None, quiet: bool
 ) -> dict[str, Any]:
     """Writes the model without shape nodes; returns the counts of nodes, and the remaining computed shapes."""
-    from igniter.toolbox.shapes.compute_nodes import count_nodes
-
     before = count_nodes(module.ir)
     module.compute_graph(sizes or None)
     verification = save_verified(module, path, output, checked, "the compute graph", quiet)
@@ -154,8 +150,6 @@ def _write_compute_graph(
 
 
 def _said(written: dict[str, Any]) -> str:
-    from rich.markup import escape
-
     before, after = written["nodes_before"], written["nodes_after"]
     line = f"wrote {written['path']}: {after['nodes']} nodes of {before['nodes']}"
     line += f", of which {after['shape']} of {before['shape']} depend on the shapes of inputs alone"

@@ -32,11 +32,6 @@ class SplitRequest(Request):
     seed: Seed = 0
     json: Json = False
 
-    def run(self) -> int | None:
-        from igniter.toolbox.split.show import run
-
-        return 0 if run(self) else 1
-
 
 @dataclass(frozen=True)
 class RunStagesRequest(Request):
@@ -44,6 +39,8 @@ class RunStagesRequest(Request):
 
     With the whole model, its outputs are compared with the stages' outputs.
     """
+
+    entry = "run_stages:run"
 
     folder: Annotated[str, Argument("A folder that `igniter split` or `igniter extract --part all` wrote.")]
     inputs: Inputs = ""
@@ -55,15 +52,12 @@ class RunStagesRequest(Request):
     seed: Seed = 0
     json: Json = False
 
-    def run(self) -> int | None:
-        from igniter.toolbox.split.run_stages import run
-
-        return 0 if run(self) else 1
-
 
 @dataclass(frozen=True)
 class ServeRequest(Request):
     """Run the stages of a folder on a Ray cluster (extra `ray`)."""
+
+    entry = "run_stages:serve"
 
     folder: Annotated[str, Argument("A folder that `igniter split` wrote.")]
     ray: Annotated[
@@ -77,8 +71,3 @@ class ServeRequest(Request):
     name: Annotated[str, Option("Leave the stages running on the cluster under this name.")] = ""
     seed: Seed = 0
     json: Json = False
-
-    def run(self) -> int | None:
-        from igniter.toolbox.split.run_stages import serve
-
-        return 0 if serve(self) else 1

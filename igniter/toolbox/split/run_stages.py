@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from igniter.errors import IgniterError
+from igniter.runtime.files import write_whole
 from igniter.toolbox.output import console, print_json
 from igniter.toolbox.split.stage_inputs import feeds_of
+from igniter.toolbox.split.stages.manifest import read_manifest
+from igniter.toolbox.split.stages.on_ray import RayStages
+from igniter.toolbox.split.stages.running import runner_of
+from igniter.toolbox.split.stages.workers import ProcessStages
+from igniter.verification.judge import Judge, Ready
+from igniter.verification.judgement import CHAOS, Allowance
+from igniter.verification.original import Original
 
 if TYPE_CHECKING:
     from igniter.toolbox.split.request import RunStagesRequest, ServeRequest
     from igniter.toolbox.split.stages.manifest import Manifest
     from igniter.toolbox.split.stages.running import RankRunner, StageRunner
-    from igniter.toolbox.split.stages.workers import ProcessStages
 
 
 JUDGE_SECONDS = 30.0
 """The limit in seconds for repeated runs of the whole model, which measure the noise of its outputs."""
 
 
-def run(asked: RunStagesRequest) -> bool:
-    """Runs and prints; returns true if the outputs equal those of the whole model, where given."""
-    from igniter.toolbox.split.stages.manifest import read_manifest
-    from igniter.toolbox.split.stages.running import runner_of
-    from igniter.toolbox.split.stages.workers import ProcessStages
-
+def run(asked: RunStagesRequest) -> int:
+    """Runs and prints; returns the exit status, 1 if the outputs differ from those of the whole model, where given."""
     manifest = read_manifest(asked.folder)
     stages: AbstractContextManager[ProcessStages | None]
     stages = ProcessStages(manifest) if asked.processes else nullcontext()
@@ -45,11 +51,8 @@ def run(asked: RunStagesRequest) -> bool:
     return _tell(manifest, feeds, outputs, seconds, where, asked.reference, asked.json)
 
 
-def serve(asked: ServeRequest) -> bool:
-    """Puts the stages on a cluster, runs and prints."""
-    from igniter.toolbox.split.stages.manifest import read_manifest
-    from igniter.toolbox.split.stages.on_ray import RayStages
-
+def serve(asked: ServeRequest) -> int:
+    """Puts the stages on a cluster, runs and prints; returns the exit status, as `run`."""
     manifest = read_manifest(asked.folder)
     with RayStages(manifest, asked.ray, cpus=asked.cpus, name=asked.name) as stages:
         feeds = feeds_of(manifest, stages.runner, asked.inputs, asked.shape, asked.items, asked.seed, asked.reference)
@@ -69,12 +72,6 @@ def _run_all(
 
 
 def _save(path: str, outputs: Mapping[str, Any]) -> None:
-    import io
-
-    import numpy as np
-
-    from igniter.runtime.files import write_whole
-
     data = io.BytesIO()
     np.savez(data, **dict(outputs))
     write_whole(path, data.getvalue())
@@ -88,7 +85,7 @@ def _tell(
     where: list[dict[str, Any]],
     reference: str,
     json: bool,
-) -> bool:
+) -> int:
     told: dict[str, Any] = {"kind": manifest.kind, "stages": where, "items": len(feeds), "seconds": seconds}
     bad: list[str] = []
     if reference:
@@ -96,7 +93,7 @@ def _tell(
         bad = told["differs"]
     if json:
         print_json(told)
-        return not bad
+        return 1 if bad else 0
     out = console()
     for place in where:
         what = f"process {place['process']}" if "process" in place else f"node {place['node']}"
@@ -108,7 +105,7 @@ def _tell(
         out.print(f"not judged: {text}", markup=False)
     if reference and not bad and not told["not_judged"]:
         out.print(f"the outputs are those of {reference}, largest relative error {told['max_error']:.1e}", markup=False)
-    return not bad
+    return 1 if bad else 0
 
 
 def _compare(
@@ -116,10 +113,6 @@ def _compare(
 ) -> dict[str, Any]:
     """Returns the largest error, the outputs with an error above the whole model's own noise, and the inconclusive
     outputs, whose noise is too large."""
-    from igniter.verification.judge import Judge, Ready
-    from igniter.verification.judgement import CHAOS, Allowance
-    from igniter.verification.original import Original
-
     whole = Original(reference)
     if whole.random_values is None or whole.random_values:
         raise IgniterError(f"random nodes are in {reference}, so that two runs differ: leave --reference out")

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, OpResult, SSAValue
@@ -44,9 +45,6 @@ from igniter.toolbox.edit.shape_conflicts import typed_by
 from igniter.toolbox.split.sharding_plan import Group, Place, ShardedProduct, ShardingPlan, product_of
 
 Types = Mapping[SSAValue, Attribute]
-
-if TYPE_CHECKING:
-    import numpy as np
 
 COLLECTIVES = "igniter.collective"
 ALL_REDUCE = "AllReduce"
@@ -101,8 +99,6 @@ def _part(weight: Weight, axis: int, ranks: int, rank: int) -> Weight:
     size = array.shape[axis] // ranks
     index: list[slice] = [slice(None)] * array.ndim
     index[axis] = slice(rank * size, (rank + 1) * size)
-    import numpy as np
-
     return Weight.of(np.ascontiguousarray(array[tuple(index)]))
 
 
@@ -213,8 +209,6 @@ def _cut_rows(found: ShardedProduct, ranks: int, rank: int, types: Types) -> Non
 
 def _drop_bias(node: OnnxOp) -> None:
     """Removes the bias of a Gemm: rank 0 adds it."""
-    import numpy as np
-
     bias = node.operands[2]
     weight = constant_weight(bias)
     if node.opset >= 11:
@@ -229,8 +223,6 @@ def _drop_bias(node: OnnxOp) -> None:
 
 def _shard_alone(found: ShardedProduct, ranks: int, rank: int, types: Types) -> bool:
     """Cuts a product by rows whose input is whole: the rank takes its columns of the input."""
-    import numpy as np
-
     node = found.node
     value = node.operands[0]
     if node.opset < 10:

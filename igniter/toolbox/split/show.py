@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+from rich.table import Table
+
+import igniter
 from igniter.errors import IgniterError
 from igniter.toolbox.edit.show import print_check
 from igniter.toolbox.output import console, parse_sizes, print_json
@@ -13,10 +17,8 @@ if TYPE_CHECKING:
     from igniter.toolbox.split.stages.manifest import Manifest
 
 
-def run(asked: SplitRequest) -> bool:
-    """Splits, checks, writes and prints; returns true if the parts compute the same as the model."""
-    import igniter
-
+def run(asked: SplitRequest) -> int:
+    """Splits, checks, writes and prints; returns the exit status, 1 if the parts differ from the model."""
     if not asked.output:
         raise IgniterError("name the folder to write with -o")
     if bool(asked.stages) == bool(asked.tensor):
@@ -50,7 +52,7 @@ def run(asked: SplitRequest) -> bool:
         print_json(told)
     else:
         _print(told, manifest)
-    return ok
+    return 0 if ok else 1
 
 
 def describe(manifest: Manifest) -> dict[str, Any]:
@@ -69,8 +71,6 @@ def describe(manifest: Manifest) -> dict[str, Any]:
 
 
 def _print(told: dict[str, Any], manifest: Manifest) -> None:
-    from rich.table import Table
-
     out = console()
     if manifest.kind == "tensor":
         count = len(manifest.stages)
@@ -88,7 +88,5 @@ def _print(told: dict[str, Any], manifest: Manifest) -> None:
 
 
 def _names(names: tuple[str, ...]) -> str:
-    from rich.markup import escape
-
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return escape(shown)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
+from igniter.frontend import import_model
+from igniter.runtime.session import make_session
 from igniter.toolbox.options import require_one
 from igniter.toolbox.output import parse_shapes
+from igniter.verification.given import read_inputs
+from igniter.verification.graph_facts import GraphFacts, facts_of
+from igniter.verification.inputs import random_inputs
+from igniter.verification.report import Refusal
+from igniter.verification.sizes import Search
+from igniter.verification.specs import checked_shapes, specs_of, symbols_of
 
 if TYPE_CHECKING:
     from igniter.toolbox.split.stages.manifest import Manifest
     from igniter.toolbox.split.stages.running import RankRunner, StageRunner
-    from igniter.verification.graph_facts import GraphFacts
     from igniter.verification.specs import InputSpec
 
 USUAL = 4
@@ -35,12 +43,7 @@ def feeds_of(
     those of the split, and 4 for others, or the result of a search if the stages do not run at 4."""
     require_one(shape, inputs)
     if inputs:
-        from igniter.verification.given import read_inputs
-
         return list(read_inputs(inputs, manifest.inputs))
-    from igniter.verification.inputs import random_inputs
-    from igniter.verification.specs import checked_shapes, symbols_of
-
     wanted, facts = _wanted(manifest, reference)
     given = (parse_shapes(shape) or [{}])[0]
     given = checked_shapes(wanted, given)
@@ -51,11 +54,6 @@ def feeds_of(
 
 def _wanted(manifest: Manifest, reference: str) -> tuple[list[InputSpec], GraphFacts]:
     """Returns the inputs read by the models of the folder, and the facts about them in the whole model, if given."""
-    from igniter.frontend import import_model
-    from igniter.runtime.session import make_session
-    from igniter.verification.graph_facts import GraphFacts, facts_of
-    from igniter.verification.specs import specs_of
-
     specs: dict[str, InputSpec] = {}
     facts = GraphFacts()
     for path in (*_reading(manifest), *([reference] if reference else [])):
@@ -74,10 +72,6 @@ def _sizes(
     seed: int,
 ) -> dict[str, int]:
     """Returns sizes at which the stages run. Raises `IgniterError` with the stages' error if the search finds none."""
-    from igniter.verification.inputs import random_inputs
-    from igniter.verification.report import Refusal
-    from igniter.verification.sizes import Search
-    from igniter.verification.specs import symbols_of
 
     def attempt(sizes: dict[str, int]) -> bool | Refusal:
         try:
@@ -101,8 +95,6 @@ def _sizes(
 
 def _joined(one: GraphFacts, other: GraphFacts) -> GraphFacts:
     """Combines the requirements of two models on their common inputs."""
-    from dataclasses import replace
-
     names = {*one.limits, *other.limits}
     limits = {n: min(f.limits[n] for f in (one, other) if n in f.limits) for n in names}
     return replace(one, limits=limits, positive=one.positive | other.positive, sound=one.sound or other.sound)

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from igniter.distribution import install_command
 from igniter.errors import IgniterError
+from igniter.passes import flat_passes
+from igniter.registry import DIALECTS, where_pass
+from igniter.targets import backend_for
 from igniter.toolbox.tune.measure import Job, Measurement, measure
 
 if TYPE_CHECKING:
@@ -155,10 +158,6 @@ def _context() -> DefaultContext | ForkServerContext | SpawnContext:
 
 def _preloaded() -> list[str]:
     """Returns the imports of every process: the compiler after `choose-schedule`, and its dependencies."""
-    from igniter.passes import flat_passes
-    from igniter.registry import DIALECTS, where_pass
-    from igniter.targets import backend_for
-
     backend = backend_for("native")
     names = [each.partition("{")[0] for each in flat_passes(backend.pipelines.schedule)]
     named = [where for name in names if (where := where_pass(name)) is not None]

@@ -12,13 +12,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.machine import pass_figures
+from igniter.api import parse
+from igniter.context import IgniterContext
+from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.errors import IgniterError
+from igniter.passes import PassError, parse_passes, run_passes
+from igniter.schedules.loop_cost import body_cycles
+from igniter.targets import backend_for
+from igniter.toolbox.kernel.workbench import (
+    first_run,
+    inputs_for,
+    interleaved,
+    largest_error,
+    long_enough,
+    median_ratio,
+    operations_of,
+)
+from igniter.verification.interp.structured import run_kernel
 
 if TYPE_CHECKING:
     import numpy as np
     from xdsl.dialects.builtin import ModuleOp
 
-    from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.targets import Target
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -78,11 +96,6 @@ class Measurement:
 
 def measure(job: Job) -> Measurement:
     """Runs a job; an error of the candidate is an outcome."""
-    from xdsl.utils.exceptions import VerifyException
-
-    from igniter.passes import PassError
-    from igniter.targets import backend_for
-
     target = backend_for(job.target).target_of(job.target)
     if target.key != job.target_key:
         return Measurement("failed", f"this machine is {target.key}, and the kernel is tuned for {job.target_key}")
@@ -101,9 +114,6 @@ def measure(job: Job) -> Measurement:
 
 def scheduled(text: str, target: Target) -> tuple[KernelOp, FuncOp]:
     """Returns a structured kernel with its schedules, and the result of the passes after `choose-schedule`."""
-    from igniter.dialects.loop import FuncOp, KernelOp
-    from igniter.targets import backend_for
-
     module = parsed(text)
     kernel = next(op for op in module.ops if isinstance(op, KernelOp)).clone()
     run_for(module, backend_for(target.name).around_schedules()[1], target)
@@ -112,8 +122,6 @@ def scheduled(text: str, target: Target) -> tuple[KernelOp, FuncOp]:
 
 def parsed(text: str) -> ModuleOp:
     """Parses and verifies IR."""
-    from igniter.api import parse
-
     module = parse(text, "<candidate>").ir
     module.verify()
     return module
@@ -121,20 +129,12 @@ def parsed(text: str) -> ModuleOp:
 
 def run_for(module: ModuleOp, pipeline: str, target: Target) -> None:
     """Runs passes for a target over IR, in place."""
-    from igniter.analysis.machine import pass_figures
-    from igniter.context import IgniterContext
-    from igniter.passes import parse_passes, run_passes
-    from igniter.targets import backend_for
-
     machine = backend_for(target.name).machine_for(target)
     run_passes(IgniterContext().on(machine), module, parse_passes(pipeline, pass_figures([machine])))
 
 
 def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Array] | None:
     """Returns the kernel's results in the interpreter of the structured level; `None` if that would take too long."""
-    from igniter.toolbox.kernel.workbench import inputs_for, operations_of
-    from igniter.verification.interp.structured import run_kernel
-
     if operations_of(kernel, sizes) > INTERPRETED:
         return None
     return run_kernel(kernel, inputs_for(kernel, sizes, seed), sizes)
@@ -142,23 +142,12 @@ def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Arra
 
 def _cost(func: FuncOp, sizes: dict[str, int], target: Target) -> float:
     """Returns the cycles of a scheduled kernel by the cost model."""
-    from igniter.schedules.loop_cost import body_cycles
-    from igniter.targets import backend_for
-
     cycles = body_cycles(func.block, backend_for(target.name).machine_for(target))
     return float(max(0, cycles.evaluate({**dict.fromkeys(cycles.symbols, 0), **sizes})))
 
 
 def _timed(job: Job, kernel: KernelOp, func: FuncOp, target: Target, found: Measurement) -> Measurement:
     """Checks the candidate, and times it in turns with the baseline, which has two turns a round."""
-    from igniter.toolbox.kernel.workbench import (
-        first_run,
-        inputs_for,
-        interleaved,
-        largest_error,
-        long_enough,
-        median_ratio,
-    )
 
     def prepared(of: FuncOp) -> tuple[Callable[[], object], list[Array]]:
         compiled, outputs = first_run("the candidate", of, target, inputs, job.sizes, job.threads)

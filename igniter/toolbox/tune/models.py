@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from igniter.dialects.fusion import RegionOp
+from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
+from igniter.targets import backend_for
+from igniter.toolbox.kernel.workbench import kernels_in
 from igniter.toolbox.tune.executors import Executor
 from igniter.toolbox.tune.measure import Job
 from igniter.toolbox.tune.search import Tunable, tunable
+from igniter.verification.check_inputs import shape_of, sizes_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -47,9 +52,6 @@ def kernels_of(
     """Returns the kernels of a model or of IR, by their share of the time, the largest first: with default schedules,
     each timed alone. `sizes` are of the model's dims, or of symbols of the kernels. Raises `IgniterError` if there is
     no kernel, or none called `kernel`."""
-    from igniter.targets import backend_for
-    from igniter.toolbox.kernel.workbench import kernels_in
-
     module, kernels = kernels_in(path, backend_for(target.name).machine_for(target))
     if kernel:
         if kernel not in kernels:
@@ -82,9 +84,6 @@ def _timed(what: Tunable, calls: int, executor: Executor, limit: float) -> Kerne
 def _uses(module: ModuleOp, kernel: KernelOp, sizes: Mapping[str, int]) -> tuple[int, dict[str, int]]:
     """Returns the number of regions that call a kernel, and the sizes of its symbols in the first region whose dims
     follow from `sizes`."""
-    from igniter.dialects.fusion import RegionOp
-    from igniter.verification.check_inputs import shape_of, sizes_of
-
     name = kernel.sym_name.data
     regions = [op for op in module.walk() if isinstance(op, RegionOp) and op.kernel_name == name]
     for region in regions:
@@ -97,8 +96,6 @@ def _uses(module: ModuleOp, kernel: KernelOp, sizes: Mapping[str, int]) -> tuple
 
 
 def _require_known(sizes: Mapping[str, int], module: ModuleOp, kernels: Mapping[str, KernelOp]) -> None:
-    from igniter.dialects.sym import dims_of
-
     known = {name for kernel in kernels.values() for name in kernel.symbol_names}
     for op in module.walk():
         for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):

@@ -32,9 +32,3 @@ class TuneRequest(Request):
     rounds: Annotated[int, Option("How often a candidate and the best get their turns.", min=1)] = 9
     seed: Seed = 0
     json: Json = False
-
-    def run(self) -> int | None:
-        from igniter.toolbox.tune.show import run
-
-        # The usual status of a command ended by Ctrl-C.
-        return 130 if run(self) else 0

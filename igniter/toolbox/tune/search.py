@@ -21,10 +21,18 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
+from xdsl.dialects.builtin import ModuleOp
+
+from igniter.context import IgniterContext
+from igniter.dialects.loop import KernelOp
 from igniter.distribution import install_command
 from igniter.errors import IgniterError
+from igniter.schedules.space import AUTHOR, ScheduleSpace
+from igniter.targets import backend_for
+from igniter.toolbox.kernel.workbench import choose_sizes, find_kernel
 from igniter.toolbox.tune.executors import Executor, LocalExecutor
 from igniter.toolbox.tune.measure import Job, Measurement, expected_of, parsed, run_for
+from igniter.transforms.structured.apply_tuned_schedules import set_schedules
 from igniter.transforms.structured.schedule_database import (
     Entry,
     ScheduleDatabase,
@@ -36,7 +44,6 @@ from igniter.transforms.structured.schedule_database import (
 )
 
 if TYPE_CHECKING:
-    from igniter.dialects.loop import KernelOp
     from igniter.dialects.loop.schedule import ScheduleAttr
     from igniter.schedules.space import Parameter
     from igniter.targets import Target
@@ -137,8 +144,6 @@ def tunable(
 ) -> Tunable:
     """Returns a structured kernel in the form of the backend's pipeline before schedules are chosen; its default
     schedules are its own, or those of the backend's author."""
-    from igniter.toolbox.kernel.workbench import choose_sizes
-
     given = any(op.schedule is not None for op in kernel.computations)
     plain = kernel.clone()
     for op in plain.computations:
@@ -152,9 +157,6 @@ def subject_of(
     path: str | PathLike[str], kernel: str = "", target: str = "native", threads: int = 1, **sizes: int
 ) -> Tunable:
     """Returns a kernel of a file, ready to be tuned."""
-    from igniter.targets import backend_for
-    from igniter.toolbox.kernel.workbench import find_kernel
-
     backend = backend_for(target)
     own = backend.target_of(target)
     found = find_kernel(path, kernel, backend.machine_for(own))
@@ -163,11 +165,6 @@ def subject_of(
 
 def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
     """Returns a kernel with a schedule on every nest, the result of `choose-schedule`."""
-    from xdsl.dialects.builtin import ModuleOp
-
-    from igniter.dialects.loop import KernelOp
-    from igniter.targets import backend_for
-
     module = ModuleOp([kernel])
     run_for(module, backend_for(target.name).around_schedules()[0], target)
     made = next(op for op in module.ops if isinstance(op, KernelOp))
@@ -177,8 +174,6 @@ def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
 
 
 def _text(kernel: KernelOp) -> str:
-    from xdsl.dialects.builtin import ModuleOp
-
     return str(ModuleOp([kernel.clone()]))
 
 
@@ -200,9 +195,6 @@ class Tuner:
         seed: int = 0,
         progress: Callable[[str], None] = lambda _: None,
     ):
-        from igniter.schedules.space import ScheduleSpace
-        from igniter.targets import backend_for
-
         if find_spec("optuna") is None:
             raise IgniterError(f"tuning needs Optuna: {install_command('tune')}")
         self.what = what
@@ -285,9 +277,6 @@ class Tuner:
         return False
 
     def _with(self, schedules: Sequence[str]) -> str:
-        from igniter.context import IgniterContext
-        from igniter.transforms.structured.apply_tuned_schedules import set_schedules
-
         kernel = self.what.kernel.clone()
         for each in kernel.computations:
             each.schedule = None
@@ -428,8 +417,6 @@ class Tuner:
         best = 1.0 if self._best is None else self._best.ratio
         if again.outcome != "timed" or again.ratio >= best * (1 - max(LEAST_GAIN, NOISES * again.noise)):
             return
-        from igniter.dialects.loop import KernelOp
-
         kernel = next(iter(parsed(text).ops))
         assert isinstance(kernel, KernelOp)
         self._best = Entry(
@@ -480,6 +467,4 @@ def _point_key(point: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _changes(point: Mapping[str, str]) -> str:
     """Returns a point's changes of the author's schedule."""
-    from igniter.schedules.space import AUTHOR
-
     return ", ".join(f"{n}={v}" for n, v in point.items() if v != AUTHOR) or "the author's"

@@ -5,11 +5,21 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
 
 from igniter.distribution import install_command
 from igniter.errors import IgniterError
+from igniter.targets import backend_for
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
+from igniter.toolbox.tune.executors import LocalExecutor, RayExecutor
+from igniter.toolbox.tune.models import kernels_of
+from igniter.toolbox.tune.search import Limits, Tuner
+from igniter.toolbox.tune.store import database_path
+from igniter.transforms.structured.schedule_database import opened
 
 if TYPE_CHECKING:
     from igniter.toolbox.tune.executors import Executor
@@ -17,6 +27,9 @@ if TYPE_CHECKING:
     from igniter.toolbox.tune.request import TuneRequest
     from igniter.toolbox.tune.search import Tuned
     from igniter.transforms.structured.schedule_database import ScheduleDatabase
+
+INTERRUPTED = 130
+"""The usual status of a command ended by Ctrl-C."""
 
 LEAST_SECONDS = 5.0
 """The least part of the budget in seconds for starting on a kernel, while other kernels have more."""
@@ -32,15 +45,8 @@ class Row:
     """The reason why it was not tuned."""
 
 
-def run(request: TuneRequest) -> bool:
-    """Tunes and prints; returns true if Ctrl-C ended it."""
-    from importlib.util import find_spec
-
-    from igniter.targets import backend_for
-    from igniter.toolbox.tune.executors import LocalExecutor
-    from igniter.toolbox.tune.models import kernels_of
-    from igniter.toolbox.tune.store import database_path
-    from igniter.transforms.structured.schedule_database import opened
+def run(request: TuneRequest) -> int:
+    """Tunes and prints; returns the exit status: `INTERRUPTED` if Ctrl-C ended it."""
 
     if find_spec("optuna") is None:
         raise IgniterError(f"tuning needs Optuna: {install_command('tune')}")
@@ -69,12 +75,10 @@ def run(request: TuneRequest) -> bool:
         print_json(_described(rows, str(path), target.key, time.monotonic() - start, interrupted))
     else:
         _print(rows, str(path), target.key, time.monotonic() - start)
-    return interrupted
+    return INTERRUPTED if interrupted else 0
 
 
 def _executor(request: TuneRequest) -> Executor:
-    from igniter.toolbox.tune.executors import LocalExecutor, RayExecutor
-
     return LocalExecutor() if request.ray is None else RayExecutor("" if request.ray == "local" else request.ray)
 
 
@@ -83,8 +87,6 @@ def _tune_all(
 ) -> list[Row]:
     """Tunes each kernel within its share of the remaining time, in proportion to the remaining run time; unused time is
     left to the others."""
-    from igniter.toolbox.tune.search import Limits, Tuner
-
     rows: list[Row] = []
     for k, use in enumerate(uses):
         left = request.seconds - (time.monotonic() - start)
@@ -135,9 +137,6 @@ def _described(rows: list[Row], db: str, target: str, took: float, interrupted: 
 
 
 def _print(rows: list[Row], db: str, target: str, took: float) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
     out = console()
     table = Table("kernel", "share", "default us", "best us", "gain", "noise", "tried", "outcomes", "stopped because")
     for row in rows:

@@ -24,8 +24,3 @@ class VerifyRequest(Request):
     )
     threads: Threads = 0
     json: Json = False
-
-    def run(self) -> int | None:
-        from igniter.toolbox.verify.show import EXIT_CODES, run, run_every_value
-
-        return EXIT_CODES[(run_every_value if self.every_value else run)(self)]

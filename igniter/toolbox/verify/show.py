@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.table import Table
+
+from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
+from igniter.runtime.session import silence
 from igniter.toolbox.output import (
     console,
     inexact_lines,
@@ -26,11 +30,13 @@ EXIT_CODES: dict[Status, int] = {"passed": 0, "differs": 1, "not verified": 3}
 """2 is a wrong command line or an internal error."""
 
 
-def run(asked: VerifyRequest) -> Status:
-    """Verifies and prints; returns the outcome."""
-    from igniter.compiler.artifact import Artifact
-    from igniter.runtime.session import silence
+def run(asked: VerifyRequest) -> int:
+    """Verifies and prints; returns the exit status."""
+    return EXIT_CODES[(_every_value if asked.every_value else _outputs)(asked)]
 
+
+def _outputs(asked: VerifyRequest) -> Status:
+    """Verifies the outputs and prints; returns the outcome."""
     if Path(asked.artifact).suffix == ".onnx":
         raise IgniterError(
             f"{asked.artifact} is a model: `igniter verify` takes the folder that `igniter compile` made"
@@ -58,11 +64,8 @@ def run(asked: VerifyRequest) -> Status:
     return verification.status
 
 
-def run_every_value(asked: VerifyRequest) -> Status:
+def _every_value(asked: VerifyRequest) -> Status:
     """Verifies region by region and prints; returns the outcome. `threads` must be 0: ONNX Runtime chooses here."""
-    from igniter.compiler.artifact import Artifact
-    from igniter.runtime.session import silence
-
     if asked.threads:
         raise IgniterError("--threads has no effect with --every-value: leave one of them out")
     cases = asked.given.for_verify()
@@ -87,8 +90,6 @@ def run_every_value(asked: VerifyRequest) -> Status:
 
 
 def _regions_table(found: ValuesResult) -> Any:
-    from rich.table import Table
-
     table = Table("region", "kernel", "nodes", "value", "shape", "largest error", "noise", "")
     for region in found.regions:
         label, kernel, nodes = region.region, region.kernel, str(len(region.nodes) or "")

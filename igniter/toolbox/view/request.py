@@ -21,8 +21,3 @@ class ViewRequest(Request):
     kernel: Annotated[str, Option("Show this kernel alone.")] = ""
     sizes: KernelSizes = ""
     target: Target = "native"
-
-    def run(self) -> None:
-        from igniter.toolbox.view.show import run
-
-        run(self)

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from igniter.errors import IgniterError
+from igniter.runtime.files import write_whole
 from igniter.toolbox.output import console, parse_sizes, progress
+from igniter.toolbox.view.views import Views
 
 if TYPE_CHECKING:
     from igniter.toolbox.view.request import ViewRequest
@@ -16,9 +18,6 @@ SUFFIXES = (".dot", ".html")
 
 def run(asked: ViewRequest) -> None:
     """Draws and writes."""
-    from igniter.runtime.files import write_whole
-    from igniter.toolbox.view.views import Views
-
     output = asked.output or f"{Path(asked.model).stem}.html"
     suffix = Path(output).suffix
     if suffix not in SUFFIXES:

@@ -13,12 +13,18 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from igniter.analysis.typical_sizes import WORK, typical_of
+from igniter.api import load
+from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.driver import make_fusion, make_loop, make_onnx, make_scheduled
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.loop import FuncOp
+from igniter.dialects.onnx.names import op_name
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+from igniter.toolbox.kernel.workbench import loop_tree
 from igniter.toolbox.plan.chart import Box, Chart
 from igniter.toolbox.view.graph_drawing import Drawing, Node
+from igniter.transforms.scheduled.plan_buffers import live_buffers
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -47,10 +53,6 @@ class Views:
     @staticmethod
     def of(path: str | PathLike[str], target: str = "native") -> Views:
         """Creates the views of a model or IR; raises `IgniterError` if there is nothing to show."""
-        from igniter.api import load
-        from igniter.compiler.compilation import Compilation, CompileOptions
-        from igniter.compiler.driver import make_fusion, make_loop, make_onnx, make_scheduled
-
         module = load(path)
         found = [op for op in module.ir.walk() if isinstance(op, FuncOp)]
         if found:
@@ -92,8 +94,6 @@ class Views:
 
 def buffer_spans(func: FuncOp, sizes: Mapping[str, int]) -> list[BufferSpan]:
     """Returns the buffers of a planned kernel's arena; of buffers with a slot for every task, the first slot."""
-    from igniter.transforms.scheduled.plan_buffers import live_buffers
-
     found: list[BufferSpan] = []
     for buffer in live_buffers(func):
         offset = buffer.alloc.offset
@@ -126,8 +126,6 @@ def _is_drawn(op: Operation) -> bool:
 
 def _draw(block: Block, drawing: Drawing) -> None:
     """Adds the nodes of a block, with their regions, and the edges to each."""
-    from igniter.dialects.onnx.names import op_name
-
     sources: dict[SSAValue, str] = {}
 
     def add(op: Operation, name: str, region: int, outer: Mapping[SSAValue, SSAValue]) -> None:
@@ -159,8 +157,6 @@ def _draw(block: Block, drawing: Drawing) -> None:
 
 
 def _loops(func: FuncOp, sizes: Mapping[str, int]) -> str:
-    from igniter.toolbox.kernel.workbench import loop_tree
-
     rows = [
         f'<div class="loop" style="margin-left:{2 * loop.depth}em">'
         f'<span class="bar" style="width:{120 * loop.share:.0f}px"></span>{loop.share:.0%} '

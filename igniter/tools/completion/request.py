@@ -16,10 +16,6 @@ class CompletionRequest(Request):
     """
 
     has_debug = False
+    entry = "scripts:show"
 
     shell: Annotated[Literal["bash", "zsh", "fish"], Argument("The shell that is to read it.")]
-
-    def run(self) -> None:
-        from igniter.tools.completion.scripts import script
-
-        print(script(self.shell))

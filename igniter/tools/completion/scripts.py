@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from igniter.tools.completion import REQUEST
+
+if TYPE_CHECKING:
+    from igniter.tools.completion.request import CompletionRequest
 
 BASH = r"""
 _igniter() {
@@ -97,3 +102,8 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 def script(shell: str) -> str:
     """Returns the script of a shell."""
     return SCRIPTS[shell].strip().replace("@REQUEST@", REQUEST)
+
+
+def show(asked: CompletionRequest) -> None:
+    """Prints the script of a shell."""
+    print(script(asked.shell))

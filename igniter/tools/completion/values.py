@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 
 def targets(incomplete: str) -> list[str]:
     """Returns completions of `incomplete` in a list of targets: of the last one, and of the features added to it.
@@ -44,8 +46,6 @@ def pipeline(incomplete: str) -> list[str]:
 
 def pass_options(name: str) -> list[str]:
     """Returns the options of a pass, each with its equals sign; an empty list for an unknown pass."""
-    from dataclasses import fields
-
     from igniter.registry import load_pass, where_pass
 
     if where_pass(name) is None:

@@ -22,8 +22,3 @@ class DemoRequest(Request):
     threads: Threads = 1
     rounds: Rounds = 7
     json: Json = False
-
-    def run(self) -> None:
-        from igniter.tools.demo.show import run
-
-        run(self)

@@ -6,8 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import igniter
+from igniter.runtime.timing import speedup_line
 from igniter.toolbox.bench.show import IGNITER, ORT, time_artifact
 from igniter.toolbox.output import console, print_json, progress, progress_bar, verification_table
+from igniter.tools.demo_model import Shape, save_demo_model
 
 if TYPE_CHECKING:
     from igniter.tools.demo.request import DemoRequest
@@ -18,10 +21,6 @@ SHAPES = ({"batch": 1, "sequence": 1}, {"batch": 1, "sequence": 32}, {"batch": 3
 
 def run(asked: DemoRequest) -> None:
     """Builds, compiles, verifies and times the model, and prints the speedup."""
-    import igniter
-    from igniter.runtime.timing import speedup_line
-    from igniter.tools.demo_model import Shape, save_demo_model
-
     with tempfile.TemporaryDirectory(prefix="igniter-demo-") as folder:
         with progress(f"{asked.layers} layers", asked.json) as step:
             step("building the model")

@@ -28,8 +28,3 @@ class TorchRequest(Request):
     rtol: Annotated[float, Option("The difference that is allowed, as a part of the largest value.", min=0)] = 1e-4
     csv: Csv = ""
     json: Json = False
-
-    def run(self) -> int | None:
-        from igniter.tools.torch.show import run
-
-        return 0 if run(self) else 1

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rich.table import Table
+
 from igniter.errors import IgniterError
+from igniter.runtime.files import write_whole
 from igniter.toolbox.output import console, print_json
 from igniter.toolbox.tables import csv_text
 
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
     from igniter.tools.torch.request import TorchRequest
 
 
-def run(asked: TorchRequest) -> bool:
-    """Compares and prints; returns true if everything compiled agrees with eager."""
+def run(asked: TorchRequest) -> int:
+    """Compares and prints; returns the exit status, 1 if something compiled differs from eager."""
     if not asked.every_module and (asked.only != "*" or asked.depth) and not asked.record:
         raise IgniterError(
             "--only and --depth choose submodules for --verify-every-module or --record: give one of these"
@@ -48,7 +51,7 @@ def run(asked: TorchRequest) -> bool:
         )
     else:
         _print(results)
-    return bool(results)
+    return 0 if results else 1
 
 
 def _show(line: str) -> None:
@@ -99,15 +102,12 @@ def _import(where: str) -> Any:
 
 
 def _write_csv(path: str, results: Any) -> None:
-    from igniter.runtime.files import write_whole
     from igniter.torch.submodules import COLUMNS
 
     write_whole(path, csv_text(COLUMNS, (dict(zip(COLUMNS, row, strict=True)) for row in results.rows())))
 
 
 def _print(results: Any) -> None:
-    from rich.table import Table
-
     from igniter.torch.submodules import COLUMNS
 
     table = Table(*COLUMNS, box=None, pad_edge=False)

@@ -113,23 +113,23 @@ def _power(x: Scalar, saturate: bool, round_mode: str) -> Scalar:
 
 def _integer(x: Scalar) -> Scalar:
     """Returns the code as an i32."""
-    from igniter.dialects.onnx.lowering.scalar import Scalar
-
-    return Scalar(x.nest, x.value, ui8).to(i32)
+    return _as(x, ui8).to(i32)
 
 
 def _narrow(code: Scalar, element: Attribute) -> Scalar:
-    from igniter.dialects.onnx.lowering.scalar import Scalar
-
-    return Scalar(code.nest, code.to(ui8).value, element)
+    return _as(code.to(ui8), element)
 
 
 def _unsigned_shift(x: Scalar, by: int) -> Scalar:
     """Returns the logical shift of an i32."""
+    return _as(_as(x, IntegerType(32, Signedness.UNSIGNED)).shift_right(by), i32)
+
+
+def _as(x: Scalar, element: Attribute) -> Scalar:
+    """Returns the same bits as a scalar of another type."""
     from igniter.dialects.onnx.lowering.scalar import Scalar
 
-    plain = Scalar(x.nest, x.value, IntegerType(32, Signedness.UNSIGNED))
-    return Scalar(x.nest, plain.shift_right(by).value, i32)
+    return Scalar(x.nest, x.value, element)
 
 
 def _bits_of(value: float) -> int:

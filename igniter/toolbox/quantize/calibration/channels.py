@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from igniter.toolbox.quantize.calibration.calibrate import groups_of
 from igniter.toolbox.quantize.channel_scales import Channels
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Array = np.ndarray[Any, Any]
 
 
@@ -35,8 +35,6 @@ class ChannelCounter:
 
     def add(self, value: Array) -> None:
         """Counts the values of a sample."""
-        import numpy as np
-
         if self.broken or value.size == 0:
             return
         axis = self.axis % max(value.ndim, 1)
@@ -60,8 +58,6 @@ class ChannelCounter:
     @property
     def found(self) -> Channels | None:
         """Returns the statistics; None without usable samples."""
-        import numpy as np
-
         if self.broken or not self.lows:
             return None
         squares = self.squares / self.places

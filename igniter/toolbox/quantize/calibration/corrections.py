@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from onnx import TensorProto, helper
+
 from igniter.dialects.onnx.base import OnnxOp, constant_weight
 from igniter.toolbox.quantize.calibration.calibrate import groups_of
 from igniter.toolbox.quantize.quantization_plan import Candidate, value_name
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
     from xdsl.ir import SSAValue
 
@@ -76,8 +78,6 @@ def levels(graph: GraphOp, nodes: Sequence[Candidate]) -> list[list[Candidate]]:
 def with_shifts(proto: onnx.ModelProto, channels: Mapping[str, tuple[int, int]]) -> None:
     """Adds an input to each value of `channels`, given with its number of channels and of dims after them, and makes
     the values outputs."""
-    from onnx import TensorProto, helper
-
     there = {output.name for output in proto.graph.output}
     for index in reversed(range(len(proto.graph.node))):
         node = proto.graph.node[index]
@@ -104,8 +104,6 @@ def find_shifts(
 ) -> dict[str, Array]:
     """Returns by node the mean excess of each channel of its result, with all nodes before it corrected. `reference`
     has the nodes' results as outputs, and `quantized` is a session of the model from `with_shifts`."""
-    import numpy as np
-
     names = {node: value_name(node.op.results[0], graph) for node in nodes}
     axes = {node: 1 if node.op.op_type in ("Conv", "ConvTranspose") else -1 for node in nodes}
     feeds: dict[str, Array] = {
@@ -128,8 +126,6 @@ def find_shifts(
 
 def shrunk(errors: Array, places: int) -> Array:
     """Returns the mean over samples, `[samples, channels]`, less the likely effect of chance."""
-    import numpy as np
-
     mean = errors.mean(axis=0)
     if errors.shape[0] == 1:
         return mean if places >= FEW_PLACES else np.zeros_like(mean)
@@ -150,7 +146,6 @@ def _means(
 ) -> dict[Candidate, Array]:
     """Returns the means of the channels, `[samples, channels]`, and the number of elements of a channel in the largest
     sample."""
-    import numpy as np
     import onnxruntime
 
     ort: Any = onnxruntime

@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
+if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 Method = Literal["min-max", "entropy", "percentile", "distribution"]
@@ -34,8 +34,6 @@ LEAST_SHARE = 0.02
 
 
 def _counts() -> Array:
-    import numpy as np
-
     return np.zeros(BINS, np.int64)
 
 
@@ -56,8 +54,6 @@ class Histogram:
 
     def add(self, values: Array) -> None:
         """Counts the values of an array of floats."""
-        import numpy as np
-
         flat: Array = np.asarray(values).reshape(-1).astype(np.float32, copy=False)
         finite = np.isfinite(flat)
         if not finite.all():
@@ -76,8 +72,6 @@ class Histogram:
         self.counts += counts
 
     def _grow(self, size: float) -> None:
-        import numpy as np
-
         if self.reach == 0.0:
             self.reach = float(2.0 ** np.ceil(np.log2(max(size, 1e-30))))
         while self.reach < size:
@@ -92,8 +86,6 @@ class Histogram:
 
     def centres(self) -> Array:
         """Returns the middle of each bin."""
-        import numpy as np
-
         return (np.arange(BINS) + 0.5) * (2 * self.reach / BINS) - self.reach
 
     def extent(self, wide: bool) -> tuple[float, float]:
@@ -123,8 +115,6 @@ class Histogram:
         return low * best, high * best
 
     def _percentile(self, percentile: float) -> tuple[float, float]:
-        import numpy as np
-
         below = np.cumsum(self.counts) / self.total
         cut = 1.0 - percentile / 100.0
         width = 2 * self.reach / BINS
@@ -135,8 +125,6 @@ class Histogram:
 
     def square_error(self, low: float, high: float) -> float:
         """Returns the expected square of the error with `CODES` codes from `low` to `high`."""
-        import numpy as np
-
         centres, step = self.centres(), (high - low) / (CODES - 1)
         # Values are spread over their bin: rounding adds the error of a step to the error of the middle.
         over = np.maximum(low - centres, 0) + np.maximum(centres - high, 0)
@@ -147,8 +135,6 @@ class Histogram:
     def _divergence(self, low: float, high: float) -> float:
         """Returns the Kullback-Leibler divergence of codes from `low` to `high` from the values, outliers in the last
         bins."""
-        import numpy as np
-
         centres = self.centres()
         inside = (centres >= low) & (centres <= high)
         if not inside.any():

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
+from igniter.frontend.surgery import read_proto
 from igniter.toolbox.quantize.bias_shifts import takes_shift
 from igniter.toolbox.quantize.calibration.calibrate import Observation
 from igniter.toolbox.quantize.calibration.corrections import channels_of, find_shifts, shift_dims, with_shifts
@@ -203,8 +204,6 @@ class _Run:
 
     def _corrections(self, ranges: Ranges) -> dict[str, Any]:
         """Returns the corrections of the biases."""
-        from igniter.frontend.surgery import read_proto
-
         bench, graph = self.bench, main_graph(self.module)
         nodes = [c for c in bench.candidates(self.module) if takes_shift(c) and channels_of(c) is not None]
         if not nodes:

@@ -8,11 +8,13 @@ FILE.py:function    the same of a file
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from igniter.errors import IgniterError
+from igniter.verification.given import read_inputs
 
 Feed = Mapping[str, Any]
 Samples = "str | Path | Iterable[Feed] | Callable[[], Iterable[Feed]]"
@@ -54,23 +56,16 @@ def _source(data: Any, names: Sequence[str]) -> Callable[[], Iterable[Feed]]:
 
 
 def _file(path: Path, names: Sequence[str]) -> Iterator[Feed]:
-    from igniter.verification.given import read_inputs
-
     yield from read_inputs(path, names)
 
 
 def _folder(folder: Path, names: Sequence[str]) -> Iterator[Feed]:
-    from igniter.verification.given import read_inputs
-
     files = sorted(folder.glob("*.npz")) or sorted(p for p in folder.glob("test_data_set_*") if p.is_dir())
     for path in files or [folder]:
         yield from read_inputs(path, names)
 
 
 def _function(where: str, name: str) -> Callable[[], Iterable[Feed]]:
-    import importlib
-    import importlib.util
-
     try:
         if where.endswith(".py"):
             spec = importlib.util.spec_from_file_location("igniter_samples", where)

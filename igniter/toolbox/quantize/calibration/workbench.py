@@ -10,6 +10,9 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from igniter.dialects.onnx.structure import main_graph
+from igniter.frontend import save_model
+from igniter.frontend.surgery import read_proto, with_outputs
+from igniter.runtime.session import SessionError, make_session
 from igniter.toolbox.quantize.calibration.calibrate import Observation, observe
 from igniter.toolbox.quantize.calibration.errors import (
     LayerError,
@@ -90,8 +93,6 @@ class Workbench:
 
     def session(self, module: ModuleOp, name: str, outputs: Sequence[str] = ()) -> Any:
         """Creates a session of a module with more outputs."""
-        from igniter.frontend.surgery import read_proto, with_outputs
-
         path = save(module, self.folder / f"{name}.onnx")
         if outputs:
             proto, _ = read_proto(str(path))
@@ -103,16 +104,12 @@ class Workbench:
 
 def save(module: ModuleOp, path: Path) -> Path:
     """Writes a module with its weights in a file beside it."""
-    from igniter.frontend import save_model
-
     save_model(module, path, external_data_threshold=1024)
     return path
 
 
 def open_exactly(path: Path) -> Any:
     """Creates a session with exact products, if possible."""
-    from igniter.runtime.session import SessionError, make_session
-
     try:
         return make_session(path, config={**EXACT, **CALM}, log_severity_level=FATAL)
     except SessionError:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from igniter.distribution import install_command
 from igniter.errors import IgniterError
+from igniter.frontend.reading import external_files
 from igniter.toolbox.split.stages.manifest import Manifest, read_manifest
-from igniter.toolbox.split.stages.running import Caller, RankRunner, StageRunner, Values, runner_of
+from igniter.toolbox.split.stages.running import Caller, RankRunner, StageRunner, Values, local_caller, runner_of
 
 NAMESPACE = "igniter"
 START_SECONDS = 300.0
@@ -110,10 +112,6 @@ class _Actor:
     """The sessions of one place, on the cluster. The machine must have Igniter installed."""
 
     def __init__(self, packed: bytes, models: list[str]):
-        import tempfile
-
-        from igniter.toolbox.split.stages.running import local_caller
-
         self._folder = tempfile.TemporaryDirectory(prefix="igniter-stage-")
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(self._folder.name, filter="data")
@@ -132,8 +130,6 @@ class _Actor:
 
 def _packed(folder: Path, models: list[str]) -> bytes:
     """Returns the models and the files of their external data, as an archive."""
-    from igniter.frontend.reading import external_files
-
     names = dict.fromkeys(n for m in models for n in (m, *external_files(folder / m)))
     size = sum((folder / n).stat().st_size for n in names)
     if size > MOST_BYTES:

@@ -15,6 +15,8 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from igniter.errors import IgniterError
 from igniter.runtime.session import make_session
 from igniter.toolbox.split.stages.manifest import Manifest, last_reader, read_manifest
@@ -149,8 +151,6 @@ class RankRunner:
     def run(self, feed: Values) -> dict[str, Any]:
         """Returns the outputs of the whole model by name, those of rank 0. Sums are computed in the order of the
         ranks."""
-        import numpy as np
-
         ranks = len(self.callers)
         values = [dict(require_inputs(self.manifest, feed)) for _ in range(ranks)]
         with ThreadPoolExecutor(ranks) as pool:

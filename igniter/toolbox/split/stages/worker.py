@@ -13,6 +13,8 @@ import sys
 from multiprocessing.connection import Client
 from typing import Any
 
+from igniter.toolbox.split.stages.running import local_caller
+
 KEY = "IGNITER_STAGE_KEY"
 THREADS = "IGNITER_STAGE_THREADS"
 READY = "ready"
@@ -20,8 +22,6 @@ READY = "ready"
 
 def main(address: str, models: list[str]) -> None:
     """Loads the models, and runs them until the connection ends."""
-    from igniter.toolbox.split.stages.running import local_caller
-
     connection: Any = Client(address, authkey=bytes.fromhex(os.environ.pop(KEY)))
     try:
         threads = int(os.environ.get(THREADS, "0"))

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
 from igniter.frontend import import_model, save_model
-from igniter.runtime.session import SessionError
+from igniter.runtime.session import SessionError, make_session
 from igniter.toolbox.edit.verified import EditCheck
 from igniter.toolbox.split.stages.manifest import FILE, Manifest, Stage
 from igniter.toolbox.split.stages.running import local_callers, runner_of
 from igniter.verification.graph_facts import facts_of
 from igniter.verification.judgement import compare_output
 from igniter.verification.original import Original, unoptimised
+from igniter.verification.verify import typical_inputs
 
 if TYPE_CHECKING:
     from igniter.toolbox.extract.parts import Part
@@ -101,8 +102,6 @@ def check_part(
     budget: float = 30.0,
 ) -> EditCheck:
     """Compares the results of a part, given the whole model's values at its inputs, with the whole model's values."""
-    from igniter.runtime.session import make_session
-
     original = reference_of(source)
     try:
         found, feed = example_inputs(original, source, sizes, seed, budget)
@@ -133,8 +132,6 @@ def example_inputs(
     original: Original, source: str | Path | bytes, sizes: Mapping[str, int] | None, seed: int, budget: float
 ) -> tuple[dict[str, int], dict[str, Any]]:
     """Returns sizes and inputs at which the original runs; raises `IgniterError` if it does not, or is random."""
-    from igniter.verification.verify import typical_inputs
-
     if original.random_values is None or original.random_values:
         raise IgniterError("random nodes are in it, so that two runs differ")
     module = import_model(source if isinstance(source, bytes) else str(source))
