@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -129,23 +129,14 @@ def _compare_exact(name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], 
 def _compare_floats(
     name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], allowed: Allowance, noise: Noise
 ) -> OutputResult:
-    wide: Any = np.complex128 if e.dtype.kind == "c" else np.float64
     dtype, shape, eps = str(e.dtype), e.shape, _epsilon(e.dtype)
-    others = [other.astype(wide) for other in _alike(noise, e)]
-    e, a = e.astype(wide), a.astype(wide)
-    finite = np.isfinite(e) & np.isfinite(a)
-    # Equal infinities agree. Any other pair with a value that is not finite must be NaN on both sides.
-    odd = ~finite & ~(np.isnan(e) & np.isnan(a)) & ~(e == a)
-    for other in others:
-        odd &= np.isfinite(other) == np.isfinite(e)
-    strange = int(np.count_nonzero(odd))
-    off = _apart(e, a)
-    moved = _moved(e, others)
-    difference = float(np.max(off, initial=0.0))
-    magnitude = float(np.max(np.abs(e), initial=0.0, where=np.isfinite(e)))
+    others = list(_alike(noise, e))
+    found = _Extremes()
+    for part in _parts(e, a, others):
+        found.add(part)
+    strange, difference, magnitude, spread = found.strange, found.difference, found.magnitude, found.spread
     error = difference / magnitude if magnitude else difference
     tolerance = allowed.of(dtype)
-    spread = float(np.max(moved, initial=0.0))
     reason, note = "", ""
     within = tolerance * (magnitude or 1.0) + allowed.atol
     cancelled = SOURCE_ULPS * eps * noise.source
@@ -174,23 +165,92 @@ def _compare_floats(
         if noise.seen:
             reason += f" and over {NOISE_FACTOR} times the original's own noise, {_relative(spread, magnitude):.3g}"
     elif noise.seen:
-        reason = _worst_slice(e, off, moved, magnitude, tolerance, allowed.atol, eps)
+        reason = _worst_slice(e, a, others, magnitude, tolerance, allowed.atol, eps)
     relative = _relative(spread, magnitude) if noise.seen else None
     return OutputResult(name, dtype, shape, error, difference, magnitude, not reason, reason, relative, note, off_by)
 
 
+BLOCK = 1 << 18
+"""The elements that are compared at a time: in f64, with what is made of them, a few megabytes."""
+
+
+class _Part(NamedTuple):
+    """A block of the arrays in f64 or c128, with its place."""
+
+    place: tuple[slice, ...]
+    e: Floats
+    a: Floats
+    others: list[Floats]
+
+
+def _parts(e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], others: Sequence[np.ndarray[Any, Any]]) -> Iterator[_Part]:
+    """Yields the blocks of arrays of one shape: an output may be too large for several copies in f64."""
+    wide: Any = np.complex128 if e.dtype.kind == "c" else np.float64
+    for place in _blocks(e.shape):
+        yield _Part(place, e[place].astype(wide), a[place].astype(wide), [o[place].astype(wide) for o in others])
+
+
+def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Yields the places of blocks of at most `BLOCK` elements, in order."""
+    if math.prod(shape) <= BLOCK:
+        yield (slice(None),) * len(shape)
+        return
+    inner = math.prod(shape[1:])
+    if inner > BLOCK:
+        for k in range(shape[0]):
+            for rest in _blocks(shape[1:]):
+                yield (slice(k, k + 1), *rest)
+        return
+    step = BLOCK // inner
+    for k in range(0, shape[0], step):
+        yield (slice(k, min(k + step, shape[0])), *[slice(None)] * (len(shape) - 1))
+
+
+@dataclass
+class _Extremes:
+    """The largest numbers of a comparison, and the count of places with NaN or infinity on one side."""
+
+    strange: int = 0
+    difference: float = 0.0
+    magnitude: float = 0.0
+    spread: float = 0.0
+
+    def add(self, part: _Part) -> None:
+        e, a = part.e, part.a
+        finite = np.isfinite(e) & np.isfinite(a)
+        # Equal infinities agree. Any other pair with a value that is not finite must be NaN on both sides.
+        odd = ~finite & ~(np.isnan(e) & np.isnan(a)) & ~(e == a)
+        for other in part.others:
+            odd &= np.isfinite(other) == np.isfinite(e)
+        self.strange += int(np.count_nonzero(odd))
+        self.difference = max(self.difference, float(np.max(_apart(e, a), initial=0.0)))
+        self.magnitude = max(self.magnitude, float(np.max(np.abs(e), initial=0.0, where=np.isfinite(e))))
+        self.spread = max(self.spread, float(np.max(_moved(e, part.others), initial=0.0)))
+
+
 def _worst_slice(
-    e: Floats, off: Floats, moved: Floats, magnitude: float, tolerance: float, atol: float, eps: float
+    e: np.ndarray[Any, Any],
+    a: np.ndarray[Any, Any],
+    others: Sequence[np.ndarray[Any, Any]],
+    magnitude: float,
+    tolerance: float,
+    atol: float,
+    eps: float,
 ) -> str:
     """Returns a message for the first slice that is wrong relative to its own magnitude; "" if all are right."""
     if e.ndim < 2 or not magnitude:
         return ""
-    sizes = np.abs(np.where(np.isfinite(e), e, 0.0))
-    for axis in range(e.ndim):
-        if e.shape[axis] < 2 or e.size // e.shape[axis] < SLICE_ELEMENTS:
-            continue
-        rest = tuple(i for i in range(e.ndim) if i != axis)
-        own, wrong, noise = (np.max(v, axis=rest) for v in (sizes, off, moved))
+    axes = [k for k, dim in enumerate(e.shape) if dim >= 2 and e.size // dim >= SLICE_ELEMENTS]
+    # By axis: each slice's own magnitude, its error, and its noise.
+    largest = {axis: np.zeros((3, e.shape[axis])) for axis in axes}
+    for part in _parts(e, a, others) if axes else ():
+        sizes = np.abs(np.where(np.isfinite(part.e), part.e, 0.0))
+        values = (sizes, _apart(part.e, part.a), _moved(part.e, part.others))
+        for axis, found in largest.items():
+            rest = tuple(i for i in range(e.ndim) if i != axis)
+            here = found[:, part.place[axis]]
+            np.maximum(here, [np.max(v, axis=rest) for v in values], out=here)
+    for axis, (own, wrong, noise) in largest.items():
         limit = np.maximum(SLICE_TOLERANCE * tolerance * own + atol, SLICE_NOISE_FACTOR * np.maximum(noise, eps * own))
         bad = (wrong > limit) & (own > SLICE_RANGE * magnitude)
         if bad.any():

@@ -23,6 +23,7 @@ from igniter.frontend.unsigned_weights import with_unsigned_weights
 from igniter.runtime.session import SessionError, make_session
 from igniter.verification.guard import TooMuch, guarded_run
 from igniter.verification.judgement import SOURCE_ULPS
+from igniter.verification.mapped import mapped
 from igniter.verification.specs import InputSpec, element_dims, specs_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ class Original:
     """The original model. `model` is its path or its bytes; with `session` alone, internal values are not available.
 
     If ONNX Runtime does not load the model, `stand_in` makes the sessions instead. `exact=False` keeps ONNX Runtime's
-    own sums of integers, for models that must run in ONNX Runtime unchanged.
+    own sums of integers, for models that must run in ONNX Runtime unchanged. `is_shared` moves the weights of a large
+    model to a file that the sessions share (`igniter.verification.mapped`): less memory, and slower products.
     """
 
     def __init__(
@@ -60,8 +62,10 @@ class Original:
         options: Mapping[str, Any] | None = None,
         stand_in: StandIn | None = None,
         exact: bool = True,
+        is_shared: bool = False,
     ):
-        self.model = model
+        self._mapped = mapped(model) if is_shared and model is not None and stand_in is None else None
+        self.model = model if self._mapped is None else str(self._mapped.path)
         self.stand_in = stand_in
         self.exact = exact
         self.options = dict(options or {})
@@ -209,10 +213,12 @@ class Original:
             with doing("the original was loaded", hint=WITHOUT):
                 return self.stand_in(proto, folder or self.folder)
         options: dict[str, Any] = {"log_severity_level": 4, **self.options, **more}
+        config: dict[str, Any] = dict(options.get("config") or {})
         if isinstance(model, bytes) and not isinstance(self.model, bytes) and self.folder:
-            config: dict[str, Any] = dict(options.get("config") or {})
             config.setdefault("session.model_external_initializers_file_folder_path", self.folder)
-            options["config"] = config
+        if self._mapped is not None and not self._mapped.packs:
+            config.setdefault("session.disable_prepacking", "1")
+        options["config"] = config
         with doing("the original was loaded", runs="onnxruntime", hint=WITHOUT):
             return make_session(model, **options)
 
