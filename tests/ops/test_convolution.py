@@ -104,6 +104,28 @@ def test_groups_between_other_layers(size: int, groups: int, depth: int, tmp_pat
             np.testing.assert_allclose(other.run(None, {"x": x})[0], expected, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize(
+    ("op", "weight", "attrs"),
+    [
+        ("Conv", (6, 1, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ("Conv", (12, 1, 5, 2), {"pads": [0, 1, 3, 0]}),
+        ("ConvTranspose", (6, 1, 4, 4), {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    ],
+)
+def test_a_lone_depthwise_convolution(op: str, weight: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    """It keeps the model's layout, on an image that its region computes."""
+    x, w = floats(2, 6, 7, 19), floats(*weight, seed=1)
+    x[0, 0, 0, 0], x[1, 5, 6, 18] = np.nan, 1e30
+    nodes = [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node(op, ["s", "w"], ["y"], group=6, **attrs)]
+    image, result = helper.make_tensor_value_info("x", 1, ["n", *x.shape[1:]]), helper.make_empty_tensor_value_info("y")
+    graph = helper.make_graph(nodes, "g", [image], [result], [numpy_helper.from_array(w, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    expected: Any = make_session(model.SerializeToString(), []).run(None, {"x": x})[0]
+    compiled = igniter.compile(model, verify=False)
+    assert not compiled.report["left_to_onnxruntime"]
+    np.testing.assert_allclose(compiled.session().run(None, {"x": x})[0], expected, rtol=0, atol=2e-5)
+
+
 COMPUTED: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
     ((1, 8, 9, 7), (20, 8, 3, 3), {"pads": [1, 1, 1, 1]}),
     ((2, 16, 9, 11), (32, 16, 3, 5), {"strides": [2, 1], "dilations": [1, 2], "auto_pad": "VALID"}),

@@ -44,6 +44,7 @@ from igniter.analysis.fusion.layouts import (
     Pads,
     fill_of,
     images_of,
+    in_order,
     pads_of,
     rim_of,
     summary,
@@ -97,6 +98,7 @@ class _Rewriting:
 
     def __init__(self, block: Block, images: dict[SSAValue, ImageLayout], names: Iterator[str]):
         self.block, self.images, self.names = block, images, names
+        self.kept = in_order(block)
         self.stored: dict[SSAValue, SSAValue] = {}
         """The stored tensor of each image."""
 
@@ -107,7 +109,7 @@ class _Rewriting:
                 if operand in self.images:
                     self._take(region, index, operand)
             for op in list(region.block.ops):
-                if op_name(op) in CONVOLUTIONS:
+                if op_name(op) in CONVOLUTIONS and op not in self.kept:
                     _store_image(cast("OnnxOp", op))
             for result in list(region.results):
                 if result in self.images:
@@ -192,7 +194,8 @@ def _computes_images(block: Block) -> bool:
     """True if a region of a block computes the image of one of its own convolutions."""
     regions = (op for op in block.ops if isinstance(op, RegionOp))
     convolutions = (op for region in regions for op in region.block.ops if op_name(op) in CONVOLUTIONS)
-    return any(not isinstance(op.operands[0], BlockArgument) for op in convolutions)
+    kept = in_order(block)
+    return any(op not in kept and not isinstance(op.operands[0], BlockArgument) for op in convolutions)
 
 
 def _convolution_of(use: Use) -> OnnxOp | None:

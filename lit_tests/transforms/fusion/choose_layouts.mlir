@@ -309,3 +309,38 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y : tensor<2x4x8x8xf32>
   }
 }
+
+// -----
+
+// A lone depthwise convolution with narrow windows moves along the rows of its planes as they are, those that its region
+// computes too; with strides it has its channels last.
+
+// CHECK-LABEL: @planes
+// CHECK-NOT:  onnx.Transpose
+// CHECK:      onnx.Conv(%s, %b) {group = 8 : i64, pads = array<i64: 1, 1, 1, 1>}
+// CHECK-LABEL: @strided
+// CHECK:      onnx.Transpose
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @planes(%x: tensor<1x8x32x32xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<8x1x3x3xf32, elided>} : () -> tensor<8x1x3x3xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x8x32x32xf32>, %b = %w : tensor<8x1x3x3xf32>) -> (tensor<1x8x32x32xf32>) {
+      %s = onnx.Sigmoid(%a) : (tensor<1x8x32x32xf32>) -> tensor<1x8x32x32xf32>
+      %0 = onnx.Conv(%s, %b) {group = 8 : i64, pads = array<i64: 1, 1, 1, 1>} : (tensor<1x8x32x32xf32>, tensor<8x1x3x3xf32>) -> tensor<1x8x32x32xf32>
+      fusion.yield %0 : tensor<1x8x32x32xf32>
+    }
+    onnx.return %y : tensor<1x8x32x32xf32>
+  }
+}
+
+// -----
+
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @strided(%x: tensor<1x8x32x32xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<8x1x3x3xf32, elided>} : () -> tensor<8x1x3x3xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x8x32x32xf32>, %b = %w : tensor<8x1x3x3xf32>) -> (tensor<1x8x16x16xf32>) {
+      %0 = onnx.Conv(%a, %b) {group = 8 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 2, 2>} : (tensor<1x8x32x32xf32>, tensor<8x1x3x3xf32>) -> tensor<1x8x16x16xf32>
+      fusion.yield %0 : tensor<1x8x16x16xf32>
+    }
+    onnx.return %y : tensor<1x8x16x16xf32>
+  }
+}
