@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -84,14 +85,33 @@ def parse_sizes(text: str) -> dict[str, int]:
 
 
 @contextmanager
-def progress(title: str, quiet: bool) -> Generator[Callable[[str], None]]:
-    """Shows a spinner with the current step on standard error; nothing if `quiet` or not on a terminal."""
+def progress(title: str, quiet: bool, *, lines: bool = False) -> Generator[Callable[[str], None]]:
+    """Shows a spinner with the current step on standard error; nothing if `quiet`. Where that is no terminal, it writes
+    a line with the seconds of each step after it (`lines`), or nothing."""
     if quiet or not sys.stderr.isatty():
-        yield lambda _: None
+        if lines and not quiet:
+            with _step_lines(title) as step:
+                yield step
+        else:
+            yield lambda _: None
         return
     shown = console(stderr=True)
     with shown.status(title) as status:
         yield lambda step: status.update(f"{title}: {step}")
+
+
+@contextmanager
+def _step_lines(title: str) -> Generator[Callable[[str], None]]:
+    began: list[tuple[str, float]] = []
+
+    def step(name: str) -> None:
+        now = time.perf_counter()
+        if began:
+            print(f"{title}: {began[-1][0]}, {now - began[-1][1]:.1f} s", file=sys.stderr, flush=True)
+        began.append((name, now))
+
+    yield step
+    step("")
 
 
 @contextmanager

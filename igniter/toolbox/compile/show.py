@@ -51,7 +51,7 @@ def run(request: CompileRequest) -> None:
 
 def _compile_library(request: CompileRequest) -> None:
     output = request.output or f"{Path(request.model).stem}.igniter"
-    with progress("compiling", request.json) as step:
+    with progress("compiling", request.json, lines=True) as step:
         compile_it: Callable[..., Artifact] = partial(igniter.compile, request.model)
         if request.bind_dim:
             from igniter.toolbox.compile.levels import bound
