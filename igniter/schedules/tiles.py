@@ -120,7 +120,7 @@ def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> d
     """Returns the schedules of a sum and of the readers of its tiles, by label; `None` for other groups. `vector` is
     the first nest's axis of the vectors."""
     anchor = group.members[0]
-    if len(group.members) < 2 or not _is_whole(group):
+    if len(group.members) < 2 or not is_whole(group):
         return None
     names = [of[anchor.label] for _, of in group.levels]
     if vector not in names:
@@ -160,7 +160,7 @@ def _level(group: Group, name: str) -> dict[str, str]:
     return next(of for _, of in group.levels if of[first] == name)
 
 
-def _is_whole(group: Group) -> bool:
+def is_whole(group: Group) -> bool:
     """True if only the first member sums, one value, and all members run over the common axes and nothing else."""
     anchor, *others = group.members
     if not any(a.kind == "reduction" for a in anchor.axes) or len(anchor.outputs) != 1:
