@@ -25,7 +25,7 @@ BOUNDS32 = {
     "acosh": 0.51,
     "asin": 1.5,
     "asinh": 0.51,
-    "atan": 1.5,
+    "atan": 2.0,
     "atanh": 0.51,
     "cbrt": 0.51,
     "cos": 0.51,

@@ -390,7 +390,7 @@ def acos32(x: Num) -> Num:
 
 
 def atan32(x: Num) -> Num:
-    """f32: 1.5 ulp. One polynomial for [0, 1], so that a single division is left."""
+    """f32: 2 ulp. One polynomial for [0, 1], so that a single division is left."""
     size = x.abs()
     inverted = size.gt(1.0)
     t = inverted.where(1.0 / size, size)
