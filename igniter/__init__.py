@@ -14,8 +14,7 @@ from igniter.moved import install
 
 if TYPE_CHECKING:
     from igniter.api import compile, shape_engine
-    from igniter.compiler.artifact import Artifact
-    from igniter.compiler.checking import VerificationFailed
+    from igniter.compiler.artifact import Artifact, VerificationFailed
     from igniter.compiler.compilation import CompileOptions
     from igniter.errors import IgniterError
     from igniter.module import Module, load, parse
@@ -41,7 +40,7 @@ _WHERE = {
     "IgniterError": "igniter.errors",
     "Module": "igniter.module",
     "Schedule": "igniter.toolbox.kernel.schedules",
-    "VerificationFailed": "igniter.compiler.checking",
+    "VerificationFailed": "igniter.compiler.artifact",
     "compile": "igniter.api",
     "load": "igniter.module",
     "parse": "igniter.module",

@@ -20,7 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from igniter.compiler.checking import VerificationFailed
+from igniter.compiler.artifact import VerificationFailed
 from igniter.compiler.compilation import chosen_options
 from igniter.compiler.results import Results
 from igniter.runtime.cache import default_cache

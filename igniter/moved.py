@@ -15,6 +15,7 @@ from typing import Any
 
 RENAMED = {
     "igniter.analysis.fusion.left_nodes": "igniter.analysis.fusion.fallback_nodes",
+    "igniter.compiler.checking": "igniter.compiler.artifact",
     "igniter.rewrites": "igniter.rewrite_budget",
     # Packages whose modules have several places now.
     "igniter.analysis.model": "igniter.toolbox",

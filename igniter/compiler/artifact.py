@@ -15,7 +15,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -44,6 +48,15 @@ MODEL, REPORT = "model.onnx", "report.json"
 FORMAT = 1
 _MARK = "igniter_artifact"
 _RELOADS = 20
+
+
+class VerificationFailed(NotGood):
+    """Raised when the outputs of the compiled model differ from the original's; `verification` has the figures,
+    `folder` the model."""
+
+    def __init__(self, message: str, verification: Verification):
+        super().__init__(message)
+        self.verification = verification
 
 
 @dataclass
@@ -169,6 +182,17 @@ class Artifact:
 
         return Checks(self).verify(inputs, shapes, rtol, atol, reference, seed, budget, ort_options)
 
+    def require_verified(self, options: Mapping[str, Any]) -> None:
+        """Verifies the model with these options of `verify`, and adds the outcome to its report; raises
+        `VerificationFailed` if an output differs."""
+        found = self.verify(**options)
+        self.report["verification"] = found.to_dict()
+        if found.status == "differs":
+            failures = "; ".join(found.failures[:3])
+            raise VerificationFailed(
+                f"the compiled model does not compute what the original computes: {failures}", found
+            )
+
     def providers(self) -> tuple[list[str], list[str]]:
         """Returns the execution providers of the model's code, the best first: those in the installed ONNX Runtime, and
         the missing ones."""
@@ -199,7 +223,7 @@ class Artifact:
 
 
 def write_artifact(
-    folder: str | Path,
+    folder: str | Path | None,
     *,
     save_model: Callable[[Path], object],
     libraries: Sequence[Library] = (),
@@ -207,7 +231,8 @@ def write_artifact(
     source: str | Path | bytes | None = None,
     finish: Callable[[Artifact], None] | None = None,
 ) -> Artifact:
-    """Writes a compiled model and replaces the content of `folder` with it in one step.
+    """Writes a compiled model and replaces the content of `folder` with it in one step. Without `folder` the model is
+    in a temporary one, which is removed together with the artifact.
 
     `save_model` writes the rewritten model, with the files that it needs beside it, to the path in its argument.
     `report` is the content of `report.json` besides the names of the files; `source` the original model. `finish` gets
@@ -215,7 +240,8 @@ def write_artifact(
     `FOLDER.failed`, and `folder` is unchanged; after any other error the new model is removed. A user's own files in
     `folder` stay. Raises `IgniterError` if the folder cannot be written or has other content.
     """
-    target = Path(os.path.abspath(folder))
+    temporary = "" if folder is not None else tempfile.mkdtemp(prefix="igniter-")
+    target = Path(os.path.abspath(os.path.join(temporary, "model.igniter") if folder is None else folder))
     check_replaceable(target)
     described: dict[str, Any] = {
         **(report or {}),
@@ -225,7 +251,7 @@ def write_artifact(
         "source": _describe_source(source),
     }
     artifact = Artifact(target, described, str(source) if isinstance(source, Path) else source)
-    with staging_folder(target) as staging:
+    with _removed_with(artifact, temporary), staging_folder(target) as staging:
         save_model(staging / MODEL)
         for library in libraries:
             library.write(staging)
@@ -245,6 +271,20 @@ def write_artifact(
         put_in_place(staging, target)
     artifact.folder = target
     return artifact
+
+
+@contextmanager
+def _removed_with(artifact: Artifact, temporary: str) -> Generator[None]:
+    """Removes a temporary folder, if it is not "", after an error, otherwise together with `artifact`."""
+    if not temporary:
+        yield
+        return
+    removal = weakref.finalize(artifact, shutil.rmtree, temporary, ignore_errors=True)
+    try:
+        yield
+    except BaseException:
+        removal()
+        raise
 
 
 # -- the report -------------------------------------------------------------------------------------------------------

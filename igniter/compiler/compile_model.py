@@ -4,7 +4,7 @@ compile_model
   lower_to_kernels    the levels: make_onnx, make_fusion, make_loop, make_llvm (`driver`)
   make_library        one shared library with the kernels and programs (`driver`)
   write_artifact      the folder, written beside its place (`artifact`), then
-    check               compared with ONNX Runtime on the original (`checking`)
+    require_verified    compared with ONNX Runtime on the original (`artifact`)
     require_loads       loaded by ONNX Runtime (`loading`), and put in place
 """
 
@@ -17,8 +17,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from igniter.compiler.artifact import Artifact, check_replaceable, write_artifact
-from igniter.compiler.checking import VerificationFailed, check
+from igniter.compiler.artifact import Artifact, VerificationFailed, check_replaceable, write_artifact
 from igniter.compiler.compilation import Compilation
 from igniter.compiler.compile_report import report
 from igniter.compiler.driver import (
@@ -26,7 +25,6 @@ from igniter.compiler.driver import (
     make_library,
 )
 from igniter.compiler.loading import NotLoaded, again, not_loaded, require_loads
-from igniter.compiler.results import folder_for
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, save_model
@@ -54,9 +52,10 @@ def compile_model(
     arguments of `Artifact.verify`, or is `None` for no verification; `load` asks ONNX Runtime to load the result. If it
     refuses a node that was left to it, the model is compiled again with a kernel for the node.
     """
-    if output is not None:
+    folder = Path(output) if output is not None else None
+    if folder is not None:
         # Checked here, before a compilation of minutes for a large model.
-        check_replaceable(Path(output))
+        check_replaceable(folder)
     _require_outputs(c.module)
     _require_dims(original, verify)
     c.require_options()
@@ -64,7 +63,7 @@ def compile_model(
     while True:
         lower_to_kernels(c)
         try:
-            return _write(c, make_library(c), source, original, output, verify, load)
+            return _write(c, make_library(c), source, original, folder, verify, load)
         except NotLoaded as error:
             c = again(c, original, error)
 
@@ -74,22 +73,19 @@ def _write(
     library: Library | None,
     source: str | Path | bytes | None,
     original: ModuleOp,
-    output: str | PathLike[str] | None,
+    output: Path | None,
     verify: Mapping[str, Any] | None,
     load: bool,
 ) -> Artifact:
     """Writes the folder, after loading and verification."""
-    with folder_for(output) as place:
-        artifact = write_artifact(
-            place.folder,
-            save_model=lambda path: _save(c, path),
-            libraries=[library] if library is not None else [],
-            report=report(c),
-            source=source,
-            finish=lambda artifact: _finish(artifact, c, original, verify, load),
-        )
-        place.lives_with(artifact)
-    return artifact
+    return write_artifact(
+        output,
+        save_model=lambda path: _save(c, path),
+        libraries=[library] if library is not None else [],
+        report=report(c),
+        source=source,
+        finish=lambda artifact: _finish(artifact, c, original, verify, load),
+    )
 
 
 def _require_outputs(module: ModuleOp) -> None:
@@ -149,7 +145,7 @@ def _unloaded(error: Exception) -> dict[str, Any]:
 
 
 def _verify(artifact: Artifact, original: ModuleOp, verify: Mapping[str, Any]) -> None:
-    """Calls `check`, with the original from memory if it is in no file."""
+    """Calls `Artifact.require_verified`, with the original from memory if it is in no file."""
     if artifact.source is None:
         try:
             artifact.source = export_model(onnx_level(original)).SerializeToString()
@@ -157,4 +153,4 @@ def _verify(artifact: Artifact, original: ModuleOp, verify: Mapping[str, Any]) -
             cannot = "the original is in memory, and too large for a message: give the path of a file"
             artifact.report["verification"] = Verification((), cannot=cannot).to_dict()
             return
-    check(artifact, verify)
+    artifact.require_verified(verify)

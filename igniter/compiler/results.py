@@ -13,18 +13,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from igniter.compiler.artifact import Artifact, write_artifact
-from igniter.compiler.checking import check
 from igniter.errors import IgniterError
 from igniter.memory import peak_memory
 from igniter.runtime.cache import Cache, cache_key
@@ -124,7 +120,7 @@ class Results:
             if known is not None:
                 artifact.report["verification"] = known
             elif verify is not None:
-                check(artifact, verify)
+                artifact.require_verified(verify)
                 self.keep_verification(key, artifact, verify)
 
         try:
@@ -148,17 +144,14 @@ class Results:
                 if not self.cache.get_file(_part(key, name), path.parent / name):
                     raise _Gone
 
-        with folder_for(output) as place:
-            artifact = write_artifact(
-                place.folder,
-                save_model=copy,
-                libraries=libraries,
-                report={**entry["report"], "from_cache": True},
-                source=self.model,
-                finish=finish,
-            )
-            place.lives_with(artifact)
-        return artifact
+        return write_artifact(
+            output,
+            save_model=copy,
+            libraries=libraries,
+            report={**entry["report"], "from_cache": True},
+            source=self.model,
+            finish=finish,
+        )
 
     def _verification(self, key: str, verify: Verify | None) -> Any:
         name = _verification_key(key, verify)
@@ -197,35 +190,6 @@ class Results:
         outcome = artifact.report.get("verification")
         if name is not None and outcome is not None and outcome.get("ok") and not outcome.get("without"):
             self.cache.put(name, json.dumps(outcome, default=str).encode())
-
-
-@dataclass
-class Place:
-    """The folder of a compiled model: the requested one, or a temporary one with the lifetime of the model."""
-
-    folder: Path
-    temporary: str | None
-
-    def lives_with(self, artifact: Artifact) -> None:
-        """Removes a temporary folder together with `artifact`."""
-        if self.temporary is not None:
-            weakref.finalize(artifact, shutil.rmtree, self.temporary, ignore_errors=True)
-
-
-class folder_for:
-    """A context with the `Place` for `output`; removes a temporary folder after an error."""
-
-    def __init__(self, output: str | os.PathLike[str] | None):
-        temporary = None if output is not None else tempfile.mkdtemp(prefix="igniter-")
-        folder = Path(output) if output is not None else Path(cast("str", temporary)) / "model.igniter"
-        self.place = Place(folder, temporary)
-
-    def __enter__(self) -> Place:
-        return self.place
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is not None and self.place.temporary is not None:
-            shutil.rmtree(self.place.temporary, ignore_errors=True)
 
 
 def _part(key: str, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -123,6 +124,24 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
         write_artifact(tmp_path / "out", save_model=fail)
     assert (tmp_path / "out" / "report.json").read_bytes() == before
     assert leftovers(tmp_path) == []
+
+
+def test_a_temporary_folder_is_removed_with_its_artifact_or_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = write_artifact(None, save_model=lambda path: onnx.save(original(), path))
+    assert made.folder.parent.parent == tmp_path and (made.folder / "model.onnx").exists()
+    del made
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+    def fail(path: Path) -> None:
+        raise IgniterError(f"no place for {path.name}")
+
+    with pytest.raises(IgniterError, match=r"no place for model\.onnx") as caught:
+        write_artifact(None, save_model=fail)
+    assert list(tmp_path.iterdir()) == [], caught
 
 
 def test_what_is_not_whole_does_not_load(tmp_path: Path) -> None:
