@@ -27,7 +27,13 @@ def test_every_option_is_in_the_key(tmp_path: Path) -> None:
     database = tmp_path / "tuned.sqlite"
     with opened(database, create=True):
         pass
-    others = {"machine": {"l2_bytes": 1 << 19}, "sizes": {"n": 8}, "tuned": str(database), "winograd": "on"}
+    others = {
+        "machine": {"l2_bytes": 1 << 19},
+        "sizes": {"n": 8},
+        "tuned": str(database),
+        "winograd": "on",
+        "subnormals": "keep",
+    }
     for option in fields(base):
         keys.add(replace(base, **{option.name: others.get(option.name, "other")}).key())
     assert len(keys) == len(fields(base)) + 1
