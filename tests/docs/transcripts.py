@@ -41,6 +41,8 @@ WITH_PACKAGE = frozenset(
 )
 RUN = re.compile(r"igniter(-opt)?( |$)")
 SHELL = re.compile(r"[<>&;*$`\\]")
+STAGE_LINE = re.compile(r"^compiling: \w+, [0-9.]+ s\n", re.M)
+"""A line of a compile whose standard error is no terminal (`igniter.toolbox.output.progress`)."""
 FENCE = "```"
 
 
@@ -156,7 +158,8 @@ class Runner:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        return done.stdout
+        # A page shows what a terminal does, which has a spinner in the place of these lines.
+        return STAGE_LINE.sub("", done.stdout)
 
     def _run_here(self, text: str, apart: bool) -> tuple[str, str]:
         """`igniter-opt` in this process, which has imported what it needs already. With `apart`, errors are not in the

@@ -43,6 +43,17 @@ def test_compile_says_what_it_did(model: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report.json").exists()
 
 
+def test_a_compile_without_a_terminal_writes_a_line_per_stage(model: Path, tmp_path: Path) -> None:
+    done = invoke("compile", model, "-o", tmp_path / "out")
+    lines = [line for line in done.stderr.splitlines() if line.startswith("compiling: ")]
+    stages = [line.split()[1].rstrip(",") for line in lines]
+    assert stages[:3] == ["reading", "onnx", "fusion"]
+    assert stages[-1] == "load"
+    assert all(line.endswith(" s") for line in lines)
+    assert "compiling" not in done.stdout
+    assert not invoke("compile", model, "-o", tmp_path / "out", "--json").stderr
+
+
 def test_bytes_are_at_the_sizes_asked_for(model: Path, tmp_path: Path) -> None:
     def saved(*sizes: str) -> int:
         done = invoke("compile", model, "-o", tmp_path / "out", "--explain", "--json", "--no-verify", *sizes)
