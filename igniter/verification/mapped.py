@@ -51,7 +51,8 @@ class Mapped:
 
 
 def mapped(model: str | bytes) -> Mapped | None:
-    """Returns a copy of a model, a path or the bytes of one; `None` if its weights are few, or in files already.
+    """Returns a copy of a model, a path or the bytes of one; `None` if its weights are few, or in files already, or
+    if there is no room for a copy.
 
     Floats of the main graph move. Integers stay: they may be sizes or indices, and are small beside the floats.
     """
@@ -67,7 +68,10 @@ def mapped(model: str | bytes) -> Mapped | None:
         return None
     if sum(len(tensor.raw_data) for tensor in proto.graph.initializer if _moves(tensor)) < LARGE:
         return None
-    return Mapped(proto)
+    try:
+        return Mapped(proto)
+    except OSError:  # no room for temporary files: the sessions take the model as it is, and more memory
+        return None
 
 
 def _moves(tensor: onnx.TensorProto) -> bool:

@@ -103,3 +103,17 @@ def test_quantised_models_pack_as_usual(monkeypatch: pytest.MonkeyPatch) -> None
         found = mapped.mapped(large(512, quantised).SerializeToString())
         assert found is not None
         assert found.packs == quantised
+
+
+def test_without_room_for_a_copy_the_model_stays_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(mapped, "LARGE", 1 << 18)
+    monkeypatch.setattr(mapped.tempfile, "tempdir", str(tmp_path))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(mapped, "_refer", full)
+    data = large(512).SerializeToString()
+    original = Original(data, is_shared=True)
+    assert original.model == data
+    assert not list(tmp_path.iterdir())

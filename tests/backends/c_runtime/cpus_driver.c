@@ -10,8 +10,10 @@ int main(int count, char **arguments) {
   struct igniter_cpus cpus = {0};
   int runs = count > 1 ? atoi(arguments[1]) : 1;
   for (int k = 0; k < runs; k++) {
-    uint64_t limit = igniter_cpus_limit(&cpus);
-    igniter_cpus_seen(&cpus);
+    int shows;
+    uint64_t limit = igniter_cpus_limit(&cpus, &shows);
+    if (shows)
+      igniter_cpus_seen(&cpus);
     printf("%lld ", limit == UINT64_MAX ? -1ll : (long long)limit);
   }
   uint64_t quota = igniter_cpu_quota();

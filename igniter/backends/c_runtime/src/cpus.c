@@ -156,12 +156,13 @@ static uint64_t bits(uint64_t word) {
   return count;
 }
 
-uint64_t igniter_cpus_limit(struct igniter_cpus *cpus) {
+uint64_t igniter_cpus_limit(struct igniter_cpus *cpus, int *shows) {
   uint64_t run = __atomic_fetch_add(&cpus->runs, 1, __ATOMIC_RELAXED), count = 0;
   if (run % RUNS_TO_QUOTA == 0)
     __atomic_store_n(&cpus->quota, igniter_cpu_quota(), __ATOMIC_RELAXED);
   uint64_t quota = __atomic_load_n(&cpus->quota, __ATOMIC_RELAXED);
-  if (run % RUNS_TO_MASK == 0)
+  *shows = run % RUNS_TO_MASK == 0;
+  if (*shows)
     return quota;
   for (int k = 0; k < MASK_WORDS; k++)
     count += bits(__atomic_load_n(&cpus->mask[k], __ATOMIC_RELAXED));

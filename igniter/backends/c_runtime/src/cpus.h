@@ -7,8 +7,8 @@
 
 enum {
   MASK_WORDS = 16,    /* 1,024 CPUs. */
-  RUNS_TO_MASK = 16,  /* Every so many runs all threads of the pool may take part, and show their masks. */
-  RUNS_TO_QUOTA = 256 /* Every so many runs the control groups are read, in some 50 microseconds. */
+  RUNS_TO_MASK = 16,  /* All threads of the pool take part in one run of 16, and record their masks. */
+  RUNS_TO_QUOTA = 256 /* Control groups are read in one run of 256: some 50 microseconds. */
 };
 
 /* Of a library; all fields are atomic. */
@@ -23,7 +23,8 @@ uint64_t igniter_cpu_quota(void);
 /* Adds the CPUs of the calling thread. */
 void igniter_cpus_seen(struct igniter_cpus *cpus);
 
-/* Returns the most threads that should run at a time, counting one more run. */
-uint64_t igniter_cpus_limit(struct igniter_cpus *cpus);
+/* Returns the most threads that should run at a time, counting one more run. `shows` is true if all threads of the pool
+ * may take part and should call `igniter_cpus_seen`: a system call for each thread, so not in every run. */
+uint64_t igniter_cpus_limit(struct igniter_cpus *cpus, int *shows);
 
 #endif

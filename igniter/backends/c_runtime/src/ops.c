@@ -136,6 +136,7 @@ struct shared {
   void *data;
   uint64_t count, next;
   int64_t flushes; /* They run with subnormal numbers as 0. */
+  int shows;       /* The threads record their CPUs. */
 };
 
 /* Takes tasks until none is left. ORT would give each thread its part in advance, and everyone would wait for a thread
@@ -145,7 +146,8 @@ static void take_tasks(void *data, uint64_t index) {
   uint64_t k = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
   if (k >= shared->count)
     return;
-  igniter_cpus_seen(&cpus);
+  if (shared->shows)
+    igniter_cpus_seen(&cpus);
   uint64_t before = shared->flushes ? begin_flush() : 0;
   do
     shared->task(shared->data, k);
@@ -158,8 +160,8 @@ static void take_tasks(void *data, uint64_t index) {
  * later step reads what was never written. */
 static void parallel_for(void *context, igniter_task task, uint64_t count, void *data) {
   struct igniter_call *call = context;
-  struct shared shared = {task, data, count, 0, call->flushes};
-  uint64_t limit = igniter_cpus_limit(&cpus);
+  struct shared shared = {task, data, count, 0, call->flushes, 0};
+  uint64_t limit = igniter_cpus_limit(&cpus, &shared.shows);
   if (count > 1 && limit > 1) {
     /* Without a number of batches there are as many as threads. */
     OrtStatus *error = call->api->KernelContext_ParallelFor(call->context, take_tasks, count,

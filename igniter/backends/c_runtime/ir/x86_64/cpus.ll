@@ -605,7 +605,7 @@ cleanup:                                          ; preds = %for.inc20, %for.con
 declare i32 @sched_getaffinity(i32 noundef, i64 noundef, ptr noundef) local_unnamed_addr #2
 
 ; Function Attrs: nounwind
-define hidden i64 @igniter_cpus_limit(ptr noundef captures(none) %cpus) local_unnamed_addr #0 {
+define hidden i64 @igniter_cpus_limit(ptr noundef captures(none) %cpus, ptr noundef writeonly captures(none) initializes((0, 4)) %shows) local_unnamed_addr #0 {
 entry:
   %0 = atomicrmw add ptr %cpus, i64 1 monotonic, align 8
   %rem = and i64 %0, 255
@@ -623,6 +623,8 @@ if.end:                                           ; preds = %if.then, %entry
   %1 = load atomic i64, ptr %quota3 monotonic, align 8
   %rem5 = and i64 %0, 15
   %cmp6 = icmp eq i64 %rem5, 0
+  %conv = zext i1 %cmp6 to i32
+  store i32 %conv, ptr %shows, align 4
   br i1 %cmp6, label %cleanup, label %for.cond.preheader
 
 for.cond.preheader:                               ; preds = %if.end
@@ -630,14 +632,14 @@ for.cond.preheader:                               ; preds = %if.end
   br label %for.body
 
 for.cond.cleanup:                                 ; preds = %bits.exit
-  %tobool.not.not = icmp eq i64 %add, 0
+  %tobool13.not.not = icmp eq i64 %add, 0
   %2 = tail call i64 @llvm.umin.i64(i64 %add, i64 %1)
-  %cond = select i1 %tobool.not.not, i64 %1, i64 %2
+  %cond = select i1 %tobool13.not.not, i64 %1, i64 %2
   br label %cleanup
 
 for.body:                                         ; preds = %bits.exit, %for.cond.preheader
   %indvars.iv = phi i64 [ 0, %for.cond.preheader ], [ %indvars.iv.next, %bits.exit ]
-  %count.026 = phi i64 [ 0, %for.cond.preheader ], [ %add, %bits.exit ]
+  %count.030 = phi i64 [ 0, %for.cond.preheader ], [ %add, %bits.exit ]
   %arrayidx = getelementptr inbounds nuw i64, ptr %mask, i64 %indvars.iv
   %3 = load atomic i64, ptr %arrayidx monotonic, align 8
   %tobool.not4.i = icmp eq i64 %3, 0
@@ -654,7 +656,7 @@ for.body.i:                                       ; preds = %for.body.i, %for.bo
 
 bits.exit:                                        ; preds = %for.body.i, %for.body
   %count.0.lcssa.i = phi i64 [ 0, %for.body ], [ %inc.i, %for.body.i ]
-  %add = add i64 %count.0.lcssa.i, %count.026
+  %add = add i64 %count.0.lcssa.i, %count.030
   %indvars.iv.next = add nuw nsw i64 %indvars.iv, 1
   %exitcond.not = icmp eq i64 %indvars.iv.next, 16
   br i1 %exitcond.not, label %for.cond.cleanup, label %for.body, !llvm.loop !14

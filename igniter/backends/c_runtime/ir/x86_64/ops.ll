@@ -5,7 +5,7 @@ target triple = "x86_64-unknown-linux-gnu"
 %struct.igniter_call = type { ptr, ptr, ptr, i64 }
 %struct.igniter_failure = type { i64, i64, i64, i64, i64, ptr, [8 x i64] }
 %struct.values = type { i64, i64, i64, i64, i64, ptr, ptr, ptr, ptr }
-%struct.shared = type { ptr, ptr, i64, i64, i64 }
+%struct.shared = type { ptr, ptr, i64, i64, i64, i32 }
 
 @cpus = internal global %struct.igniter_cpus zeroinitializer, align 8
 
@@ -1343,7 +1343,7 @@ cleanup10:                                        ; preds = %do.end, %do.body, %
 define internal void @parallel_for(ptr noundef captures(none) %context, ptr noundef %task, i64 noundef %count, ptr noundef %data) #2 {
 entry:
   %tmp.i4.i.i = alloca i32, align 4
-  %tmp.i.i20.i = alloca i32, align 4
+  %tmp.i.i24.i = alloca i32, align 4
   %tmp.i3.i.i = alloca i32, align 4
   %tmp.i.i.i = alloca i32, align 4
   %shared = alloca %struct.shared, align 8
@@ -1359,54 +1359,66 @@ entry:
   %flushes4 = getelementptr inbounds nuw i8, ptr %context, i64 24
   %0 = load i64, ptr %flushes4, align 8
   store i64 %0, ptr %flushes, align 8
-  %call5 = tail call i64 @igniter_cpus_limit(ptr noundef nonnull @cpus) #8
+  %shows = getelementptr inbounds nuw i8, ptr %shared, i64 40
+  store i32 0, ptr %shows, align 8
+  %1 = getelementptr inbounds nuw i8, ptr %shared, i64 44
+  store i32 0, ptr %1, align 4
+  %call6 = call i64 @igniter_cpus_limit(ptr noundef nonnull @cpus, ptr noundef nonnull %shows) #8
   %cmp = icmp ugt i64 %count, 1
-  %cmp6 = icmp ugt i64 %call5, 1
-  %or.cond = select i1 %cmp, i1 %cmp6, i1 false
-  br i1 %or.cond, label %if.then, label %if.end18
+  %cmp7 = icmp ugt i64 %call6, 1
+  %or.cond = select i1 %cmp, i1 %cmp7, i1 false
+  br i1 %or.cond, label %if.then, label %if.end19
 
 if.then:                                          ; preds = %entry
-  %1 = load ptr, ptr %context, align 8
-  %KernelContext_ParallelFor = getelementptr inbounds nuw i8, ptr %1, i64 2192
-  %2 = load ptr, ptr %KernelContext_ParallelFor, align 8
-  %context7 = getelementptr inbounds nuw i8, ptr %context, i64 8
-  %3 = load ptr, ptr %context7, align 8
-  %cmp8 = icmp ult i64 %call5, %count
-  %cond = select i1 %cmp8, i64 %call5, i64 0
-  %call9 = call ptr %2(ptr noundef %3, ptr noundef nonnull @take_tasks, i64 noundef %count, i64 noundef %cond, ptr noundef nonnull %shared) #8
-  %tobool.not.not = icmp eq ptr %call9, null
-  br i1 %tobool.not.not, label %cleanup19, label %if.end
+  %2 = load ptr, ptr %context, align 8
+  %KernelContext_ParallelFor = getelementptr inbounds nuw i8, ptr %2, i64 2192
+  %3 = load ptr, ptr %KernelContext_ParallelFor, align 8
+  %context8 = getelementptr inbounds nuw i8, ptr %context, i64 8
+  %4 = load ptr, ptr %context8, align 8
+  %cmp9 = icmp ult i64 %call6, %count
+  %cond = select i1 %cmp9, i64 %call6, i64 0
+  %call10 = call ptr %3(ptr noundef %4, ptr noundef nonnull @take_tasks, i64 noundef %count, i64 noundef %cond, ptr noundef nonnull %shared) #8
+  %tobool.not.not = icmp eq ptr %call10, null
+  br i1 %tobool.not.not, label %cleanup20, label %if.end
 
 if.end:                                           ; preds = %if.then
-  %error11 = getelementptr inbounds nuw i8, ptr %context, i64 16
-  %4 = load ptr, ptr %error11, align 8
-  %tobool12.not = icmp eq ptr %4, null
-  br i1 %tobool12.not, label %if.end16, label %if.then13
+  %error12 = getelementptr inbounds nuw i8, ptr %context, i64 16
+  %5 = load ptr, ptr %error12, align 8
+  %tobool13.not = icmp eq ptr %5, null
+  br i1 %tobool13.not, label %if.end17, label %if.then14
 
-if.then13:                                        ; preds = %if.end
-  %5 = load ptr, ptr %context, align 8
-  %ReleaseStatus = getelementptr inbounds nuw i8, ptr %5, i64 744
-  %6 = load ptr, ptr %ReleaseStatus, align 8
-  call void %6(ptr noundef nonnull %4) #8
-  br label %if.end16
+if.then14:                                        ; preds = %if.end
+  %6 = load ptr, ptr %context, align 8
+  %ReleaseStatus = getelementptr inbounds nuw i8, ptr %6, i64 744
+  %7 = load ptr, ptr %ReleaseStatus, align 8
+  call void %7(ptr noundef nonnull %5) #8
+  br label %if.end17
 
-if.end16:                                         ; preds = %if.then13, %if.end
-  store ptr %call9, ptr %error11, align 8
-  br label %if.end18
+if.end17:                                         ; preds = %if.then14, %if.end
+  store ptr %call10, ptr %error12, align 8
+  br label %if.end19
 
-if.end18:                                         ; preds = %if.end16, %entry
-  %7 = atomicrmw add ptr %next, i64 1 monotonic, align 8
-  %8 = load i64, ptr %count3, align 8
-  %cmp.not.i = icmp ult i64 %7, %8
-  br i1 %cmp.not.i, label %if.end.i, label %cleanup19
+if.end19:                                         ; preds = %if.end17, %entry
+  %8 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %9 = load i64, ptr %count3, align 8
+  %cmp.not.i = icmp ult i64 %8, %9
+  br i1 %cmp.not.i, label %if.end.i, label %cleanup20
 
-if.end.i:                                         ; preds = %if.end18
+if.end.i:                                         ; preds = %if.end19
+  %10 = load i32, ptr %shows, align 8
+  %tobool.not.i = icmp eq i32 %10, 0
+  br i1 %tobool.not.i, label %if.end2.i, label %if.then1.i
+
+if.then1.i:                                       ; preds = %if.end.i
   call void @igniter_cpus_seen(ptr noundef nonnull @cpus) #8
-  %9 = load i64, ptr %flushes, align 8
-  %tobool.not.i = icmp eq i64 %9, 0
-  br i1 %tobool.not.i, label %cond.end.i, label %cond.true.i
+  br label %if.end2.i
 
-cond.true.i:                                      ; preds = %if.end.i
+if.end2.i:                                        ; preds = %if.then1.i, %if.end.i
+  %11 = load i64, ptr %flushes, align 8
+  %tobool3.not.i = icmp eq i64 %11, 0
+  br i1 %tobool3.not.i, label %cond.end.i, label %cond.true.i
+
+cond.true.i:                                      ; preds = %if.end2.i
   call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i.i)
   call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i.i)
   %stmxcsr.i.i.i = load i32, ptr %tmp.i.i.i, align 4
@@ -1424,56 +1436,56 @@ if.then.i.i:                                      ; preds = %cond.true.i
   call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i3.i.i)
   br label %cond.end.i
 
-cond.end.i:                                       ; preds = %if.then.i.i, %cond.true.i, %if.end.i
-  %cond.i = phi i64 [ 0, %if.end.i ], [ %conv.i.i.i, %cond.true.i ], [ %conv.i.i.i, %if.then.i.i ]
+cond.end.i:                                       ; preds = %if.then.i.i, %cond.true.i, %if.end2.i
+  %cond.i = phi i64 [ 0, %if.end2.i ], [ %conv.i.i.i, %cond.true.i ], [ %conv.i.i.i, %if.then.i.i ]
   br label %do.body.i
 
 do.body.i:                                        ; preds = %do.body.i, %cond.end.i
-  %k.0.i = phi i64 [ %7, %cond.end.i ], [ %12, %do.body.i ]
-  %10 = load ptr, ptr %shared, align 8
-  %11 = load ptr, ptr %data2, align 8
-  call void %10(ptr noundef %11, i64 noundef %k.0.i) #8
-  %12 = atomicrmw add ptr %next, i64 1 monotonic, align 8
-  %13 = load i64, ptr %count3, align 8
-  %cmp6.i = icmp ult i64 %12, %13
-  br i1 %cmp6.i, label %do.body.i, label %do.end.i, !llvm.loop !9
+  %k.0.i = phi i64 [ %8, %cond.end.i ], [ %14, %do.body.i ]
+  %12 = load ptr, ptr %shared, align 8
+  %13 = load ptr, ptr %data2, align 8
+  call void %12(ptr noundef %13, i64 noundef %k.0.i) #8
+  %14 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %15 = load i64, ptr %count3, align 8
+  %cmp9.i = icmp ult i64 %14, %15
+  br i1 %cmp9.i, label %do.body.i, label %do.end.i, !llvm.loop !9
 
 do.end.i:                                         ; preds = %do.body.i
-  %14 = load i64, ptr %flushes, align 8
-  %tobool8.not.i = icmp eq i64 %14, 0
-  br i1 %tobool8.not.i, label %cleanup19, label %if.then9.i
+  %16 = load i64, ptr %flushes, align 8
+  %tobool11.not.i = icmp eq i64 %16, 0
+  br i1 %tobool11.not.i, label %cleanup20, label %if.then12.i
 
-if.then9.i:                                       ; preds = %do.end.i
-  %and.i21.i = and i64 %cond.i, 32832
-  %cmp.not.i22.i = icmp eq i64 %and.i21.i, 32832
-  br i1 %cmp.not.i22.i, label %cleanup19, label %if.then.i23.i
+if.then12.i:                                      ; preds = %do.end.i
+  %and.i25.i = and i64 %cond.i, 32832
+  %cmp.not.i26.i = icmp eq i64 %and.i25.i, 32832
+  br i1 %cmp.not.i26.i, label %cleanup20, label %if.then.i27.i
 
-if.then.i23.i:                                    ; preds = %if.then9.i
-  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i20.i)
-  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i20.i)
-  %stmxcsr.i.i24.i = load i32, ptr %tmp.i.i20.i, align 4
-  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i20.i)
-  %15 = and i32 %stmxcsr.i.i24.i, -32833
+if.then.i27.i:                                    ; preds = %if.then12.i
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i24.i)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i24.i)
+  %stmxcsr.i.i28.i = load i32, ptr %tmp.i.i24.i, align 4
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i24.i)
+  %17 = and i32 %stmxcsr.i.i28.i, -32833
   call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i4.i.i)
-  %16 = trunc nuw nsw i64 %and.i21.i to i32
-  %conv.i5.i.i = or disjoint i32 %15, %16
+  %18 = trunc nuw nsw i64 %and.i25.i to i32
+  %conv.i5.i.i = or disjoint i32 %17, %18
   store i32 %conv.i5.i.i, ptr %tmp.i4.i.i, align 4
   call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i4.i.i)
   call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i4.i.i)
-  br label %cleanup19
+  br label %cleanup20
 
-cleanup19:                                        ; preds = %if.then.i23.i, %if.then9.i, %do.end.i, %if.end18, %if.then
+cleanup20:                                        ; preds = %if.then.i27.i, %if.then12.i, %do.end.i, %if.end19, %if.then
   call void @llvm.lifetime.end.p0(ptr nonnull %shared) #6
   ret void
 }
 
-declare i64 @igniter_cpus_limit(ptr noundef) local_unnamed_addr #4
+declare i64 @igniter_cpus_limit(ptr noundef, ptr noundef) local_unnamed_addr #4
 
 ; Function Attrs: nounwind
 define internal void @take_tasks(ptr noundef captures(none) %data, i64 %index) #2 {
 entry:
   %tmp.i4.i = alloca i32, align 4
-  %tmp.i.i20 = alloca i32, align 4
+  %tmp.i.i24 = alloca i32, align 4
   %tmp.i3.i = alloca i32, align 4
   %tmp.i.i = alloca i32, align 4
   %next = getelementptr inbounds nuw i8, ptr %data, i64 24
@@ -1484,13 +1496,22 @@ entry:
   br i1 %cmp.not, label %if.end, label %cleanup
 
 if.end:                                           ; preds = %entry
-  tail call void @igniter_cpus_seen(ptr noundef nonnull @cpus) #8
-  %flushes = getelementptr inbounds nuw i8, ptr %data, i64 32
-  %2 = load i64, ptr %flushes, align 8
-  %tobool.not = icmp eq i64 %2, 0
-  br i1 %tobool.not, label %cond.end, label %cond.true
+  %shows = getelementptr inbounds nuw i8, ptr %data, i64 40
+  %2 = load i32, ptr %shows, align 8
+  %tobool.not = icmp eq i32 %2, 0
+  br i1 %tobool.not, label %if.end2, label %if.then1
 
-cond.true:                                        ; preds = %if.end
+if.then1:                                         ; preds = %if.end
+  tail call void @igniter_cpus_seen(ptr noundef nonnull @cpus) #8
+  br label %if.end2
+
+if.end2:                                          ; preds = %if.then1, %if.end
+  %flushes = getelementptr inbounds nuw i8, ptr %data, i64 32
+  %3 = load i64, ptr %flushes, align 8
+  %tobool3.not = icmp eq i64 %3, 0
+  br i1 %tobool3.not, label %cond.end, label %cond.true
+
+cond.true:                                        ; preds = %if.end2
   call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i)
   call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i)
   %stmxcsr.i.i = load i32, ptr %tmp.i.i, align 4
@@ -1508,46 +1529,46 @@ if.then.i:                                        ; preds = %cond.true
   call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i3.i)
   br label %cond.end
 
-cond.end:                                         ; preds = %if.then.i, %cond.true, %if.end
-  %cond = phi i64 [ 0, %if.end ], [ %conv.i.i, %cond.true ], [ %conv.i.i, %if.then.i ]
-  %data1 = getelementptr inbounds nuw i8, ptr %data, i64 8
+cond.end:                                         ; preds = %if.then.i, %cond.true, %if.end2
+  %cond = phi i64 [ 0, %if.end2 ], [ %conv.i.i, %cond.true ], [ %conv.i.i, %if.then.i ]
+  %data4 = getelementptr inbounds nuw i8, ptr %data, i64 8
   br label %do.body
 
 do.body:                                          ; preds = %do.body, %cond.end
-  %k.0 = phi i64 [ %0, %cond.end ], [ %5, %do.body ]
-  %3 = load ptr, ptr %data, align 8
-  %4 = load ptr, ptr %data1, align 8
-  call void %3(ptr noundef %4, i64 noundef %k.0) #8
-  %5 = atomicrmw add ptr %next, i64 1 monotonic, align 8
-  %6 = load i64, ptr %count, align 8
-  %cmp6 = icmp ult i64 %5, %6
-  br i1 %cmp6, label %do.body, label %do.end, !llvm.loop !9
+  %k.0 = phi i64 [ %0, %cond.end ], [ %6, %do.body ]
+  %4 = load ptr, ptr %data, align 8
+  %5 = load ptr, ptr %data4, align 8
+  call void %4(ptr noundef %5, i64 noundef %k.0) #8
+  %6 = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %7 = load i64, ptr %count, align 8
+  %cmp9 = icmp ult i64 %6, %7
+  br i1 %cmp9, label %do.body, label %do.end, !llvm.loop !9
 
 do.end:                                           ; preds = %do.body
-  %7 = load i64, ptr %flushes, align 8
-  %tobool8.not = icmp eq i64 %7, 0
-  br i1 %tobool8.not, label %cleanup, label %if.then9
+  %8 = load i64, ptr %flushes, align 8
+  %tobool11.not = icmp eq i64 %8, 0
+  br i1 %tobool11.not, label %cleanup, label %if.then12
 
-if.then9:                                         ; preds = %do.end
-  %and.i21 = and i64 %cond, 32832
-  %cmp.not.i22 = icmp eq i64 %and.i21, 32832
-  br i1 %cmp.not.i22, label %cleanup, label %if.then.i23
+if.then12:                                        ; preds = %do.end
+  %and.i25 = and i64 %cond, 32832
+  %cmp.not.i26 = icmp eq i64 %and.i25, 32832
+  br i1 %cmp.not.i26, label %cleanup, label %if.then.i27
 
-if.then.i23:                                      ; preds = %if.then9
-  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i20)
-  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i20)
-  %stmxcsr.i.i24 = load i32, ptr %tmp.i.i20, align 4
-  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i20)
-  %8 = and i32 %stmxcsr.i.i24, -32833
+if.then.i27:                                      ; preds = %if.then12
+  call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i.i24)
+  call void @llvm.x86.sse.stmxcsr(ptr nonnull %tmp.i.i24)
+  %stmxcsr.i.i28 = load i32, ptr %tmp.i.i24, align 4
+  call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i.i24)
+  %9 = and i32 %stmxcsr.i.i28, -32833
   call void @llvm.lifetime.start.p0(ptr nonnull %tmp.i4.i)
-  %9 = trunc nuw nsw i64 %and.i21 to i32
-  %conv.i5.i = or disjoint i32 %8, %9
+  %10 = trunc nuw nsw i64 %and.i25 to i32
+  %conv.i5.i = or disjoint i32 %9, %10
   store i32 %conv.i5.i, ptr %tmp.i4.i, align 4
   call void @llvm.x86.sse.ldmxcsr(ptr nonnull %tmp.i4.i)
   call void @llvm.lifetime.end.p0(ptr nonnull %tmp.i4.i)
   br label %cleanup
 
-cleanup:                                          ; preds = %if.then.i23, %if.then9, %do.end, %entry
+cleanup:                                          ; preds = %if.then.i27, %if.then12, %do.end, %entry
   ret void
 }
 
