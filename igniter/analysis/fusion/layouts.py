@@ -125,8 +125,8 @@ def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
 
 
 FEW_RESULTS, MANY_CHANNELS = 32, 32
-"""A lone pointwise convolution of at most so many output channels, and at least so many input channels, keeps the
-model's layout. Time by ONNX Runtime's with the model's layout and with channels last (one thread of a Zen 3,
+"""The most output channels and the least input channels with which a lone pointwise convolution keeps the model's
+layout. Time by ONNX Runtime's with the model's layout and with channels last (one thread of a Zen 3,
 interleaved): 64 to 1 channels of 128 x 128 0.19 and 0.97, 96 to 24 of 56 x 56 0.94 and 1.26, 512 to 19 of 33 x 33 1.02
 and 1.26; but 3 to 16 of 128 x 128 1.45 and 0.82, 128 to 128 of 28 x 28 1.23 and 1.02, 2048 to 512 of 7 x 7 1.28 and
 1.03."""
@@ -174,7 +174,7 @@ def _keeps_order(op: OnnxOp) -> bool:
 
 
 WIDE_ROW, NARROW_WINDOW = 14, 3
-"""A lone depthwise convolution of images with rows of at least so many places, by windows of at most so many columns,
+"""The least places in a row of the image, and the most columns of a window, with which a lone depthwise convolution
 keeps the model's layout. Time by ONNX Runtime's with the model's layout and with channels last (one thread of a Zen 3,
 interleaved): 3 x 3 of 56 x 56 0.92 and 1.05, of 14 x 14 1.14 and 1.62, of 7 x 7 1.33 and 1.04; 11 x 1 of 32 x 32 0.91
 and 1.32, 1 x 11 2.7 and 0.94; transposed, 4 x 4 by stride 2, 0.33 and 1.6; 3 x 3 by stride 2 2.5 and 1.2."""

@@ -163,7 +163,7 @@ class Readers:
         return None
 
     def _uses(self, values: list[SSAValue], through: Mapping[str, tuple[int, ...]]) -> Iterator[Use]:
-        """Yields the uses of values, and those of the results of ops in the table `through`, in place of these ops'."""
+        """Yields the uses of values. An op in the table `through` is skipped: the uses of its results come instead."""
         pending, seen = list(values), set(values)
         while pending:
             for use in pending.pop().uses:
