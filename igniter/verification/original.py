@@ -64,6 +64,7 @@ class Original:
         exact: bool = True,
         is_shared: bool = False,
     ):
+        self._given = "the model" if model is None or isinstance(model, bytes) else model
         self._mapped = mapped(model) if is_shared and model is not None and stand_in is None else None
         self.model = model if self._mapped is None else str(self._mapped.path)
         self.stand_in = stand_in
@@ -220,7 +221,13 @@ class Original:
             config.setdefault("session.disable_prepacking", "1")
         options["config"] = config
         with doing("the original was loaded", runs="onnxruntime", hint=WITHOUT):
-            return make_session(model, **options)
+            try:
+                return make_session(model, **options)
+            except SessionError as error:
+                if self._mapped is None:
+                    raise
+                # The reader knows the model by its own name, not by that of the copy.
+                raise SessionError(error.message.replace(str(self._mapped.path), self._given)) from error
 
     # -- running ------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from igniter.runtime.session import SessionError
 from igniter.verification import judgement, mapped
 from igniter.verification.judgement import Noise, compare_output
 from igniter.verification.original import Original
@@ -117,3 +118,14 @@ def test_without_room_for_a_copy_the_model_stays_as_it_is(monkeypatch: pytest.Mo
     original = Original(data, is_shared=True)
     assert original.model == data
     assert not list(tmp_path.iterdir())
+
+
+def test_an_error_names_the_model_and_not_its_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(mapped, "LARGE", 1 << 18)
+    model = large(512)
+    model.graph.node[0].op_type = "NoSuchOp"
+    path = tmp_path / "odd.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(SessionError, match=r"does not load .*odd\.onnx") as caught:
+        Original(str(path), is_shared=True).session
+    assert "igniter-original" not in caught.value.message
