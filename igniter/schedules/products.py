@@ -407,6 +407,7 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
     if rows is not None and panels and contraction.kind in WHOLE_ROWS:
         most = min(rows, _apart(nest, contraction, machine) or rows)
         return even_tile(most, rows, panels, vectors, machine, _panel_bytes(nest, contraction))
+    halves = halves or (machine.half_tiles and contraction.kind == "bf16")
     return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles, halves)
 
 

@@ -54,9 +54,9 @@ class Contraction:
 BYTE_KINDS = frozenset(("u8i8", "i8i8"))
 """The kinds multiplied as bytes by AMX."""
 
-BYTE_TILE = (32, 2)
-"""Rows and panels of bytes in one AMX tile product. No figure of a machine: every AMX has eight registers of 16 rows by
-64 bytes. Four of them hold sums, and the micro-kernel is written for that."""
+DIRECT_TILE = (32, 2)
+"""Rows and panels of bytes or bf16 in one AMX tile product. No figure of a machine: every AMX has eight registers of 16
+rows by 64 bytes. Four of them hold sums, and the micro-kernel is written for that."""
 
 HALF_TILE = (128, 6)
 """Rows and panels of f16 with shared split operands for AMX. No figure of a machine: the micro-kernel is written for
@@ -78,8 +78,8 @@ def tile_size(
     broadcast, but fewer rows then share a panel. Few panels are distributed evenly, so that the last tile is not a
     narrow one.
     """
-    if byte_tiles and kind in BYTE_KINDS:
-        return BYTE_TILE[0], min(BYTE_TILE[1], panels or BYTE_TILE[1])
+    if (byte_tiles and kind in BYTE_KINDS) or (half_tiles and kind == "bf16"):
+        return DIRECT_TILE[0], min(DIRECT_TILE[1], panels or DIRECT_TILE[1])
     if half_tiles and kind == "f32f16":
         return HALF_TILE[0], HALF_TILE[1] if not panels else -(-panels // -(-panels // HALF_TILE[1]))
     vectors = PANEL_BYTES // vector_bytes

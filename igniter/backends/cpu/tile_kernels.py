@@ -18,7 +18,7 @@ each. The sums stay in registers over all of them:
 
     c[r, p*L + l] (+)= sum over s < rounds, k < depth of a[s, r, k] * b[s, p, k, l]
 
-With AMX, bytes have tiles of more rows (`byte_tiles.py`). With Arm's matrix instructions, bytes and bf16 have sums of
+With AMX, bytes and bf16 have tiles of more rows (`direct_tiles.py`). With Arm's matrix instructions, they have sums of
 two rows by two columns (`matrix_products.py`). Panels of 16-bit floats beside an `a` of f32 are widened at the load,
 and come one step a time; those of f16 also use AMX (`half_tiles.py`).
 
@@ -35,7 +35,7 @@ import re
 from functools import lru_cache
 
 from igniter.analysis.structured.contractions import BYTE_KINDS
-from igniter.backends.cpu import byte_tiles, half_tiles
+from igniter.backends.cpu import direct_tiles, half_tiles
 from igniter.backends.cpu.builder import LlvmModule
 from igniter.backends.cpu.codegen import link_modules
 from igniter.backends.cpu.matrix_products import MatrixBody, has_matrix_products
@@ -79,11 +79,12 @@ def has_rounds(kind: TileKind, rows: int, target: Target) -> bool:
     vectors have one."""
     if isinstance(kind.kernel, CpuMicroKernel):
         return False
-    return not _has_byte_tiles(kind, rows, target) and not _has_half_tiles(kind, rows, target)
+    return not _has_direct_tiles(kind, rows, target) and not _has_half_tiles(kind, rows, target)
 
 
-def _has_byte_tiles(kind: TileKind, rows: int, target: Target) -> bool:
-    return kind.name in BYTE_KINDS and target.byte_tiles and rows == byte_tiles.ROWS
+def _has_direct_tiles(kind: TileKind, rows: int, target: Target) -> bool:
+    there = (kind.name in BYTE_KINDS and target.byte_tiles) or (kind.name == "bf16" and target.half_tiles)
+    return there and rows == direct_tiles.ROWS
 
 
 def _has_half_tiles(kind: TileKind, rows: int, target: Target) -> bool:
@@ -123,9 +124,9 @@ def emit_tile_kernel(name: str, target: Target) -> str:
     if isinstance(kind.kernel, CpuMicroKernel):
         kind.kernel.add_to(module, name, size)
         return module.text()
-    if _has_byte_tiles(kind, size.rows, target):
-        byte_tiles.add_byte_tiles(module, name, size.panels, kind.kernel)
-        name, size = f"{name}.stripe", TileSize(byte_tiles.STRIPE, size.panels)
+    if _has_direct_tiles(kind, size.rows, target):
+        direct_tiles.add_direct_tiles(module, name, size.panels, kind.kernel)
+        name, size = f"{name}.stripe", TileSize(direct_tiles.STRIPE, size.panels)
     if _has_half_tiles(kind, size.rows, target):
         half_tiles.add_half_tiles(module, name, size.panels)
         for width in half_tiles.widths_of(size.panels):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from igniter.analysis.structured.contractions import tile_size
-from igniter.backends.cpu import half_tiles, tile_assembly
+from igniter.backends.cpu import direct_tiles, half_tiles, tile_assembly
 from igniter.backends.cpu.builder import Builder, LlvmModule, flatten
 from igniter.backends.cpu.codegen import compile_assembly, compile_object, link_modules
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
@@ -39,6 +39,7 @@ from igniter.errors import IgniterError
 from .emulator import EmulatedFunc, is_emulated
 from .qemu import QemuFunc, missing_qemu
 from .test_codegen import undefined_symbols
+from .tile_emulator import TARGET, emulated_kernel, tiles
 
 Array = np.ndarray
 
@@ -166,8 +167,10 @@ def shapes_of(kind: TileKind, size: TileSize) -> Iterator[Shape]:
     yield Shape(size.rows, 5, True, True)
 
 
-def check(kind: TileKind, size: TileSize, target: str, shape: Shape, pages: Guarded) -> None:
-    """One call; `a` and `b` end where memory ends, and the bytes between the rows of `c` stay."""
+def check(
+    kind: TileKind, size: TileSize, target: str, shape: Shape, pages: Guarded, kernel: CompiledFunc | None = None
+) -> None:
+    """One call, of `kernel` if given; `a` and `b` end where memory ends, and the bytes between the rows of `c` stay."""
     rng = np.random.default_rng(shape.rows * 1000 + shape.depth)
     group, lanes = kind.group, kind.lanes
     left, right, sums = NUMBERS[kind.name]
@@ -195,7 +198,7 @@ def check(kind: TileKind, size: TileSize, target: str, shape: Shape, pages: Guar
     step, sum_bytes = kind.step_bytes, kind.sum_bytes
     a_row, a_depth = (step, step * shape.rows) if shape.by_columns else (step * shape.depth, step)
     buffers = [pages.copy(x) if not is_emulated(target) else x for x in (stored, b, c)]
-    compiled(kind.name, size, target)(
+    (kernel or compiled(kind.name, size, target))(
         *buffers,
         a_row=a_row,
         a_depth=a_depth,
@@ -270,15 +273,59 @@ def test_the_loop_in_assembly_is_the_one_of_llvm(
         np.testing.assert_array_equal(found[0], found[1])
 
 
-@pytest.mark.parametrize("kind", ("u8i8", "i8i8"))
+def skip_without_tiles(kind: str) -> None:
+    native = target_of("native")
+    if not (native.half_tiles if kind == "bf16" else native.byte_tiles):
+        pytest.skip(f"this machine has no tiles for {kind}")
+
+
+@pytest.mark.parametrize("kind", ("u8i8", "i8i8", "bf16"))
 @pytest.mark.parametrize("panels", (1, 2))
-def test_byte_tiles(panels: int, kind: str) -> None:
+def test_direct_tiles(panels: int, kind: str) -> None:
     """With AMX tiles hold 32 rows: all of them, whole depths and what is left over of them."""
-    if not target_of("native").byte_tiles:
-        pytest.skip("this machine has no tiles of bytes")
+    skip_without_tiles(kind)
     pages = Guarded()
     for shape in shapes_of(KINDS[kind], TileSize(32, panels)):
         check(KINDS[kind], TileSize(32, panels), "native", shape, pages)
+
+
+EMULATED = [("u8i8", 32, 2), ("i8i8", 32, 1), ("i8i8", 32, 2), ("bf16", 32, 1), ("bf16", 32, 2), ("f32f16", 128, 3)]
+
+
+@pytest.mark.parametrize(("kind", "rows", "panels"), EMULATED)
+@pytest.mark.skipif(not runs_here(TARGET), reason="the bodies with vectors are of x86-64-v3")
+def test_tiles_in_an_emulator(kind: str, rows: int, panels: int) -> None:
+    """The code for AMX on any x86-64: tiles of Python. Rows above and below a tile's, and depths with and without a
+    remainder; a tile product happens exactly where there are enough rows and steps."""
+    size, pages, registers = TileSize(rows, panels), Guarded(), tiles()
+    cpu = target_of(TARGET)
+    ir = link_modules([ir_of(kind, size, cpu), emulated_kernel(KINDS[kind], size)])
+    kernel = compile_ir("k", ir, TARGET, numbers_of(size))
+    least = half_tiles.FEWEST if kind == "f32f16" else direct_tiles.FEWEST
+    deep = half_tiles.DEEP if kind == "f32f16" else direct_tiles.GROUPS
+    for height in sorted({1, least - 1, least, 16, 17, 31, 32, rows}):
+        for depth in (0, deep - 1, deep, 2 * deep + 3):
+            registers.products = 0
+            shape = Shape(height, depth, bool(height % 2), False, kind == "f32f16")
+            check(KINDS[kind], size, TARGET, shape, pages, kernel)
+            assert (registers.products > 0) == (height >= least and depth >= deep), shape
+
+
+@pytest.mark.parametrize("special", (np.inf, -np.inf, np.nan))
+@pytest.mark.skipif(not runs_here(TARGET), reason="the bodies with vectors are of x86-64-v3")
+def test_tiles_of_bf16_pass_on_infinities(special: float) -> None:
+    size, cpu = TileSize(32, 2), target_of(TARGET)
+    ir = link_modules([ir_of("bf16", size, cpu), emulated_kernel(KINDS["bf16"], size)])
+    a, b = np.ones((20, 64), ml_dtypes.bfloat16), np.ones((2, 32, 16, 2), ml_dtypes.bfloat16)
+    a[3, 5], b[1, 7, 2, 1] = special, 0
+    c = np.zeros((20, 32), np.float32)
+    steps = {"a_row": 128, "a_depth": 4, "b_panel": 2048, "b_depth": 64, "c_row": 128}
+    compile_ir("k", ir, TARGET, numbers_of(size))(a, b, c, **steps, rows=20, depth=32, add=0)
+    with np.errstate(invalid="ignore"):
+        expected = np.einsum(
+            "rk,pkl->rpl", a.astype(np.float32), b.astype(np.float32).swapaxes(2, 3).reshape(2, 64, 16)
+        )
+    np.testing.assert_array_equal(c, expected.reshape(20, 32))
 
 
 def half_size(panels: int) -> TileSize:
@@ -456,8 +503,12 @@ def test_no_rows_change_nothing() -> None:
 def test_nothing_is_needed_from_outside(kind: str, target: str) -> None:
     """An object of a caller and its micro-kernel has no undefined symbol: no memset, no fma, no conversion."""
     cpu = target_of(target)
-    tiles = {"u8i8": (TileSize(32, 2), cpu.byte_tiles), "f32f16": (TileSize(half_tiles.ROWS, 3), cpu.half_tiles)}
-    large, there = tiles.get(kind, (TileSize(2, 1), True))
+    on_tiles = {
+        "u8i8": (TileSize(32, 2), cpu.byte_tiles),
+        "bf16": (TileSize(32, 2), cpu.half_tiles),
+        "f32f16": (TileSize(half_tiles.ROWS, 3), cpu.half_tiles),
+    }
+    large, there = on_tiles.get(kind, (TileSize(2, 1), True))
     size = large if there else TileSize(2, 1)
     data = compile_object(with_tile_kernels(ir_of(kind, size, cpu), cpu), cpu)
     assert undefined_symbols(data) == []

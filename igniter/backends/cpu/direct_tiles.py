@@ -1,14 +1,20 @@
-"""Micro-kernels of bytes on AMX: tiles of 16 rows by 64 bytes, multiplied two by two in one instruction.
+"""Micro-kernels of bytes and of bf16 on AMX: tiles of 16 rows by 64 bytes, multiplied two by two in one instruction.
 
 A panel of bytes is already in the layout of the right factor of `tdpbusd` and `tdpbssd` (the left one is unsigned or
 signed), 16 groups of four steps of depth at a time, and the rows of the left factor are in its layout: nothing is
-repacked. The sums of 32 rows and two panels are four tiles, the factors two each. The bodies with vectors, eight rows
-at a time, handle the rest of the depth, a few rows, and calls in a process without permission for tiles.
+repacked. The same holds for bf16, `tdpbf16ps` and groups of two steps. The sums of 32 rows and two panels are four
+tiles, the factors two each. The bodies with vectors, eight rows at a time, handle the rest of the depth, a few rows,
+and calls in a process without permission for tiles.
+
+`tdpbf16ps` adds the even steps of a depth of 32, and the odd ones, then both to the sums. It rounds to nearest and
+takes subnormal numbers as 0, like `vdpbf16ps`.
 """
 
 from __future__ import annotations
 
-from igniter.analysis.structured.contractions import BYTE_TILE
+from xdsl.dialects.builtin import bf16
+
+from igniter.analysis.structured.contractions import DIRECT_TILE
 from igniter.backends.cpu.builder import Builder, LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I64
 from igniter.backends.cpu.tile_calls import SECOND, SIGNATURE, argument, call, function, offset, prefetch, stripes
@@ -25,26 +31,33 @@ from igniter.backends.cpu.tile_registers import (
 from igniter.dialects.loop import is_unsigned
 from igniter.dialects.loop.instructions import MicroKernel
 
-ROWS = BYTE_TILE[0]
+ROWS = DIRECT_TILE[0]
 """The rows of a micro-kernel: two tiles."""
 
 STRIPE = 8
 """The rows of the bodies with vectors."""
 
 GROUPS = 16
-"""The groups of four bytes in a row of a tile."""
+"""The groups of four bytes in a row of a tile: of four bytes or two bf16."""
 
 FEWEST = 4
 """The least number of rows for which tiles are faster than vectors: up to 16 take as long as one."""
 
 
-def add_byte_tiles(module: LlvmModule, name: str, panels: int, kernel: MicroKernel) -> None:
+def _instruction(kernel: MicroKernel) -> str:
+    left = kernel.facts.elements[0]
+    if left == bf16:
+        return "tdpbf16ps"
+    return "tdpbusd" if is_unsigned(left) else "tdpbssd"
+
+
+def add_direct_tiles(module: LlvmModule, name: str, panels: int, kernel: MicroKernel) -> None:
     """Defines `@name`; it calls `@name.stripe` for rows unsuitable for tiles, up to `STRIPE` rows at a time."""
     add_request(module)
     module.functions += [
         _choice(module, name),
         stripes(module, f"{name}.stripes", f"{name}.stripe", STRIPE),
-        _tiles(module, name, panels, "tdpbusd" if is_unsigned(kernel.facts.elements[0]) else "tdpbssd"),
+        _tiles(module, name, panels, _instruction(kernel)),
     ]
 
 
