@@ -1,9 +1,10 @@
 """`python -m benchmark.gpu`: what models become for a GPU, and how long they are expected to take there.
 
-For each model: its nodes, those that are left, kernels, launches of a run, the most registers of a kernel and the
-spills of all, by the assembler that comes with Triton, the seconds of a compilation with an empty cache and of one with
-what that left, and the estimate for a device by its data sheet (`igniter.backends.triton.estimates`), at the sizes that
-the model is compiled for (`igniter compile --sizes`). Nothing is run on a GPU.
+For each model: its nodes, those that are left, kernels, launches of a run, the most registers of a kernel, the spills
+of all and kernels with C7514 (products that wait for each other), by the assembler that comes with Triton, the seconds
+of a compilation with an empty cache and of one with what that left, and the estimate for a device by its data sheet
+(`igniter.backends.triton.estimates`), at the sizes that the model is compiled for (`igniter compile --sizes`). Nothing
+is run on a GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from igniter.backends.triton.compiler import Resources, compile_source, resource
 from igniter.backends.triton.devices import DEVICES, Device, device_of
 from igniter.backends.triton.estimates import Estimate, estimate, launches_of
 from igniter.backends.triton.python_source import print_kernel
-from igniter.backends.triton.target import PORTABLE
+from igniter.backends.triton.target import target_of
 from igniter.compiler.compilation import Compilation, CompileOptions
 from igniter.compiler.driver import count_nodes, make_fusion, make_loop, make_onnx, make_scheduled
 from igniter.dialects import triton as tt
@@ -57,6 +58,8 @@ class Row:
     launches: int = 0
     registers: int = 0
     spills: int = 0
+    waiting: int = 0
+    """Launches whose products of tensor cores wait for each other: ptxas's message C7514."""
     cold: float = 0.0
     cached: float = 0.0
     seconds: float = 0.0
@@ -75,14 +78,15 @@ def main() -> None:
     device = device_of(args.device)
     given = {k: int(v) for k, v in (pair.split("=") for pair in args.sizes.split(",") if pair)}
     print(f"device: {device.name}, by its data sheet; kernels of {args.target}; no GPU was used")
-    columns = ("nodes", "left", "kernels", "launches", "registers", "spills", "cold s", "cached s", "estimate ms")
+    counted = ("nodes", "left", "kernels", "launches", "registers", "spills", "C7514")
+    columns = (*counted, "cold s", "cached s", "estimate ms")
     print("| model |", " | ".join(columns), "| limits |")
     print("| --- |", " | ".join("---:" for _ in columns), "| --- |")
     for name in args.models or MODELS:
         make, sizes = MODELS.get(name, (lambda path=name: onnx.load(path), {}))
         row = measured(name, make(), {**sizes, **given}, device, args.target)
         limits = ", ".join(f"{n} {what}" for what, n in row.limits.most_common())
-        counts = (row.nodes, row.after, row.kernels, row.launches, row.registers, row.spills)
+        counts = (row.nodes, row.after, row.kernels, row.launches, row.registers, row.spills, row.waiting)
         times = (f"{row.cold:.1f}", f"{row.cached:.1f}", f"{row.seconds * 1e3:.3f}")
         print("|", " | ".join((row.name, *map(str, counts), *times, limits)), "|", flush=True)
         for label, found in row.slowest[: args.kernels]:
@@ -132,15 +136,16 @@ def _look(row: Row, model: onnx.ModelProto, sizes: Mapping[str, int], device: De
             continue
         env = {s: sizes.get(s, 1) for s in func.symbol_names}
         for launch, here in launches_of(funcs, name, env):
-            kernel = kernels[launch.kernel]
+            kernel, arch = kernels[launch.kernel], target_of(target).arch
             if launch.kernel not in known:
                 source, types = print_kernel(kernel), signature_of(kernel)
-                made = compile_source(source, types, launch.warps, launch.stages, PORTABLE)
+                made = compile_source(source, types, launch.warps, launch.stages, arch)
                 known[launch.kernel] = resources_of(made, device.arch), made.shared
             resources, shared = known[launch.kernel]
             found = estimate(launch, kernel, here, resources, shared, device)
             row.launches += 1
             row.registers, row.spills = max(row.registers, resources.registers), row.spills + resources.spills
+            row.waiting += resources.serialized
             row.seconds += found.seconds
             row.limits[found.limit] += 1
             row.slowest.append((launch.kernel, found))

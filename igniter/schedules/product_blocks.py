@@ -29,6 +29,8 @@ PRODUCTS_A_SECOND: Mapping[int | str, float] = {1: 312e12, 2: 156e12, 4: 9.7e12,
 """Multiply-adds a second of all multiprocessors, by the bytes of a factor, or by the arithmetic of f32."""
 TYPICAL = (1, 16, 256)
 """The assumed values of a symbol without a typical size."""
+GROUP = 8
+"""The blocks of rows that a group of programs covers."""
 SIDES = (16, 32, 64, 128)
 NARROW_SIDE, WIDE_SIDE = 128, 64
 """The most rows and columns, for elements of at most sixteen bits, and for others: more sums exceed the registers."""
@@ -53,6 +55,18 @@ class ProductSize:
     def joining(self, parts: int) -> float:
         """Returns the seconds to store the sums of parts, and to add them in a launch of its own."""
         return LAUNCH_SECONDS + 2 * 4 * parts * self.rows * self.columns * self.count / CACHE_BYTES_A_SECOND
+
+    def gains_by_groups(self, block: tuple[int, int]) -> bool:
+        """True if the programs that run at once load fewer bytes with their blocks of rows in groups."""
+        rows, columns = block
+        down, across = -(-self.rows // rows), -(-self.columns // columns)
+        if down * across <= MULTIPROCESSORS:
+            return False
+        in_sequence = -(-MULTIPROCESSORS // across) * rows + min(across, MULTIPROCESSORS) * columns
+        height = min(GROUP, down)
+        wide = min(across, -(-MULTIPROCESSORS // height))
+        in_groups = height * -(-MULTIPROCESSORS // (height * across)) * rows + wide * columns
+        return in_groups < 0.9 * in_sequence
 
     def seconds(self, block: tuple[int, int]) -> float:
         """Returns the expected seconds with blocks of the given rows and columns."""

@@ -12,6 +12,7 @@ Nests on the same blocks are a launch (`launch_groups.py`). A program has about 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -24,7 +25,7 @@ from igniter.dialects.sym.expr import ONE, Expr
 from igniter.schedules.attention_blocks import attention_blocks
 from igniter.schedules.author import Choice, ScheduleAuthor
 from igniter.schedules.launch_groups import LaunchGroup, launch_groups, renamed
-from igniter.schedules.product_blocks import TYPICAL, ProductSize, blocks_for
+from igniter.schedules.product_blocks import GROUP, TYPICAL, ProductSize, blocks_for
 
 ELEMENTS = 1024
 """The elements of a block: eight for each thread of four warps."""
@@ -61,8 +62,9 @@ def _choice(group: LaunchGroup, label: str, products: str) -> Choice:
         blocks = attention_blocks(group, products)
         lanes, looped, shares, launch = blocks.lanes, blocks.looped, blocks.shares, blocks.launch
     elif group.product is not None:
-        lanes, looped = _product_blocks(group, products)
-        launch = _product_launch(group, lanes, products)
+        sizes = _product_sizes(group, products)
+        lanes, looped = _product_blocks(group, sizes)
+        launch = _product_launch(group, lanes, products, sizes)
     else:
         lanes, looped = _blocks(group)
         launch = Launch(_warps(prod(lanes.values())), 1)
@@ -72,20 +74,28 @@ def _choice(group: LaunchGroup, label: str, products: str) -> Choice:
     return Choice(schedules, f"one launch, blocks of {told}" + (", in sequence" if looped else ""))
 
 
-def _product_blocks(group: LaunchGroup, products: str) -> tuple[dict[str, int], set[str]]:
+def _product_sizes(group: LaunchGroup, products: str) -> list[ProductSize]:
+    """Returns a product at its likely sizes, in rising order."""
+    assert group.product is not None
+    nest, dot = group.product
+    wide = (group.names[nest][dot.row], group.names[nest][dot.column])
+    found: list[ProductSize] = []
+    for likely in TYPICAL:
+        sizes = {d: max(1, typical_of(nest).value(e, likely)) for d, e in group.dims.items()}
+        others, summed = (prod(sizes[d] for d in dims if d not in wide) for dims in (group.grid, group.reduced))
+        size = element_bytes(dot.element)
+        found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, products))
+    return found
+
+
+def _product_blocks(group: LaunchGroup, sizes: Sequence[ProductSize]) -> tuple[dict[str, int], set[str]]:
     """Returns the lanes of each dim of a product of blocks, and the dims of programs' loops."""
     assert group.product is not None
     nest, dot = group.product
     names, size = group.names[nest], element_bytes(dot.element)
     lanes = dict.fromkeys(group.dims, 1)
     depth = names[dot.depth]
-    wide = (names[dot.row], names[dot.column])
-    likely_sizes: list[ProductSize] = []
-    for likely in TYPICAL:
-        sizes = {d: max(1, typical_of(nest).value(e, likely)) for d, e in group.dims.items()}
-        others, summed = (prod(sizes[d] for d in dims if d not in wide) for dims in (group.grid, group.reduced))
-        likely_sizes.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, products))
-    lanes.update(zip(wide, blocks_for(likely_sizes), strict=True))
+    lanes.update(zip((names[dot.row], names[dot.column]), blocks_for(sizes), strict=True))
     least = LEAST if size > 1 else 2 * LEAST
     lanes[depth] = max(least, _power(group.dims[depth], DEPTH_BYTES // size))
     whole = group.dims[depth].constant
@@ -95,17 +105,23 @@ def _product_blocks(group: LaunchGroup, products: str) -> tuple[dict[str, int], 
     return lanes, looped
 
 
-def _product_launch(group: LaunchGroup, lanes: dict[str, int], products: str) -> Launch:
+def _product_launch(group: LaunchGroup, lanes: dict[str, int], products: str, sizes: Sequence[ProductSize]) -> Launch:
     """Returns the launch of a product: the sums fill the registers of the warps, and loads run ahead for the next
     blocks."""
     assert group.product is not None
     nest, dot = group.product
-    sums = lanes[group.names[nest][dot.row]] * lanes[group.names[nest][dot.column]]
+    block = lanes[group.names[nest][dot.row]], lanes[group.names[nest][dot.column]]
+    sums = prod(block)
+    # Groups are of the rows if these are the dim before the last.
+    first = [group.names[nest][name] for name in (dot.row, dot.column)]
+    last = [d for d in group.grid if group.dims[d] != ONE][-2:]
+    together = GROUP if first == last and sizes[-1].gains_by_groups(block) else 1
     if element_bytes(dot.element) == 4 and not products:
         # Without tensor cores a thread holds the whole depth of its rows and columns in registers.
-        return Launch(8 if sums >= 64 * 64 and lanes[group.names[nest][dot.depth]] >= 32 else 4, STAGES)
+        warps = 8 if sums >= 64 * 64 and lanes[group.names[nest][dot.depth]] >= 32 else 4
+        return Launch(warps, STAGES, group=together)
     warps = 8 if sums > 64 * 128 else 4 if sums > 32 * 32 else 2 if sums > 16 * 16 else 1
-    return Launch(warps, STAGES, products if element_bytes(dot.element) == 4 else "")
+    return Launch(warps, STAGES, products if element_bytes(dot.element) == 4 else "", together)
 
 
 def _warps(size: int) -> int:

@@ -79,6 +79,8 @@ class Resources:
     """The frame of a thread, in bytes."""
     shared: int
     """The static shared memory, in bytes; a launch may request more."""
+    serialized: bool = False
+    """True if a product of tensor cores waits for the one before it, which the assembler says (its message C7514)."""
 
 
 def find_triton() -> Any:
@@ -190,10 +192,12 @@ def resources_of(kernel: Kernel, arch: int) -> Resources:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise IgniterError(f"ptxas refuses a kernel for sm_{arch}: {done.stderr.strip()}")
-    return _read_resources(done.stderr)
+    return read_resources(done.stderr)
 
 
-def _read_resources(text: str) -> Resources:
+def read_resources(text: str) -> Resources:
+    """Reads the assembler's report."""
+
     def number(pattern: str) -> int:
         return sum(int(found) for found in re.findall(pattern, text))
 
@@ -202,6 +206,7 @@ def _read_resources(text: str) -> Resources:
         spills=number(r"(\d+) bytes spill stores") + number(r"(\d+) bytes spill loads"),
         stack=number(r"(\d+) bytes stack frame"),
         shared=number(r"(\d+) bytes smem"),
+        serialized="wgmma.mma_async instructions are serialized" in text,
     )
 
 

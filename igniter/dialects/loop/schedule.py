@@ -5,7 +5,7 @@
     loop     ::= axis word*                                                            the words are in `words.py`
     product  ::= `product` `(` (rows `,`)? columns `,` depth `)` `tile` `[` rows `,` panels `]` (`by` "micro-kernel")?
     store    ::= `store` (`in` (`registers` | `stack` | `arena`))?
-    launch   ::= `launch` `warps` count `stages` count [`tf32` | `tf32x3`]
+    launch   ::= `launch` `warps` count `stages` count [`tf32` | `tf32x3`] [`group` count]
 
     %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
       j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll] -> ...
@@ -103,9 +103,12 @@ class Launch:
     """The number of loop iterations in flight (pipeline stages)."""
     products: str = ""
     """The precision of f32 products of blocks, one of `PRODUCTS`; empty means IEEE f32."""
+    group: int = 1
+    """The blocks of the grid's second last dim that consecutive programs cover for one block of its last dim."""
 
     def __str__(self) -> str:
-        return f"launch warps {self.warps} stages {self.stages}" + (f" {self.products}" if self.products else "")
+        said = f"launch warps {self.warps} stages {self.stages}" + (f" {self.products}" if self.products else "")
+        return said + (f" group {self.group}" if self.group > 1 else "")
 
 
 PRODUCTS = ("tf32", "tf32x3")
@@ -133,7 +136,8 @@ STEPS: Mapping[str, Row] = {
         "step",
         (LAUNCHES,),
         "on a GPU: the warps (32 threads) of a program, and the number of loop iterations in flight; an optional "
-        "`tf32` or `tf32x3` is the precision of f32 products of blocks",
+        "`tf32` or `tf32x3` is the precision of f32 products of blocks; with `group 8`, consecutive programs cover 8 "
+        "blocks of the grid's second last dim before the next block of its last",
         "launch warps 4 stages 1",
     ),
 }
@@ -259,7 +263,10 @@ def _parse_launch(parser: AttrParser) -> Launch:
     parser.parse_keyword("stages")
     stages = parser.parse_integer(allow_boolean=False, allow_negative=False)
     products = next((name for name in PRODUCTS if parser.parse_optional_keyword(name) is not None), "")
-    return Launch(warps, stages, products)
+    group = 1
+    if parser.parse_optional_keyword("group") is not None:
+        group = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    return Launch(warps, stages, products, group)
 
 
 # -- verification -----------------------------------------------------------------------------------------------------
@@ -298,6 +305,8 @@ def _reasons(schedule: ScheduleAttr, axes: Mapping[str, str], inside: Sequence[s
     for launch in launches:
         if launch.warps < 1 or launch.warps & (launch.warps - 1) or launch.stages < 1:
             yield f"'{launch}': the number of warps must be a power of two, that of stages at least 1"
+        if launch.group < 1:
+            yield f"'launch' has 'group {launch.group}'; a group has at least 1 block"
     if sum(loop.into_result for loop in schedule.loops) > 1:
         yield "only one loop, the outermost reduction, may have 'into result'"
 

@@ -171,18 +171,23 @@ class LaunchBody:
     # -- dims ---------------------------------------------------------------------------------------------------------
 
     def _programs(self, scope: Scope) -> None:
-        """Computes the blocks of a program along the dims of the grid (the last is fastest), and enters whole dims."""
-        builder, index = scope.builder, scope.index
-        rest: SSAValue | None = None
+        """Computes the blocks of a program along the dims of the grid (the last is fastest, or the one before it in
+        groups), and enters whole dims."""
+        builder = scope.builder
         grid = [d for d in self.dims if d.grid or d.share]
+        numbers: dict[str, SSAValue] = {}
+        rest: SSAValue | None = None
+        if self.group.blocks_together > 1:
+            numbers, rest = self._in_groups(scope, grid)
         for dim in reversed(grid):
             if rest is None:
-                rest = builder.to_index(builder.add(tt.GetProgramIdOp(0)))
-            at = rest
-            if dim is not grid[0]:
-                programs = builder.expr(dim.programs, index)
+                rest = builder.add(tt.GetProgramIdOp(0))
+            at = numbers.get(dim.name, rest)
+            if dim.name not in numbers and dim is not grid[0]:
+                programs = self._programs_of(scope, dim.programs)
                 at = builder.add(arith.RemSIOp(rest, programs))
                 rest = builder.add(arith.DivSIOp(rest, programs))
+            at = builder.to_index(at)
             if dim.share:
                 self._take_share(dim, at)
             else:
@@ -190,6 +195,38 @@ class LaunchBody:
         for dim in self.dims:
             if not dim.grid and not dim.looped:
                 self._enter(scope, dim, None)
+
+    def _programs_of(self, scope: Scope, count: Expr) -> SSAValue:
+        """Returns a factor of the number of programs. A grid has less than 2^31 programs, so 32 bits hold it."""
+        return scope.builder.from_index(scope.builder.expr(count, scope.index), i32)
+
+    def _in_groups(self, scope: Scope, grid: Sequence[Dim]) -> tuple[dict[str, SSAValue], SSAValue]:
+        """Returns the blocks of a program along the last two dims of the grid, and its number along the others.
+
+        The programs of a group cover a few blocks of the second last dim: for each block of the last dim, all of them.
+        So they load few blocks of both factors of a product, which stay in the cache.
+        """
+        if len(grid) < 2:
+            first = self.group.members[0].label
+            raise IgniterError(
+                f"lower-to-triton: nest '{first}': 'group {self.group.blocks_together}' orders programs along two dims "
+                f"of the grid, which has {len(grid)}; remove it"
+            )
+        builder, (rows, columns) = scope.builder, grid[-2:]
+        height = self._programs_of(scope, rows.programs)
+        most = builder.binary(arith.MinSIOp, height, builder.const(self.group.blocks_together, i32))
+        wide = builder.binary(arith.MuliOp, most, self._programs_of(scope, columns.programs))
+        program = rest = builder.add(tt.GetProgramIdOp(0))
+        if len(grid) > 2:
+            both = self._programs_of(scope, rows.programs * columns.programs)
+            rest = builder.add(arith.DivSIOp(program, both))
+            program = builder.add(arith.RemSIOp(program, both))
+        first = builder.binary(arith.MuliOp, builder.add(arith.DivSIOp(program, wide)), most)
+        # The last group may be smaller.
+        held = builder.binary(arith.MinSIOp, builder.binary(arith.SubiOp, height, first), most)
+        inside = builder.add(arith.RemSIOp(program, wide))
+        row = builder.binary(arith.AddiOp, first, builder.add(arith.RemSIOp(inside, held)))
+        return {rows.name: row, columns.name: builder.add(arith.DivSIOp(inside, held))}, rest
 
     def _take_share(self, dim: Dim, number: SSAValue) -> None:
         """Sets the program's share of a dim reduced by several programs."""
@@ -225,8 +262,36 @@ class LaunchBody:
     # -- phases -------------------------------------------------------------------------------------------------------
 
     def _compute(self, scope: Scope) -> None:
+        if self.products:
+            self._load_ahead(scope)
         for phase in self._phases():
             self._phase(phase, scope)
+
+    def _load_ahead(self, scope: Scope) -> None:
+        """Loads, before the loop over the depth, the small operands of the nests after a product: a bias, not a
+        residual, whose block would fill the registers during the loop. A load between the last product and its use
+        makes ptxas wait for each product (its message C7514)."""
+        depths = {product.depth for product in self.products.values()}
+        for nest in self._after_products():
+            names = self.group.names[nest]
+            for read in nest.reads:
+                if read.indices or read.otherwise is not None or self.group.makes(read.source):
+                    continue
+                used = symbols_of(renamed((*read.subscripts, *read.guards), names))
+                if used.isdisjoint(depths) and sum(name in used for name in scope.laned) <= 1:
+                    self._value(nest, read.result, scope)
+
+    def _after_products(self) -> list[NestOp]:
+        """Returns the nests computed on the blocks of sums, in the order of the launch."""
+        pending = [nest for nest in self.group.members if self._is_wanted(nest) and not self._reduces(nest)]
+        found: set[NestOp] = set()
+        while pending:
+            nest = pending.pop()
+            if nest not in found and not self._looped(nest):
+                found.add(nest)
+                sources = [read.source.owner for read in nest.reads if self.group.makes(read.source)]
+                pending += [s for s in sources if isinstance(s, NestOp) and not self._reduces(s)]
+        return [nest for nest in self.group.members if nest in found]
 
     def _looped(self, nest: NestOp) -> tuple[str, ...]:
         names = set(self.group.names[nest].values())

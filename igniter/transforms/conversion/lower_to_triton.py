@@ -8,7 +8,7 @@ becomes
 
 Nests with one label form a launch. Each of its dims is a `grid` loop, with one block per program, or a loop over blocks
 in a program, or wholly in a program; the lanes of its `vector` are a dim of blocks. The order of loops has no meaning:
-consecutive programs differ in the last dim of the grid.
+consecutive programs differ in the last dim of the grid, or, with `group`, first in the one before it.
 
 Inside a program, values are computed on demand. A read of another nest of the launch is computed on the current block;
 a read of another tensor is loaded, once. Sums over several blocks accumulate in one block and are reduced at the end. A
@@ -240,7 +240,7 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
                 raise IgniterError(f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': {names}")
             group.add(nest, names)
     for group in groups.values():
-        group.products = launch_of(group).products
+        group.products, group.blocks_together = launch_of(group).products, launch_of(group).group
     return list(groups.values())
 
 

@@ -478,3 +478,16 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
   }
   loop.return %s : tensor<?xf32, #sym.dims<n>>
 }
+
+// -----
+
+// A group of programs without blocks.
+
+// expected-error {{'launch' has 'group 0'; a group has at least 1 block}}
+loop.kernel @k symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
+  %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1 group 0] -> tensor<8xf32> {
+    %a = loop.read %x[i] : f32
+    loop.yield none %a at [i]
+  }
+  loop.return %t : tensor<8xf32>
+}

@@ -130,3 +130,14 @@ loop.kernel @own symbols [n, m, l] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (te
   }
   loop.return %s, %y : tensor<?xf32, #sym.dims<n>>, tensor<?x?xf32, #sym.dims<n, l>>
 }
+
+// -----
+
+// CHECK: lower-to-triton: nest 'copy': 'group 8' orders programs along two dims of the grid, which has 1; remove it
+loop.kernel @group symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
+  %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1 group 8] -> tensor<8xf32> {
+    %a = loop.read %x[i] : f32
+    loop.yield none %a at [i]
+  }
+  loop.return %t : tensor<8xf32>
+}

@@ -56,6 +56,7 @@ def test_every_gpu_takes_a_kernel_without_spills(name: str) -> None:
         for arch in GPUS:
             found = resources_of(kernel, arch)
             assert found.spills == found.stack == 0, f"sm_{arch}: {found}"
+            assert not found.serialized
             assert 0 < found.registers <= 255
 
 

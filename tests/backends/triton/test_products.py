@@ -9,13 +9,17 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from xdsl.parser import Parser
 
-from igniter.backends.triton.compiler import compile_source, resources_of, signature_of
+from igniter.backends.triton.compiler import Resources, compile_source, read_resources, resources_of, signature_of
 from igniter.backends.triton.interpreter import run_func
 from igniter.backends.triton.python_source import print_kernel
+from igniter.backends.triton.target import machine_of_target, target_of
+from igniter.context import IgniterContext
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import LaunchOp
 from igniter.errors import IgniterError
+from igniter.transforms.conversion.lower_to_triton import LowerToTriton
 from tests.backends.triton.programs import check, func_of, kernels_of, lowered, model, values
 
 pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
@@ -196,6 +200,62 @@ def test_products_compile_without_spills(kind: int, arch: int) -> None:
     assert ("mma.sync" in made.ptx) == (kind != FLOAT)
     assert "cp.async" in made.ptx, "loads are under way while blocks are multiplied"
     assert resources_of(made, arch).spills == 0
+
+
+@pytest.mark.parametrize("arch", [90, 100])
+def test_products_of_tensor_cores_do_not_wait_for_each_other(arch: int) -> None:
+    """ptxas's message C7514: a load between the last product and its use brings it."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Add", ["h", "b"], ["s"]),
+        helper.make_node("Gelu", ["s"], ["y"]),
+    ]
+    given = model(nodes, {"x": (HALF, [1024, 1024]), "w": (HALF, [1024, 4096]), "b": (HALF, [4096])})
+    module = lowered(given, f"cuda:sm_{arch}")
+    (kernel,) = kernels_of(module)
+    (launch,) = [op for op in func_of(module).walk() if isinstance(op, LaunchOp)]
+    made = compile_source(print_kernel(kernel), signature_of(kernel), launch.warps, launch.stages, arch)
+    assert ("wgmma.mma_async" if arch == 90 else "tcgen05.mma") in made.ptx
+    found = resources_of(made, arch)
+    assert not found.serialized
+    assert found.spills == 0
+
+
+def test_a_product_that_waits_is_read_from_the_report() -> None:
+    text = (
+        "ptxas info    : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized due to non "
+        "wgmma instructions reading accumulator registers of  a wgmma between start and end of the pipeline stage in "
+        "the function 'kernel' in line 0\nptxas info    : Used 157 registers, used 1 barriers\n"
+    )
+    assert read_resources(text) == Resources(157, 0, 0, 0, serialized=True)
+    assert not read_resources("ptxas info    : Used 157 registers\n").serialized
+
+
+GROUPED = """
+loop.kernel @product symbols [b, n] (%x: tensor<?x?x64xf32, #sym.dims<b, n, 64>>, %w: tensor<64x48xf32>)
+    -> (tensor<?x?x48xf32, #sym.dims<b, n, 48>>) {
+  %h = loop.nest "matmul" [b_: parallel b, i: parallel n, j: parallel 48, k: reduction 64] schedule [
+      b_ grid fuse "l0", i by 16 grid fuse "l0", j by 16 grid fuse "l0", k by 16, i vector 16, j vector 16,
+      k vector 16, launch warps 1 stages 1 group 2] -> tensor<?x?x48xf32, #sym.dims<b, n, 48>> {
+    %u = loop.read %x[b_, i, k] : f32
+    %v = loop.read %w[k, j] : f32
+    %p = arith.mulf %u, %v : f32
+    loop.yield add %p at [b_, i, j]
+  }
+  loop.return %h : tensor<?x?x48xf32, #sym.dims<b, n, 48>>
+}
+"""
+
+
+@pytest.mark.parametrize("sizes", [(1, 80), (2, 33), (3, 5), (2, 0), (0, 40)])
+def test_programs_in_groups_cover_every_block_once(sizes: tuple[int, int]) -> None:
+    """Groups of 2 blocks of rows: whole ones, a smaller last one, fewer blocks than a group."""
+    module = Parser(IgniterContext().on(machine_of_target(target_of("cuda")), None, {}), GROUPED).parse_module()
+    LowerToTriton().apply(IgniterContext(), module)
+    b, n = sizes
+    x, w = values(np.float32, b, n, 64), values(np.float32, 64, 48, seed=1)
+    (mine,) = run_func(module, func_of(module), [x, w], {"b": b, "n": n})
+    np.testing.assert_allclose(mine, x @ w, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("how", ["tf32", "tf32x3"])
