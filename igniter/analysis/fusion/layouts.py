@@ -16,18 +16,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, cast
 
-from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 
 from igniter.analysis.fusion.cost import op_kind
 from igniter.analysis.fusion.legality import as_tensor, has_dims
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.onnx.names import op_name
-from igniter.dialects.onnx.ops.convolution import is_pointwise, slides_of
+from igniter.dialects.onnx.ops.convolution import has_panels, is_pointwise, phases_of, slides_of
 from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO, zero_point
+from igniter.dialects.onnx.ops.sliding import Slide
 from igniter.dialects.onnx.ops.winograd import tiling_of
-from igniter.dialects.sym import dims_of
+from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr
 
 if TYPE_CHECKING:
@@ -301,8 +304,49 @@ def _more(a: Expr, b: Expr) -> Expr:
 
 
 def pads_of(op: OnnxOp) -> Pads:
-    """Returns the padding of a convolution."""
-    return tuple((slide.low, slide.high) for slide in slides_of(op))
+    """Returns the padding of a convolution to store with its image."""
+    slides = slides_of(op)
+    if leaves_out_padding(op):
+        return tuple((ZERO, ZERO) for _ in slides)
+    return tuple((slide.low, slide.high) for slide in slides)
+
+
+def leaves_out_padding(op: OnnxOp) -> bool:
+    """True if a convolution reads an image without padding: guards bound the loops over its window, so the elements in
+    the padding are not multiplied. Only micro-kernels of f32 have such bounds. Only dilated windows see enough padding:
+    in others, the elements of a row of the window are one stretch of memory, and one call multiplies them."""
+    slides = slides_of(op)
+    if op_name(op) == "ConvInteger" or tiling_of(op) is not None or phases_of(op) or not has_panels(op):
+        return False
+    if not all(isinstance(element_of(v.type), Float32Type) for v in op.operands[:2]) or not _is_stored(op.operands[1]):
+        return False
+    depth = dims_of(op.operands[1].type)[1].constant
+    if depth is None or depth < FEWEST_STEPS or all(s.dilation == 1 or s.kernel == ONE for s in slides):
+        return False
+    parts = [_part_inside(slide) for slide in slides]
+    return None not in parts and prod(p for p in parts if p is not None) <= MOST_SEEN
+
+
+FEWEST_STEPS, MOST_SEEN, UNKNOWN_SIZE = 32, 0.93, 64
+"""The fewest channels of a convolution that leaves out its padding, the largest part of the elements of its windows
+that are inside the image, and the size assumed for images of unknown size. Time by ONNX Runtime's with and without the
+padding, 3 x 3, 128 to 64 channels of 33 x 33 (one thread of a Zen 3, interleaved): dilated by 24 2.9 and 0.7, by 12 1.4
+and 0.8, by 4 (0.84 of the elements are inside) 1.15 and 0.95, by 2 (0.92) 1.07 and 1.03."""
+
+
+def _part_inside(slide: Slide) -> float | None:
+    """Returns the part of the elements of all windows along an axis that are inside the image; None for unknown or
+    negative padding."""
+    low, high, kernel = (e.constant for e in (slide.low, slide.high, slide.kernel))
+    if low is None or high is None or kernel is None or min(low, high) < 0:
+        return None
+    size = slide.size.constant
+    size = UNKNOWN_SIZE if size is None else size
+    count = (size + low + high - (kernel - 1) * slide.dilation - 1) // slide.stride + 1
+    if count < 1 or kernel < 1:
+        return None
+    places = (w * slide.stride + k * slide.dilation - low for w in range(count) for k in range(kernel))
+    return sum(0 <= at < size for at in places) / (count * kernel)
 
 
 def rim_of(op: OnnxOp) -> Pads:
@@ -312,6 +356,14 @@ def rim_of(op: OnnxOp) -> Pads:
     if tiling is None:
         return pads_of(op)
     return tuple((slide.low, tiling.behind(axis, slide)) for axis, slide in enumerate(slides_of(op)))
+
+
+def _is_stored(value: SSAValue) -> bool:
+    """True if an operand in a region is a weight of the model."""
+    if isinstance(value, BlockArgument):
+        region = value.block.parent_op()
+        return isinstance(region, RegionOp) and _is_constant(region.inputs[value.index])
+    return _is_constant(value)
 
 
 def fill_of(op: OnnxOp) -> int | None:

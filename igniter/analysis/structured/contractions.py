@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
+from igniter.analysis.structured.guarded_sums import are_bounds
 from igniter.analysis.structured.matching import WIDENINGS, difference, reads_of
 from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes
 from igniter.dialects.loop.instructions import micro_kernel
@@ -49,6 +50,11 @@ class Contraction:
     """The other parallel axes, in the order of the nest."""
     sums: tuple[str, ...] = ()
     """The other reductions, in the order of the nest."""
+
+    @property
+    def guarded(self) -> frozenset[str]:
+        """The axes in guards of `a`: their loops leave out the terms that the guards make 0."""
+        return symbols_of(self.a.guards)
 
 
 BYTE_KINDS = frozenset(("u8i8", "i8i8"))
@@ -121,7 +127,7 @@ def contraction_of(nest: NestOp, moved: bool = False, kernel: str = "") -> Contr
     """Returns `nest` as a contraction for a micro-kernel, or the reason why it is none. The micro-kernel is the one
     called `kernel`, else the default for its elements. `moved`: assume that its `a`, of elements narrower than the
     sums, has been copied so that its depth is contiguous, and widened if need be."""
-    factors = reads_of(nest, micro_kernel(kernel)) if kernel else factors_of(nest)
+    factors = reads_of(nest, micro_kernel(kernel)) if kernel else factors_of(nest, guarded=True)
     if isinstance(factors, str):
         return factors
     reasons: list[str] = []
@@ -159,8 +165,11 @@ def factors_of(nest: NestOp, guarded: bool = False) -> tuple[ReadOp, ReadOp] | s
     a, b = reads
     assert a is not None and b is not None
     if any(r.indices or (r.guards and (not guarded or r.otherwise is not None)) for r in (a, b)):
-        return "its reads are guarded or indirect"
+        return GUARDED
     return a, b
+
+
+GUARDED = "its reads are guarded or indirect"
 
 
 def _read_behind(value: SSAValue) -> ReadOp | None:
@@ -221,6 +230,9 @@ def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, depth: str, moved
     row = rows[-1] if rows else None
     batch = tuple(n for n in names if n not in (row, column))
     sums = tuple(x.name for x in nest.axes if x.kind == "reduction" and x.name != depth)
+    loops = [n for n in (row, *sums) if n is not None]
+    if b.guards or (a.guards and (moved or not are_bounds(a.guards, loops, (column, depth)))):
+        return GUARDED
     return Contraction(kind, a, b, row, column, depth, batch, sums)
 
 

@@ -35,13 +35,14 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.scheduled.loop_accesses import at_most_constants, enclosing_loops, loop_range
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, product_reason
+from igniter.analysis.structured.guarded_sums import Spans, bounds
 from igniter.analysis.structured.nest_bodies import tensor_behind
 from igniter.dialects.loop import (
     AccumulateOp,
@@ -109,15 +110,22 @@ class Level:
             return blocks
         return minimum(blocks, (whole - values[self.axis.name]).ceildiv(self.loop.by))
 
-    def open(self, values: Values, block: Block, fresh: Callable[[str], str]) -> Block:
-        """Adds the loop at the end of `block`, and the value of its axis to `values`. Returns its body."""
+    def open(
+        self,
+        values: Values,
+        block: Block,
+        fresh: Callable[[str], str],
+        within: tuple[Expr, Expr] | None = None,
+    ) -> Block:
+        """Adds the loop at the end of `block`, and the value of its axis to `values`. Returns its body. `within`: the
+        range of its iterations, instead of all."""
         body = Block()
         name = fresh(self.axis.name)
-        end = self.iterations(values)
+        first, end = within or (ZERO, self.iterations(values))
         if self.loop.into_result:
             end = maximum(ONE, end)  # It writes the result, even if there are no elements.
         values[self.axis.name] = values.get(self.axis.name, ZERO) + Expr.of(name) * self.loop.by
-        block.add_op(ForOp(name, 0, end, body, reduction=self.is_reduction, words=self.words))
+        block.add_op(ForOp(name, first, end, body, reduction=self.is_reduction, words=self.words))
         return body
 
 
@@ -357,7 +365,7 @@ class NestLoops:
         for level in outside[:around]:
             block = level.open(values, block, self.fresh)
             if level.is_reduction:
-                self._open_sum(level, values, product)
+                self._open_sum(level, values, product, contraction.guarded)
         result = nest.outputs[0]
         lanes = panel_lanes(element_of(result.type))
         height, panels = product.tile
@@ -366,15 +374,32 @@ class NestLoops:
         block.add_op(tile)
         # The innermost is the micro-kernel's own outer sum, if both factors have constant strides along it.
         last = outside[-1].axis.name if around < len(outside) else ""
-        own_sum = last if last and _sums_in_rounds(nest, contraction, outside[-1]) else ""
+        guarded = contraction.guarded
+        own_sum = last if last not in {"", *guarded} and _sums_in_rounds(nest, contraction, outside[-1]) else ""
         whole = len(outside) - bool(own_sum)
         inside, inner = dict(values), block
-        if around < whole:
+        adds = around < whole or product.rows in guarded
+        if adds:
             self._clear(tile, self.levels[len(outside) :], block)
-        for level in outside[around:whole]:
-            inner = level.open(inside, inner, self.fresh)
+        in_tile: dict[str, tuple[Expr, Expr]] = {}
+        if product.rows in guarded:
+            first_row = values[product.rows]
+            in_tile[product.rows] = first_row, first_row + self._left(product.rows, sizes[product.rows], values, 1) - 1
+        for k, level in enumerate(outside[around:whole], around):
+            within = None
+            if level.axis.name in guarded:
+                within = self._within(level, outside[k + 1 : whole], contraction.a.guards, inside, in_tile)
+            inner = level.open(inside, inner, self.fresh, within)
+        left = {n: self._left(n, sizes[n], inside, group_of(contraction.kind)) for n in product.axes if n in sizes}
         names = [self.fresh(n) for n in ("r", "p", "l", "k", *("s" * bool(own_sum)))]
         row, panel, lane, depth = map(Expr.of, names[:4])
+        rows = left.get(product.rows, ONE)
+        if product.rows in guarded:
+            of_rows = {**inside, product.rows: inside[product.rows] + row}
+            first_row, end = bounds([g.substitute(of_rows) for g in contraction.a.guards], names[0], rows, {})
+            row, rows, some = row + first_row, end - first_row, Block()
+            inner.add_op(IfOp([rows - 1], some))
+            inner = some
         at: Values = {**inside, product.depth: inside.get(product.depth, ZERO) + depth}
         tile_at = {n: values.get(n, ZERO) for n in (product.rows, product.columns)}
         at[product.columns] = tile_at[product.columns] + panel * lanes + lane
@@ -382,9 +407,8 @@ class NestLoops:
             at[product.rows] = tile_at[product.rows] + row
         if own_sum:
             at[own_sum] = Expr.of(names[4])
-        left = {n: self._left(n, sizes[n], inside, group_of(contraction.kind)) for n in product.axes if n in sizes}
         deep = left.get(product.depth, nest.axis(product.depth).extent)
-        extents = [left.get(product.rows, ONE), left[product.columns].ceildiv(lanes), Expr.of(lanes), deep]
+        extents = [rows, left[product.columns].ceildiv(lanes), Expr.of(lanes), deep]
         extents += [nest.axis(own_sum).extent] if own_sum else []
         own = {n: (ZERO, e) for n, e in zip(names, extents, strict=True)}
         ranges = Ranges({**nest.axes_attr.ranges.axes, **own})
@@ -401,7 +425,7 @@ class NestLoops:
                 names,
                 extents,
                 product.tile,
-                add=around < whole,
+                add=adds,
                 fetch=fetch,
                 kernel=product.kernel,
             )
@@ -413,10 +437,29 @@ class NestLoops:
         combiner = self.clauses[0].combiner
         block.add_ops([value, *self.to_result(combiner, value.result, self.buffers[result], target)])
 
-    def _open_sum(self, level: Level, values: Mapping[str, Expr], product: Product) -> None:
+    def _within(
+        self,
+        level: Level,
+        inner: Sequence[Level],
+        guards: Sequence[Expr],
+        values: Mapping[str, Expr],
+        in_tile: Spans,
+    ) -> tuple[Expr, Expr]:
+        """Returns the range of a reduction around a micro-kernel in which the guards of the left factor can hold for
+        one of the rows `in_tile`. `inner` are the loops inside."""
+        name = level.axis.name
+        if level.loop != Loop(name) or level.around is not None:
+            raise self._refusal(f"loop '{name}' has guards, so it must be a plain loop over the whole axis")
+        spans = {x.axis.name: (ZERO, x.axis.extent - 1) for x in inner}
+        own = [g.substitute({n: v for n, v in values.items() if n not in in_tile}) for g in guards]
+        return bounds(own, name, level.axis.extent, {**spans, **in_tile})
+
+    def _open_sum(self, level: Level, values: Mapping[str, Expr], product: Product, guarded: Collection[str]) -> None:
         """Starts a reduction around the tiles of a product: the sum of each of its iterations is added to the
         result."""
         name = level.axis.name
+        if name in guarded:
+            raise self._refusal(f"loop '{name}' has guards, so it cannot add to the result")
         if not level.loop.into_result:
             what = (
                 "splits the depth of a product"

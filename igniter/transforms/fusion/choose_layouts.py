@@ -45,6 +45,7 @@ from igniter.analysis.fusion.layouts import (
     fill_of,
     images_of,
     in_order,
+    leaves_out_padding,
     pads_of,
     rim_of,
     summary,
@@ -126,7 +127,8 @@ class _Rewriting:
         plain = argument.type
         # Before the image changes its dims, because `SAME` padding depends on them.
         convolutions = [op for use in argument.uses if (op := _convolution_of(use)) is not None]
-        taken: dict[Operation, Pads] = {op: pads_of(op) for op in convolutions if layout.holds(rim_of(op), fill_of(op))}
+        taken: dict[OnnxOp, Pads] = {op: pads_of(op) for op in convolutions if layout.holds(rim_of(op), fill_of(op))}
+        padded = {op for op in taken if not leaves_out_padding(op)}
         fresh = Rewriter.replace_value_with_new_type(argument, stored.type)
         at = _Nodes(region.block.first_op)
         seen: dict[Pads, SSAValue] = {}
@@ -134,7 +136,8 @@ class _Rewriting:
             convolution, wanted = _convolution_of(use), tuple((ZERO, ZERO) for _ in layout.pads)
             if convolution is not None and convolution in taken:
                 wanted = taken[convolution]
-                _without_pads(convolution, wanted, layout.pads)
+                if convolution in padded:
+                    _without_pads(convolution, wanted, layout.pads)
             if wanted not in seen:
                 seen[wanted] = at.cut(fresh, layout.pads, wanted)
             use.operation.operands[use.index] = seen[wanted]
@@ -221,13 +224,15 @@ def _store_image(op: OnnxOp) -> None:
     if isinstance(image, BlockArgument) or (_is_transposed_argument(image) and not ImageLayout(pads).is_padded):
         return
     fill = fill_of(op)
+    padded = not leaves_out_padding(op)
     computed = fill is None or any(p.constant is None for pair in pads for p in pair)
     if computed and (imported_opset(op, "") or PADS_OPSET) < PADS_OPSET:
         return
     at = _Nodes(op)
     filling = op.operands[IMAGE_ZERO] if fill is None else fill
     op.operands[0] = at.cut(at.last(at.padded(image, rim, filling)), rim, pads)
-    _without_pads(op, pads, rim)
+    if padded:
+        _without_pads(op, pads, rim)
 
 
 def _is_transposed_argument(value: SSAValue) -> bool:

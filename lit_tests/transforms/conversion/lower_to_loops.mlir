@@ -274,6 +274,43 @@ builtin.module {
 
 // -----
 
+// Guards of the left factor are bounds: of a sum around the tile, for the place of the tile and any of its rows, and of
+// the rows, for an element of the window. A tile without rows is not multiplied.
+
+// CHECK:      loop.func @guarded
+// CHECK:          %c = loop.alloc "conv" : memref<4x16xf32, "local">
+// CHECK:          loop.for h = max(((-y + 3) floordiv 4) + 1, 0) to min(((-y + 2) floordiv 4) + 3, 3) reduction {
+// CHECK-NEXT:       loop.for w = max(-x + 1, 0) to min(-x + 3, 3) reduction {
+// CHECK-NEXT:         loop.if [-max(-4*w - 4*x + 4, 0) + min(-4*w - 4*x + 10, 4) - 1] {
+// CHECK-NEXT:           loop.tile_product %c[r + max(-4*w - 4*x + 4, 0), l + 16*p] += %a[4*h + y - 4, r + 4*w + 4*x + max(-4*w - 4*x + 4, 0) - 4, k] * %w[o + p, h, w, k, l] over r = -max(-4*w - 4*x + 4, 0) + min(-4*w - 4*x + 10, 4), p = 1, l = 16, k = 12 tile [4, 1]
+// CHECK:      loop.func @guarded_rows
+// CHECK:          loop.store %1, %c[
+// CHECK:          loop.if [
+// CHECK-NEXT:       loop.tile_product %c[{{.*}}] += %a[
+
+builtin.module {
+  loop.kernel @guarded symbols [] (%a: tensor<7x6x12xf32>, %w: tensor<1x3x3x12x16xf32>) -> (tensor<7x8x16xf32>) {
+    %c = loop.nest "conv" [y: parallel 7, x: parallel 8, o: parallel 16, h: reduction 3, w: reduction 3, k: reduction 12] schedule [y, x by 4, o by 16, h, w, product(x, o, k) tile [4, 1], x, o] -> tensor<7x8x16xf32> {
+      %v = loop.read %a[y + 4*h - 4, x + 4*w - 4, k] if [y + 4*h - 4, 10 - y - 4*h, x + 4*w - 4, 9 - x - 4*w] : f32
+      %u = loop.read %w[o floordiv 16, h, w, k, o mod 16] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [y, x, o]
+    }
+    loop.return %c : tensor<7x8x16xf32>
+  }
+  loop.kernel @guarded_rows symbols [] (%a: tensor<6x12xf32>, %w: tensor<1x12x16xf32>) -> (tensor<8x16xf32>) {
+    %c = loop.nest "conv" [x: parallel 8, o: parallel 16, k: reduction 12] schedule [x by 4, o by 16, product(x, o, k) tile [4, 1], x, o] -> tensor<8x16xf32> {
+      %v = loop.read %a[x - 1, k] if [x - 1, 6 - x] : f32
+      %u = loop.read %w[o floordiv 16, k, o mod 16] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [x, o]
+    }
+    loop.return %c : tensor<8x16xf32>
+  }
+}
+
+// -----
+
 // A vector times a matrix has one row and no axis for it.
 
 // CHECK:      loop.func @vector

@@ -344,3 +344,31 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y : tensor<1x8x16x16xf32>
   }
 }
+
+// -----
+
+// A window dilated so far that much of it sees padding keeps its padding: guards leave it out. Another reader's padding
+// is skipped.
+
+// CHECK-LABEL: @dilated
+// CHECK:      fusion.region @l0 {{.*}} -> (tensor<1x18x18x32xf32>)
+// CHECK:      fusion.region @r0
+// CHECK:        %[[CUT:.*]] = onnx.Slice
+// CHECK:        %[[FIRST:.*]] = onnx.Transpose(%[[CUT]]) {perm = array<i64: 0, 3, 1, 2>}
+// CHECK:        onnx.Conv(%[[FIRST]], %b) {dilations = array<i64: 6, 6>, pads = array<i64: 6, 6, 6, 6>}
+// CHECK:      fusion.region @r1
+// CHECK:        onnx.Conv(%a_1, %b) {pads = array<i64: 0, 0, 0, 0>}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @dilated(%x: tensor<1x32x16x16xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y", "z"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<16x32x3x3xf32, elided>} : () -> tensor<16x32x3x3xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x32x16x16xf32>, %b = %w : tensor<16x32x3x3xf32>) -> (tensor<1x16x16x16xf32>) {
+      %0 = onnx.Conv(%a, %b) {dilations = array<i64: 6, 6>, pads = array<i64: 6, 6, 6, 6>} : (tensor<1x32x16x16xf32>, tensor<16x32x3x3xf32>) -> tensor<1x16x16x16xf32>
+      fusion.yield %0 : tensor<1x16x16x16xf32>
+    }
+    %z = fusion.region @r1 (%a = %x : tensor<1x32x16x16xf32>, %b = %w : tensor<16x32x3x3xf32>) -> (tensor<1x16x16x16xf32>) {
+      %0 = onnx.Conv(%a, %b) {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x32x16x16xf32>, tensor<16x32x3x3xf32>) -> tensor<1x16x16x16xf32>
+      fusion.yield %0 : tensor<1x16x16x16xf32>
+    }
+    onnx.return %y, %z : tensor<1x16x16x16xf32>, tensor<1x16x16x16xf32>
+  }
+}

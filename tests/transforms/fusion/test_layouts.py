@@ -101,7 +101,16 @@ def inside(net: Net) -> list[str]:
     return [a, b, net.op("HardSigmoid", c)]
 
 
-NETS = {f.__name__: f for f in (residual, reshaped, joined, grouped, inside)}
+def dilated(net: Net) -> list[str]:
+    """Wide windows that leave out their padding, beside one that reads it."""
+    a = net.op("Relu", net.conv("x", 5, 32, kernel=1))
+    wide = [net.conv(a, 32, 16, pads=[d] * 4, dilations=[d, d]) for d in (9, 15)]
+    uneven = net.conv(a, 32, 17, kernel=2, pads=[5, 7, 9, 0], dilations=[12, 9], strides=[2, 3])
+    near = net.conv(a, 32, 16)
+    return [net.conv(net.op("Concat", *wide, near, axis=1), 48, 8, kernel=1), uneven]
+
+
+NETS = {f.__name__: f for f in (residual, reshaped, joined, grouped, inside, dilated)}
 SIZES = ((1, 8, 8), (2, 5, 9), (3, 16, 33), (1, 3, 4), (0, 6, 6))
 
 
@@ -149,6 +158,29 @@ def test_other_ranks(rank: int) -> None:
     a = net.op("Relu", net.op("Conv", "x", net.weight(12, 5, *[3] * rank), pads=[1] * (2 * rank)))
     pooled = net.op("AveragePool", a, kernel_shape=[2] * rank)
     compare(net.model(net.op("Conv", pooled, net.weight(4, 12, *[2] * rank)), rank=rank), [(2, *[6] * rank)])
+
+
+@pytest.mark.parametrize("size", [(9,), (3, 33), (13, 6), (2, 3, 4)])
+def test_padding_left_out(size: tuple[int, ...]) -> None:
+    """Sizes that are known, and an element of the weight that is infinite: it meets no padding."""
+    net, rank = Net(), len(size)
+    weight = RNG.standard_normal((24, 32, *[3] * rank)).astype(np.float32) / 16
+    weight[3, 4, *[0] * rank] = np.inf
+    net.op("Conv", "x", net.constant(weight, np.float32), pads=[6] * (2 * rank), dilations=[6] * rank)
+    model, shape = net.model("t0", rank=rank), (2, 32, *size)
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, shape))
+    feed = {"x": RNG.standard_normal(shape).astype(np.float32)}
+    got = igniter.compile(model, verify=False).session().run(None, feed)[0]
+    finite = np.where(np.isinf(weight), 0, weight)
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(finite, "w0"))
+    wanted = make_session(model.SerializeToString()).run(None, feed)[0]
+    infinite = np.isinf(got)
+    assert not np.isnan(got).any() and not np.delete(infinite, 3, axis=1).any()
+    # The first element of a window is in the image for places six from the beginning on.
+    seen = np.zeros_like(infinite)
+    seen[:, 3, *[slice(6, None)] * rank] = True
+    np.testing.assert_array_equal(infinite, seen)
+    np.testing.assert_allclose(got[~seen], wanted[~seen], rtol=0, atol=TOLERANCE * np.abs(wanted).max())
 
 
 def test_threads() -> None:
