@@ -87,6 +87,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "parallelize-loops",
         "vectorize-loops",
         "unroll-loops",
+        "split-rims",
         "transpose-accesses",
         "plan-buffers",
         "form-ort-library",

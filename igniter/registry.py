@@ -136,6 +136,7 @@ PASSES: dict[str, str] = {
     "slide-loops": "igniter.transforms.scheduled.slide_loops:SlideLoops",
     "split-axes": "igniter.transforms.structured.split_axes:SplitAxes",
     "split-reductions": "igniter.transforms.structured.split_reductions:SplitReductions",
+    "split-rims": "igniter.transforms.scheduled.split_rims:SplitRims",
     "split-softmax": "igniter.transforms.structured.split_softmax:SplitSoftmax",
     "tile-loops": "igniter.transforms.scheduled.tile_loops:TileLoops",
     "transpose-accesses": "igniter.transforms.scheduled.transpose_accesses:TransposeAccesses",

@@ -41,6 +41,9 @@ rows of 3 to 7 takes 1.4 to 2 times as long with vectors of results (one thread 
 x 3 with stride 2 takes a seventh of the time with vectors of results, whose reads have stride 2; windows of 2 x 2 take
 a sixth (one thread of a Zen 3)."""
 
+UNROLLED_WINDOW = 16
+"""The largest window whose elements are unrolled below the vector of results."""
+
 
 def choose(groups: Sequence[Group], machine: Machine) -> list[Choice]:
     """Returns a choice for each of the groups (`groups.py`), in order."""
@@ -365,6 +368,12 @@ def _place_vector(
         rows.tile, rows.tail, rows.below, rows.inner = width, "rest", "loops", Loop(across, unroll=0)
         plan.tile, plan.tail, plan.inner = width, "rest", lanes
         return reductions
+    if _is_unrolled_window(nest, reductions) and tile_row(nest, rest, vector, machine) is None:
+        # A vector of results takes all elements of its windows at once.
+        for name in reductions:
+            plans[name].words = replace(plans[name].words, unroll=0)
+        plan.words = replace(plan.words, vector=width, interior=True)
+        return reductions
     # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
     most = machine.registers // 2
     columns = most if extent is None else max(1, min(most, -(-extent // width)))
@@ -463,6 +472,13 @@ def _is_short_window(nest: NestOp, axis: Axis) -> bool:
     if axis.kind != "reduction" or axis.extent.constant is None or axis.extent.constant >= SHORT_WINDOW:
         return False
     return any(axis.name in s.symbols and len(s.symbols) > 1 for op in nest.reads for s in op.subscripts)
+
+
+def _is_unrolled_window(nest: NestOp, reductions: Sequence[str]) -> bool:
+    """True if the reductions are over the elements of a short window."""
+    axes = [nest.axis(name) for name in reductions]
+    elements = product(axis.extent for axis in axes).constant
+    return elements is not None and elements <= UNROLLED_WINDOW and any(_is_short_window(nest, a) for a in axes)
 
 
 def _has_rows_of_windows(group: Group, machine: Machine) -> bool:

@@ -37,6 +37,10 @@ WINDOWS: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((2, 3, 1, 6), {"kernel_shape": [2, 2], "strides": [2, 2]}),
     ((1, 1, 2), {"kernel_shape": [5], "strides": [4]}),
     ((0, 3, 7), {"kernel_shape": [3]}),
+    # Rows of several vectors: their rims are apart from their interior.
+    ((1, 2, 70), {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
+    ((1, 2, 21, 43), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    ((1, 2, 11, 50), {"kernel_shape": [3, 5], "pads": [1, 2, 1, 2]}),
 )
 DILATED: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((2, 3, 9), {"kernel_shape": [3], "dilations": [2]}),
@@ -110,6 +114,19 @@ def test_global_pool(op: str) -> None:
 def test_nan_in_a_window() -> None:
     x = np.array([[[1, np.nan, 2, 3, -np.inf, -np.inf]]], F32)
     check("MaxPool", [x], {"kernel_shape": [2]}, expected=[np.array([[[np.nan, np.nan, 3, 3, -np.inf]]], F32)])
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_nan_and_infinities_in_rows_of_several_vectors(stride: int) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.choice(
+        np.array([np.nan, np.inf, -np.inf, 1, 2, 3, -5], F32), (1, 1, 9, 41), p=[0.03, 0.07, 0.5] + [0.1] * 4
+    )
+    least = np.finfo(F32).min
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=least)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, ::stride, ::stride]
+    attrs = {"kernel_shape": [3, 3], "strides": [stride, stride], "pads": [1, 1, 1, 1]}
+    check("MaxPool", [x], attrs, expected=[windows.max((4, 5))])
 
 
 @pytest.mark.parametrize("size", [1, 3, 5])

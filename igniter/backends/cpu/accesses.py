@@ -4,7 +4,7 @@ The coefficient of the lane variable in the linear offset selects the code of an
 
     1           a vector load or store; masked where guards depend on the lane
     0           a scalar load and a splat; an accumulation reduces the lanes first
-    -1, 2, 3, 4 a load of all that lies between, and shuffles
+    -1, 2, 3, 4 a load of all that lies between, and shuffles; of the lanes that are on, where guards depend on the lane
     a pattern   where the place of each lane is known, and a vector reaches it: one load and a shuffle
     otherwise   llvm.masked.gather / scatter, which LLVM turns into scalar accesses where the CPU has no better
 
@@ -39,6 +39,9 @@ from igniter.dialects.sym.ranges import is_nonneg
 
 SHUFFLED = frozenset((-1, 2, 3, 4))
 """The strides of loads done by contiguous loads and shuffles: fewer micro-operations than a gather."""
+
+SPREAD = frozenset((2, 3, 4))
+"""The strides of masked loads done by masked contiguous loads and shuffles, for elements that CPUs can mask."""
 
 
 class Access:
@@ -378,6 +381,8 @@ class Access:
         if self.stride == 1:
             address = self._mapped(self._base(), condition, mask)
             value = self._masked_read(f"llvm.masked.load.{suffix}.p0", address, mask, passthru)
+        elif f.target.has_masks and self.stride in SPREAD and self.memory.bits >= 32:
+            value = self._read_spread(self.stride, self._mapped(self._base(), condition, mask), mask, passthru)
         elif self.lane is not None and not self.vectors and growth(self.offset, self.lane)[0] == 1:
             with local_ranges(f, None, 0, len(self.op.indices)):
                 first, last = (f.prepare(self.offset.substitute({self.lane: Expr.of(k)})) for k in (0, self.lanes - 1))
@@ -435,6 +440,22 @@ class Access:
             value = f.shuffle(value, self._read_whole(start), lanes)
             lanes = list(range(n))
         return value
+
+    def _read_spread(self, stride: int, address: Value, mask: Value, passthru: Value) -> Value:
+        """Loads the lanes that are on by masked loads of whole vectors, whose other elements are off."""
+        f, t, n = self.f, self.memory, self.lanes
+        off, value = f.const(mask.type, 0), f.zero(t)
+        lanes = list(range(n))
+        for k in range(stride):
+            here = {stride * lane - k * n: lane for lane in range(n) if k * n <= stride * lane < (k + 1) * n}
+            part = f.shuffle(mask, off, [here.get(e, n) for e in range(n)])
+            where = address if k == 0 else f.gep(t.scalar, address, f.const(I64, k * n))
+            found = self._masked_read(f"llvm.masked.load.{t.mangled}.p0", where, part, f.zero(t))
+            for e, lane in here.items():
+                lanes[lane] = n + e
+            value = f.shuffle(value, found, lanes)
+            lanes = list(range(n))
+        return f.select(mask, value, passthru)
 
     def _read_places(self, places: list[int]) -> Value:
         """Loads one vector from lane 0 on, only up to the last place, and selects its lanes."""

@@ -207,6 +207,18 @@ class Words:
             trials=("1", "2", "8"),
         ),
     )
+    interior: bool = field(
+        default=False,
+        metadata=_row(
+            "flag",
+            ("split-rims",),
+            "run the vectors for which every guard holds in a loop of their own, without guards",
+            "interior",
+            axes="parallel",
+            over="iterations",
+            because="a sum in two loops has another order",
+        ),
+    )
     unroll: int | None = field(
         default=None,
         metadata=_row(

@@ -21,12 +21,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import MachineModel, machine_of
-from igniter.analysis.scheduled.loop_accesses import enclosing_loops, shared_element, trip_count
+from igniter.analysis.scheduled.loop_accesses import enclosing_loops, ranges_at, shared_element, trip_count
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.loop.words import without
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, maximum, mod
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
@@ -96,6 +97,9 @@ def _is_shared(loop: ForOp, machine: MachineModel) -> bool:
     only = loop.block.first_op
     if not isinstance(only, ForOp) or loop.end - loop.first == ONE:
         return True
+    if trip_count(only).constant is None and is_nonneg(trip_count(loop) - machine.most_tasks, ranges_at(only)):
+        # There are enough tasks without divisions by a size that is known only at run time.
+        return False
     cycles = (trip_count(only) * iteration_cycles(only, machine)).constant
     return cycles is None or 4 * cycles > machine.task_cycles
 

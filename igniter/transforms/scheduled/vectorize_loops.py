@@ -164,7 +164,7 @@ class _Vectorizer:
         self._emit(self.loop.block, body, {}, Expr.of(axis), guard, ZERO)
         grain = None if tail or self.loop.grain is None else self.loop.grain.ceildiv(self.width)
         new = ForOp(axis, first, end, body, step=self.width, reduction=self.loop.is_reduction, grain=grain)
-        new.words = without(self.loop.words, "threads") if tail else self.loop.words
+        new.words = without(self.loop.words, "threads", "interior") if tail else self.loop.words
         return new
 
     def _wide_loop(self, first: Expr, end: Expr, unroll: int) -> ForOp:

@@ -4,7 +4,7 @@
 // The sums of short windows and their division share all axes but the last, and both have vectors of results. Rows that
 // do not fill a vector are shared too.
 
-// CHECK: "averagepool.sum" {{.*}} schedule [i0 threads fuse "g0", i1 fuse "g0", i2 by 32 tail peel, r0, r1, i2 vector 16 unroll]
+// CHECK: "averagepool.sum" {{.*}} schedule [i0 threads fuse "g0", i1 fuse "g0", i2 vector 16 interior, r0 unroll, r1 unroll]
 // CHECK: "averagepool" {{.*}} schedule [i0 threads fuse "g0", i1 fuse "g0", i2 vector 16]
 // SHORT: "averagepool.sum" {{.*}} schedule [i0 threads fuse "g0", i1 fuse "g0", i2 fuse "g0", r0, r1 vector 16 accumulators 1]
 // SHORT: "averagepool" {{.*}} schedule [i0 threads fuse "g0", i1 fuse "g0", i2 fuse "g0"]

@@ -167,6 +167,26 @@ loop.func @ends symbols [] (%x: memref<{size}xf64>, %y: memref<{lanes}xf64>) out
     )
 
 
+@pytest.mark.parametrize("stride", [2, 3, 4])
+@pytest.mark.parametrize("element", ["f32", "f64", "i32", "i8"])
+def test_masked_strided_loads_touch_no_lane_that_is_off(element: str, stride: int):
+    """The buffer begins with the first lane that is on and ends with the last one."""
+    dtype = {"f32": "f4", "f64": "f8", "i32": "i4", "i8": "i1"}[element]
+    for first, last in ((0, 6), (1, 7), (3, 4), (5, 5)):
+        size = stride * (last - first) + 1
+        check_against_interpreter(
+            f"""
+loop.func @ends symbols [] (%x: memref<{size}x{element}>, %y: memref<8x{element}>) outputs 1 {{
+  %n = arith.constant {"7.0" if element[0] == "f" else "7"} : {element}
+  %s = vector.broadcast %n : {element} to vector<8x{element}>
+  %a = loop.load %x[{stride}*v - {stride * first}] lane v if [v - {first}, {last} - v] else %s : vector<8x{element}>
+  loop.store %a, %y[v] lane v
+}}""",
+            [arange(size, dtype=dtype), np.zeros(8, dtype)],
+            targets=ALL,
+        )
+
+
 def test_clamps_that_several_loads_share():
     check_against_interpreter(
         """
