@@ -41,6 +41,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         # After all passes over weights: weights of 16 bits are behind a Cast from here on.
         "form-half-products",
         "form-fusion-regions",
+        "narrow-convolutions",
         "choose-layouts",
         "lift-constants",
         "pack-weights",

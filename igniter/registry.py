@@ -110,6 +110,7 @@ PASSES: dict[str, str] = {
     "lower-to-loops": "igniter.transforms.conversion.lower_to_loops:LowerToLoops",
     "lower-to-triton": "igniter.transforms.conversion.lower_to_triton:LowerToTriton",
     "mark-batches": "igniter.transforms.fusion.mark_batches:MarkBatches",
+    "narrow-convolutions": "igniter.transforms.fusion.narrow_convolutions:NarrowConvolutions",
     "order-dims": "igniter.transforms.structured.order_dims:OrderDims",
     "pack-operands": "igniter.transforms.structured.pack_operands:PackOperands",
     "pack-weights": "igniter.transforms.fusion.pack_weights:PackWeights",

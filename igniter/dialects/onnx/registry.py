@@ -123,6 +123,9 @@ class OpSpec:
     """The kind for the cost model: elementwise, reduction, normalization, movement, contraction, shape or other."""
 
 
+NARROW_ATTRIBUTE = "igniter.narrow"
+"""The mark of a node written by the pass `narrow-convolutions`: its bf16 operands stand for the same values in f32."""
+
 WINOGRAD_ATTRIBUTE = "igniter.winograd"
 """The attribute of a convolution written by the pass `winograd`: the outputs of a tile along each axis, and the number
 of rows and columns of tiles computed at a time."""

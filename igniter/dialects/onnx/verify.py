@@ -12,6 +12,7 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.onnx.attributes import RefAttr, attribute_kind
+from igniter.dialects.onnx.registry import NARROW_ATTRIBUTE
 from igniter.dialects.onnx.types import (
     BY_ATTR,
     MapType,
@@ -117,6 +118,8 @@ def _verify_types(op: OnnxOp, schema: OpSchema) -> None:
             found = type_name(type_)
             if found is None:
                 continue
+            if found == "tensor(bfloat16)" and NARROW_ATTRIBUTE in op.attributes:
+                found = "tensor(float)"
             if found not in parameter.types:
                 raise VerifyException(f"{_what(op)}: {parameter.name!r} is {found}, {_allowed(parameter)}")
             if parameter.variadic and not parameter.homogeneous:

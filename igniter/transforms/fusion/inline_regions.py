@@ -25,8 +25,10 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import GroupOp, PackOp, ProgramOp, RegionOp, TablesOp, UnpackOp
 from igniter.dialects.onnx import building
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.transforms.fusion.expand_dims import expand_dims
 from igniter.transforms.fusion.expand_packs import expand_unpack
+from igniter.transforms.fusion.narrow_convolutions import widen
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ def inline_group(group: GroupOp) -> None:
             unpack(node)
         elif isinstance(node, TablesOp):
             drop_tables(node)
+        elif isinstance(node, OnnxOp):
+            widen(node)
 
 
 def drop_tables(op: TablesOp) -> None:

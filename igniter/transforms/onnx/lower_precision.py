@@ -13,8 +13,10 @@ with a scale per row, computed at run time. Sums are i32 and exact.
     %m = max |%x| of each row, %s = %m / 127, %q = u8(round(%x * 127 / %m) + 128)
     %y = f32(MatMulInteger(%q, %v) - 128 * sum of %v's columns) * %s * %scale
 
-The result is plain ONNX, so it can be run by ONNX Runtime, inspected and fused like any model. A product stays if its
-depth is no multiple of the instructions' group (2 of bf16, 4 of i8), or if it has few columns. A model below opset 13
+Where tiles multiply bf16 (AMX), `to=bf16` rewrites convolutions with constant filters in the same way; elsewhere
+Winograd's tiles of f32 are faster. The result is plain ONNX, so it can be run by ONNX Runtime, inspected and fused like
+any model. A product stays if its depth is no multiple of the instructions' group (2 of bf16, 4 of i8), or if it has few
+columns. A model below opset 13
 is raised to it if its nodes keep their meaning, and otherwise not changed. A remark gives the number of products in
 fewer bits, and the reason if the number is 0. The pass is the last one on the ONNX level: simplification would remove
 the pairs of casts.
@@ -35,6 +37,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
+from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.types import element_of_dtype
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, tensor_of
@@ -66,6 +69,8 @@ class LowerPrecision(ModulePass):
 
     to: str = "f32"
     """f32 (unchanged), bf16 or int8-dynamic."""
+    half_tiles: bool = False
+    """True if the machine multiplies tiles of bf16 (AMX): convolutions in bf16 are then faster than in f32."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.to not in PRECISIONS:
@@ -77,6 +82,8 @@ class LowerPrecision(ModulePass):
         refused = raise_opset(op, LEAST_OPSET)
         rule = to_bf16 if self.to == "bf16" else to_int8
         rules: Rules = {"MatMul": [rule], "Gemm": [rule]}
+        if self.to == "bf16" and self.half_tiles:
+            rules["Conv"] = [convolution_to_bf16]
         count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values()) if refused is None else 0
         why = ""
         if refused is not None:
@@ -131,23 +138,45 @@ def to_bf16(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     found = product_of(op, GROUPS["bf16"])
     if found is None:
         return None
-    dims = dims_of(found.rows.type)
-    narrow = rw.memo.get(found.rows)
-    if narrow is None or not rw.is_alive(narrow):
-        narrow = rw.op("Cast", [found.rows], [tensor_of(bf16, dims)], {"to": BF16}).results[0]
-        rw.memo[found.rows] = narrow
-    left = rw.op("Cast", [narrow], [found.rows.type], {"to": FLOAT}).results[0]
-    plain = op.operands[1]
-    rounded = rw.memo.get(plain)
-    if rounded is None or not rw.is_alive(rounded):
-        weight = Weight(found.weight.shape, bf16, derivation=Rounded(found.weight))
-        constant = make_constant(weight, f"{weight_name(op)}.bf16")
-        rw.insert(constant)
-        rounded = rw.memo[plain] = constant.results[0]
-    right = rw.op("Cast", [rounded], [tensor_of(f32, found.weight.shape)], {"to": FLOAT}).results[0]
+    left, right = rounded_rows(found.rows, rw), rounded_weight(op, found.weight, rw)
     attrs = {"transB": 1} if found.transposed else {}
     inputs = [left, right] if found.bias is None else [left, right, found.bias]
     return rw.op(op.op_type, inputs, [op.results[0].type], attrs).results
+
+
+def convolution_to_bf16(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Rewrites a convolution with constant filters, of pairs of channels, to bf16."""
+    image, weight = op.operands[0], constant_weight(operand(op, 1))
+    if weight is None or not isinstance(weight.element_type, Float32Type) or WINOGRAD_ATTRIBUTE in op.attributes:
+        return None
+    columns, depth = weight.shape[:2]
+    if columns // int(op.attr("group", 1)) < FEWEST_COLUMNS or depth % GROUPS["bf16"] or not weight.size:
+        return None
+    if not known_dims(image) or constant_weight(image) is not None:
+        return None
+    inputs = [rounded_rows(image, rw), rounded_weight(op, weight, rw), *op.operands[2:]]
+    kept = {k: op.attr(k) for k in op.attributes}
+    return rw.op(op.qualified_name, inputs, [op.results[0].type], kept).results
+
+
+def rounded_rows(value: SSAValue, rw: Rewriter) -> SSAValue:
+    """Returns a computed factor rounded to bf16, as f32; all products with it share the rounding."""
+    narrow = rw.memo.get(value)
+    if narrow is None or not rw.is_alive(narrow):
+        narrow = rw.op("Cast", [value], [tensor_of(bf16, dims_of(value.type))], {"to": BF16}).results[0]
+        rw.memo[value] = narrow
+    return rw.op("Cast", [narrow], [value.type], {"to": FLOAT}).results[0]
+
+
+def rounded_weight(op: OnnxOp, weight: Weight, rw: Rewriter) -> SSAValue:
+    """Returns the weight of a product rounded to bf16, as f32; all products with it share the constant."""
+    plain = op.operands[1]
+    rounded = rw.memo.get(plain)
+    if rounded is None or not rw.is_alive(rounded):
+        constant = make_constant(Weight(weight.shape, bf16, derivation=Rounded(weight)), f"{weight_name(op)}.bf16")
+        rw.insert(constant)
+        rounded = rw.memo[plain] = constant.results[0]
+    return rw.op("Cast", [rounded], [tensor_of(f32, weight.shape)], {"to": FLOAT}).results[0]
 
 
 @dataclass(frozen=True)

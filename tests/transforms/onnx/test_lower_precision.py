@@ -113,3 +113,55 @@ def test_why_nothing_is_in_fewer_bits(tmp_path: Path) -> None:
         artifact = igniter.compile(source, precision="bf16", verify=False)
         (said,) = [r for r in artifact.report["remarks"] if r["pass"] == "lower-precision"]
         assert said["message"].startswith(f"0 products in bf16: {why}")
+
+
+ON_TILES = (
+    "form-half-products{min-elements=1},form-fusion-regions,narrow-convolutions{half-tiles=true},choose-layouts,"
+    "lift-constants,pack-weights"
+)
+
+
+def convolutions(group: int = 1, channels: int = 32) -> onnx.ModelProto:
+    """Convolutions of 3 x 3, 1 x 1 and with a stride, with bias, activation and a residual."""
+    filters = {
+        "w3": (channels, channels // group, 3, 3),
+        "w1": (channels, channels // group, 1, 1),
+        "bias": (channels,),
+    }
+    weights = [
+        numpy_helper.from_array((RNG.standard_normal(dims) / np.sqrt(np.prod(dims[1:]))).astype(np.float32), name)
+        for name, dims in filters.items()
+    ]
+    conv = lambda inputs, output, **attrs: helper.make_node("Conv", inputs, [output], group=group, **attrs)
+    nodes = [
+        conv(["x", "w3", "bias"], "a", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        conv(["b", "w1"], "c"),
+        helper.make_node("Add", ["c", "x"], ["d"]),
+        conv(["d", "w3", "bias"], "y", pads=[2, 0, 1, 1], strides=[2, 1], dilations=[1, 2]),
+    ]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", channels, "h", 13])
+    graph = helper.make_graph(nodes, "g", [given], [helper.make_empty_tensor_value_info("y")], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(("group", "channels"), [(1, 32), (2, 32), (1, 34), (4, 32)])
+def test_convolutions_in_bf16(group: int, channels: int, tmp_path: Path) -> None:
+    """As where tiles multiply bf16: factors are rounded, sums are f32. Groups of eight columns stay f32."""
+    source = convolutions(group, channels)
+    module = igniter.load(source).run_passes("infer-shapes,lower-precision{to=bf16 half-tiles=true}")
+    rounded = sum(str(module).count(f"{n}.bf16 = onnx.Constant") for n in ("w3", "w1"))
+    assert rounded == (2 if channels // group >= 16 else 0)
+    options = igniter.CompileOptions(fusion_passes=ON_TILES, winograd=0)
+    artifact = module.compile(tmp_path / "out", options=options, verify=False)
+    assert [node.domain for node in onnx.load(artifact.model_path).graph.node if not node.domain] == []
+    applied = [r for r in artifact.report["remarks"] if r["pass"] == "narrow-convolutions"]
+    assert len(applied) == (3 if rounded else 0)
+    session, reference = artifact.session(), make_session(source.SerializeToString())
+    for n, h in ((1, 5), (2, 16), (0, 7)):
+        x = RNG.standard_normal((n, channels, h, 13)).astype(np.float32)
+        (expected,), (actual,) = reference.run(None, {"x": x}), session.run(None, {"x": x})
+        assert actual.shape == expected.shape
+        error = np.max(np.abs(actual - expected), initial=0.0) / max(1e-9, np.max(np.abs(expected), initial=0.0))
+        assert error <= (1e-2 if rounded else 1e-5)
+        assert not rounded or n == 0 or error > 1e-6, "nothing was rounded"
