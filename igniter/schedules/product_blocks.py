@@ -1,39 +1,109 @@
-"""The block sizes of a product on a GPU: those with the least expected time at typical sizes.
+"""The blocks of a product on a GPU: those with the least expected time at typical sizes.
 
-A program multiplies a block of rows by one of columns. Large blocks load less for each product; small ones are more
-programs, and every multiprocessor should have one. A multiprocessor runs its programs in sequence, each in the time of
-its products or of its loads, whichever is longer. The figures are those of an A100 by its data sheet.
+A program multiplies a block of rows by one of columns, a block of the depth at a time, with several of these in flight.
+Large blocks load less for each product; small ones are more programs, and every multiprocessor should have one. A
+multiprocessor runs its programs in sequence, each in the time of its products or of its loads, whichever is longer.
+
+The figures of a GPU (`Figures`) are measured ones for sm_90, and of data sheets for others; code for all GPUs since
+sm_80 has those of an A100. On an H100 (4096^3, f16) blocks of 128 x 128 x 64 take 0.225 ms with 8 warps and 0.244 with
+4, blocks of 128 x 256 x 64 0.207; 128 rows by 4096 x 4096 take 0.020 with blocks of 64 x 64 x 64 in 3 stages, 0.0137
+with 64 x 64 x 128 in 4, and 0.017 with 128 x 32 x 128.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product as pairs
 
 from igniter.analysis.structured.dot_products import LEAST
 from igniter.schedules.best_tile import best_tile, loss_over
 
-MULTIPROCESSORS = 108
-CACHE_BYTES_A_SECOND = 4e12
-MEMORY_BYTES_A_SECOND = 1.5e12
-"""The memory bandwidth reached by kernels."""
-BYTES_A_SECOND = CACHE_BYTES_A_SECOND / MULTIPROCESSORS
-"""The bytes a second that one multiprocessor loads from the second-level cache."""
 LATENCY = 0.6e-6
 """Seconds from a load to its data."""
-LINE, STAGES_UNDER_WAY, HELD = 128, 2, 4
-"""Bytes of a row or column in one load, loads in flight, programs of a multiprocessor."""
 LAUNCH_SECONDS = 2e-6
-PRODUCTS_A_SECOND: Mapping[int | str, float] = {1: 312e12, 2: 156e12, 4: 9.7e12, "tf32": 78e12, "tf32x3": 26e12}
-"""Multiply-adds a second of all multiprocessors, by the bytes of a factor, or by the arithmetic of f32."""
+HELD = 4
+"""The most programs that a multiprocessor is assumed to hold at once."""
 TYPICAL = (1, 16, 256)
 """The assumed values of a symbol without a typical size."""
 GROUP = 8
 """The blocks of rows that a group of programs covers."""
 SIDES = (16, 32, 64, 128)
-NARROW_SIDE, WIDE_SIDE = 128, 64
-"""The most rows and columns, for elements of at most sixteen bits, and for others: more sums exceed the registers."""
+LINE = 128
+"""The bytes of a row in one step along the depth: a line of memory."""
+FEW_WARPS = 1.09
+"""The time of a block of 128 x 128 with 4 warps, relative to 8, if a multiprocessor holds one program."""
+ASYNCHRONOUS_ROWS, SYNCHRONOUS = 64, 1.6
+"""The fewest rows of an asynchronous product, and the time of others, relative to these."""
+FEW_OPS = 12
+"""The most operations on each sum after a product for which a thread has registers beside 128 sums."""
+WAVE_SECONDS = 1.2e-6
+"""The time of a program before its first product and after its last."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a GPU for products."""
+
+    multiprocessors: int
+    products: Mapping[int | str, float]
+    """The multiply-adds a second of all multiprocessors with blocks of 32 x 32, by the bytes of a factor, or by the
+    arithmetic of f32. Blocks of any size at most double them."""
+    cache: float
+    """The bytes a second that all multiprocessors load from the second-level cache."""
+    shared: int = 99 << 10
+    """The bytes of shared memory that a program may have."""
+    shared_of_all: int = 164 << 10
+    """The bytes of shared memory of a multiprocessor."""
+    asynchronous: bool = False
+    """True if tensor cores multiply blocks in shared memory while the warps go on (sm_90, sm_100): wide blocks and
+    deep steps pay."""
+
+
+A100 = Figures(108, {1: 312e12, 2: 156e12, 4: 9.7e12, "tf32": 78e12, "tf32x3": 26e12}, 4e12)
+"""Of the data sheet. Code for sm_80 runs on GPUs with 99 KB of shared memory for a program."""
+H100 = Figures(
+    132, {1: 470e12, 2: 235e12, 4: 19.5e12, "tf32": 118e12, "tf32x3": 29e12}, 11.9e12, 227 << 10, 228 << 10, True
+)
+"""Measured."""
+B200 = Figures(
+    148, {1: 1000e12, 2: 500e12, 4: 22e12, "tf32": 250e12, "tf32x3": 60e12}, 15e12, 227 << 10, 228 << 10, True
+)
+"""The data sheet's peaks, by the shares that an H100 reaches."""
+RTX5090 = Figures(170, {1: 210e12, 2: 105e12, 4: 30e12, "tf32": 52e12, "tf32x3": 17e12}, 6e12, 99 << 10, 100 << 10)
+"""Of the data sheet."""
+RTX4090 = Figures(128, {1: 165e12, 2: 82e12, 4: 24e12, "tf32": 41e12, "tf32x3": 14e12}, 5e12, 99 << 10, 100 << 10)
+"""Of the data sheet."""
+FIGURES = {"sm_89": RTX4090, "sm_90": H100, "sm_100": B200, "sm_120": RTX5090}
+
+MULTIPROCESSORS, PRODUCTS_A_SECOND = A100.multiprocessors, A100.products
+BYTES_A_SECOND = A100.cache / A100.multiprocessors
+CACHE_BYTES_A_SECOND = A100.cache
+MEMORY_BYTES_A_SECOND = 1.5e12
+"""The memory bandwidth reached by kernels on an A100."""
+
+
+def figures_of(gpu: str) -> Figures:
+    """Returns the figures of a GPU, `sm_90` and the like; of an A100 for others."""
+    return FIGURES.get(gpu, A100)
+
+
+@dataclass(frozen=True, order=True)
+class Blocks:
+    """The blocks of a product."""
+
+    rows: int
+    columns: int
+    depth_bytes: int = LINE
+    """The bytes of a row in one step along the depth."""
+    stages: int = 3
+    """The steps in flight."""
+    warps: int = 4
+
+    @property
+    def shared(self) -> int:
+        """The bytes of shared memory for the steps in flight."""
+        return self.stages * self.depth_bytes * (self.rows + self.columns)
 
 
 @dataclass(frozen=True)
@@ -47,6 +117,14 @@ class ProductSize:
     bytes: int
     how: str = ""
     """The arithmetic of f32 products, if they use tensor cores."""
+    gpu: Figures = field(default=A100, repr=False)
+    later: float = 0.0
+    """The operations on each sum after the product."""
+
+    @property
+    def by_threads(self) -> bool:
+        """True if threads multiply, not tensor cores."""
+        return self.bytes >= 4 and not self.how
 
     def split(self, parts: int) -> ProductSize:
         """Returns the products of the depth's parts."""
@@ -54,33 +132,55 @@ class ProductSize:
 
     def joining(self, parts: int) -> float:
         """Returns the seconds to store the sums of parts, and to add them in a launch of its own."""
-        return LAUNCH_SECONDS + 2 * 4 * parts * self.rows * self.columns * self.count / CACHE_BYTES_A_SECOND
+        return LAUNCH_SECONDS + 2 * 4 * parts * self.rows * self.columns * self.count / self.gpu.cache
 
-    def gains_by_groups(self, block: tuple[int, int]) -> bool:
+    def programs(self, blocks: Blocks) -> int:
+        """Returns the number of programs."""
+        return -(-self.rows // blocks.rows) * -(-self.columns // blocks.columns) * self.count
+
+    def gains_by_groups(self, blocks: Blocks) -> bool:
         """True if the programs that run at once load fewer bytes with their blocks of rows in groups."""
-        rows, columns = block
+        together, rows, columns = self.gpu.multiprocessors, blocks.rows, blocks.columns
         down, across = -(-self.rows // rows), -(-self.columns // columns)
-        if down * across <= MULTIPROCESSORS:
+        if down * across <= together:
             return False
-        in_sequence = -(-MULTIPROCESSORS // across) * rows + min(across, MULTIPROCESSORS) * columns
+        in_sequence = -(-together // across) * rows + min(across, together) * columns
         height = min(GROUP, down)
-        wide = min(across, -(-MULTIPROCESSORS // height))
-        in_groups = height * -(-MULTIPROCESSORS // (height * across)) * rows + wide * columns
+        wide = min(across, -(-together // height))
+        in_groups = height * -(-together // (height * across)) * rows + wide * columns
         return in_groups < 0.9 * in_sequence
 
-    def seconds(self, block: tuple[int, int]) -> float:
-        """Returns the expected seconds with blocks of the given rows and columns."""
-        rows, columns = block
-        programs = -(-self.rows // rows) * -(-self.columns // columns) * self.count
+    def seconds(self, blocks: Blocks) -> float:
+        """Returns the expected seconds with these blocks."""
+        gpu, rows, columns = self.gpu, blocks.rows, blocks.columns
+        programs = self.programs(blocks)
+        waves = -(-programs // gpu.multiprocessors)
         # Each loaded row and column is used once for every column or row of the block.
         reuse = (1 + 32 / rows + 32 / columns) / 2
-        peak = PRODUCTS_A_SECOND[self.how if self.bytes == 4 and self.how else self.bytes]
-        multiplied = reuse * rows * columns / (peak / MULTIPROCESSORS)
+        peak = gpu.products[self.how if self.bytes == 4 and self.how else min(4, self.bytes)] / gpu.multiprocessors
+        multiplied = reuse * rows * columns / peak
+        held = min(HELD, max(1, programs // gpu.multiprocessors), max(1, gpu.shared_of_all // blocks.shared))
+        if gpu.asynchronous and rows < ASYNCHRONOUS_ROWS:
+            multiplied *= SYNCHRONOUS
+        elif rows * columns > 64 * 128 and blocks.warps < 8 and held == 1 and not self.how:
+            multiplied *= FEW_WARPS
         # Small blocks have too few loads in flight for a multiprocessor's full bandwidth.
-        under_way = STAGES_UNDER_WAY * LINE * (rows + columns) * min(HELD, max(1, programs // MULTIPROCESSORS))
-        busy = min(1.0, under_way / (LATENCY * BYTES_A_SECOND))
-        loaded = (rows + columns) * self.bytes / (BYTES_A_SECOND * busy)
-        return -(-programs // MULTIPROCESSORS) * self.depth * max(multiplied, loaded)
+        under_way = (blocks.stages - 1) * blocks.depth_bytes * (rows + columns) * held
+        rate = gpu.cache / gpu.multiprocessors
+        waited = LATENCY * rate / under_way
+        # Loads in flight vary in number, so near the full bandwidth more of them still help a little.
+        slower = (1 + waited**4) ** 0.25 if gpu.asynchronous else max(1.0, waited)
+        loaded = (rows + columns) * self.bytes / rate * slower
+        return waves * self.depth * max(multiplied, loaded) + self._around(blocks, waves, held)
+
+    def _around(self, blocks: Blocks, waves: int, held: int) -> float:
+        """Returns the seconds of the waves without products: they pass while other programs of the multiprocessor
+        multiply, if there are any."""
+        if not self.gpu.asynchronous:
+            return 0.0
+        after = self.later * blocks.rows * blocks.columns * self.gpu.multiprocessors / self.gpu.products[4]
+        together = held if blocks.warps <= 4 else 1
+        return -(-waves // together) * (WAVE_SECONDS + after)
 
 
 def best_seconds(size: ProductSize) -> float:
@@ -88,13 +188,44 @@ def best_seconds(size: ProductSize) -> float:
     return size.seconds(blocks_for([size]))
 
 
-def blocks_for(sizes: Sequence[ProductSize]) -> tuple[int, int]:
-    """Returns the rows and columns of the blocks with the least loss over all `sizes`, assumed equally likely; among
-    equals the largest."""
-    most = NARROW_SIDE if sizes[0].bytes < 4 or sizes[0].how else WIDE_SIDE
-    sides = [s for s in SIDES if s <= most]
-    longest = (max(s.rows for s in sizes), max(s.columns for s in sizes))
-    rows, columns = ([s for s in sides if s == LEAST or s < 2 * extent] for extent in longest)
-    candidates = list(pairs(rows, columns))
+def blocks_for(sizes: Sequence[ProductSize]) -> Blocks:
+    """Returns the blocks with the least loss over all `sizes`, assumed equally likely; among equals the largest, with
+    the least shared memory."""
+    candidates = list(_candidates(sizes))
     loss = loss_over([size.seconds for size in sizes], candidates)
-    return best_tile(candidates, loss, prefer=lambda pair: (-pair[0] * pair[1], pair))
+    return best_tile(candidates, loss, prefer=lambda b: (-b.rows * b.columns, b.rows, b.columns, b.shared, -b.warps))
+
+
+def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:
+    """Returns the blocks that fit the shared memory, and whose sums fit the registers."""
+    first = sizes[0]
+    gpu = first.gpu
+    longest = (max(s.rows for s in sizes), max(s.columns for s in sizes))
+    wide = (256,) if gpu.asynchronous and first.bytes <= 2 and first.later <= FEW_OPS else ()
+    rows, columns = (
+        [s for s in sides if s == LEAST or s < 2 * extent]
+        for sides, extent in zip((SIDES, (*SIDES, *wide)), longest, strict=True)
+    )
+    if first.by_threads:
+        # A thread holds the whole depth of its rows and columns in registers.
+        return [
+            Blocks(r, c, LINE // 2 if r == 128 else LINE, 3, 8 if r * c >= 64 * 64 else 4)
+            for r, c in pairs(rows, columns)
+            if c <= 64
+        ]
+    steps = ((LINE, 3), (LINE, 4), (2 * LINE, 3), (2 * LINE, 4)) if gpu.asynchronous else ((LINE, 3),)
+    found = [
+        Blocks(r, c, depth, stages, warps)
+        for (r, c), (depth, stages) in pairs(pairs(rows, columns), steps)
+        if c < 256 or r == 128
+        for warps in _warps(r * c, first)
+    ]
+    return [blocks for blocks in found if blocks.shared <= gpu.shared]
+
+
+def _warps(sums: int, size: ProductSize) -> Sequence[int]:
+    """Returns the numbers of warps to choose from for blocks of so many sums."""
+    if sums > 64 * 128:
+        few = size.gpu.asynchronous and sums == 128 * 128 and size.how != "tf32x3" and size.later <= FEW_OPS
+        return (4,) if few and size.how else (8, 4) if few else (8,)
+    return (4,) if sums > 32 * 32 else (2,) if sums > 16 * 16 else (1,)

@@ -18,9 +18,11 @@ from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import Expr, symbols_of
 from igniter.schedules.best_tile import best_tile
 from igniter.schedules.product_blocks import (
+    A100,
     LAUNCH_SECONDS,
     MEMORY_BYTES_A_SECOND,
     MULTIPROCESSORS,
+    Figures,
     ProductSize,
     best_seconds,
 )
@@ -51,9 +53,9 @@ WORTHWHILE = 1.25
 """The least speedup of a split."""
 
 
-def parts_of(nest: NestOp, how: str = "") -> tuple[str, int] | None:
+def parts_of(nest: NestOp, how: str = "", gpu: Figures = A100) -> tuple[str, int] | None:
     """Returns the axis along which a nest is worth splitting, and the number of parts; `None` if it is best unsplit.
-    `how` is the arithmetic of f32 products, if they use tensor cores."""
+    `how` is the arithmetic of f32 products, if they use tensor cores; `gpu` has the figures for products."""
     sums = [a.name for a in nest.axes if a.kind == "reduction"]
     # Products of all elements overflow in one order, and are 0 in another.
     if not sums or any(c.otherwise is not None or c.combiner == "mul" for c in nest.yield_op.clauses):
@@ -64,13 +66,13 @@ def parts_of(nest: NestOp, how: str = "") -> tuple[str, int] | None:
         return None
     product = dot_product(nest)
     if product is not None:
-        return _product_parts(nest, sizes, how)
+        return _product_parts(nest, sizes, how, gpu)
     lengths = {name: _likely(nest, nest.axis(name).extent) for name in sums}
     longest = max(sums, key=lambda name: lengths[name])
     return _sum_parts(nest, prod(size or 1 for size in outputs), longest, lengths)
 
 
-def _product_parts(nest: NestOp, sizes: dict[str, int | None], how: str) -> tuple[str, int] | None:
+def _product_parts(nest: NestOp, sizes: dict[str, int | None], how: str, gpu: Figures) -> tuple[str, int] | None:
     product = dot_product(nest)
     assert product is not None
     depth = sizes[product.depth]
@@ -80,7 +82,8 @@ def _product_parts(nest: NestOp, sizes: dict[str, int | None], how: str) -> tupl
     known = {name: size or 1 for name, size in sizes.items()}
     summed = prod(known[a.name] for a in nest.axes if a.kind == "reduction")
     others = prod(known[a.name] for a in nest.axes if a.kind == "parallel" and a.name not in wide)
-    whole = ProductSize(known[wide[0]], known[wide[1]], summed, others, element_bytes(product.element), how)
+    size = element_bytes(product.element)
+    whole = ProductSize(known[wide[0]], known[wide[1]], summed, others, size, how if size == 4 else "", gpu)
     seconds = {1: best_seconds(whole)}
     for parts in PARTS:
         if depth >= parts * SHORTEST_DEPTH:

@@ -25,7 +25,15 @@ from igniter.dialects.sym.expr import ONE, Expr
 from igniter.schedules.attention_blocks import attention_blocks
 from igniter.schedules.author import Choice, ScheduleAuthor
 from igniter.schedules.launch_groups import LaunchGroup, launch_groups, renamed
-from igniter.schedules.product_blocks import GROUP, TYPICAL, ProductSize, blocks_for
+from igniter.schedules.product_blocks import (
+    GROUP,
+    TYPICAL,
+    Blocks,
+    Figures,
+    ProductSize,
+    blocks_for,
+    figures_of,
+)
 
 ELEMENTS = 1024
 """The elements of a block: eight for each thread of four warps."""
@@ -33,11 +41,8 @@ ELEMENTS = 1024
 LONGEST_ROW = 4096
 """The most elements of a dim within one program; longer rows are processed in blocks."""
 
-DEPTH_BYTES = 128
-"""The most bytes of each row in one step of a product of blocks: a line of memory."""
-
-STAGES = 3
-"""The iterations of a product in flight."""
+OP_COST = {"loop.read": 2, "loop.yield": 2, "math.erf": 30, "math.exp": 8, "math.tanh": 24, "arith.divf": 10}
+"""The costs of ops after a product with more than one instruction."""
 
 SIDE = 32
 """The least lanes along the contiguous dim: a warp reads them together."""
@@ -53,18 +58,19 @@ class TritonAuthor(ScheduleAuthor):
         groups = launch_groups(kernel) if all(isinstance(op, NestOp) for op in kernel.computations) else []
         # The features of a machine give the requested arithmetic of products.
         products = machine.features if machine.features in PRODUCTS else ""
-        return [_choice(group, f"l{k}", products) for k, group in enumerate(groups)]
+        return [_choice(group, f"l{k}", products, figures_of(machine.cpu)) for k, group in enumerate(groups)]
 
 
-def _choice(group: LaunchGroup, label: str, products: str) -> Choice:
+def _choice(group: LaunchGroup, label: str, products: str, gpu: Figures) -> Choice:
     shares: dict[str, int] = {}
     if group.attention is not None:
         blocks = attention_blocks(group, products)
         lanes, looped, shares, launch = blocks.lanes, blocks.looped, blocks.shares, blocks.launch
     elif group.product is not None:
-        sizes = _product_sizes(group, products)
-        lanes, looped = _product_blocks(group, sizes)
-        launch = _product_launch(group, lanes, products, sizes)
+        sizes = _product_sizes(group, products, gpu)
+        blocks = blocks_for(sizes)
+        lanes, looped = _product_lanes(group, blocks)
+        launch = _product_launch(group, blocks, sizes)
     else:
         lanes, looped = _blocks(group)
         launch = Launch(_warps(prod(lanes.values())), 1)
@@ -74,30 +80,40 @@ def _choice(group: LaunchGroup, label: str, products: str) -> Choice:
     return Choice(schedules, f"one launch, blocks of {told}" + (", in sequence" if looped else ""))
 
 
-def _product_sizes(group: LaunchGroup, products: str) -> list[ProductSize]:
+def _wide_dims(group: LaunchGroup) -> tuple[str, str]:
+    """Returns the dims of the blocks of sums, in the order of the launch's dims: that of `tt.dot`."""
+    assert group.product is not None
+    nest, dot = group.product
+    order = list(group.dims)
+    first, second = sorted((group.names[nest][dot.row], group.names[nest][dot.column]), key=order.index)
+    return first, second
+
+
+def _product_sizes(group: LaunchGroup, products: str, gpu: Figures) -> list[ProductSize]:
     """Returns a product at its likely sizes, in rising order."""
     assert group.product is not None
     nest, dot = group.product
-    wide = (group.names[nest][dot.row], group.names[nest][dot.column])
+    wide, size = _wide_dims(group), element_bytes(dot.element)
+    later = float(sum(OP_COST.get(op.name, 1) for each in group.members[1:] for op in each.block.ops))
     found: list[ProductSize] = []
     for likely in TYPICAL:
         sizes = {d: max(1, typical_of(nest).value(e, likely)) for d, e in group.dims.items()}
         others, summed = (prod(sizes[d] for d in dims if d not in wide) for dims in (group.grid, group.reduced))
-        size = element_bytes(dot.element)
-        found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, products))
+        how = products if size == 4 else ""
+        found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, how, gpu, later))
     return found
 
 
-def _product_blocks(group: LaunchGroup, sizes: Sequence[ProductSize]) -> tuple[dict[str, int], set[str]]:
+def _product_lanes(group: LaunchGroup, blocks: Blocks) -> tuple[dict[str, int], set[str]]:
     """Returns the lanes of each dim of a product of blocks, and the dims of programs' loops."""
     assert group.product is not None
     nest, dot = group.product
-    names, size = group.names[nest], element_bytes(dot.element)
+    size = element_bytes(dot.element)
     lanes = dict.fromkeys(group.dims, 1)
-    depth = names[dot.depth]
-    lanes.update(zip((names[dot.row], names[dot.column]), blocks_for(sizes), strict=True))
+    depth = group.names[nest][dot.depth]
+    lanes.update(zip(_wide_dims(group), (blocks.rows, blocks.columns), strict=True))
     least = LEAST if size > 1 else 2 * LEAST
-    lanes[depth] = max(least, _power(group.dims[depth], DEPTH_BYTES // size))
+    lanes[depth] = max(least, _power(group.dims[depth], blocks.depth_bytes // size))
     whole = group.dims[depth].constant
     looped = {d for d in group.reduced if group.dims[d] != ONE and d != depth}
     if whole is None or whole > lanes[depth]:
@@ -105,23 +121,13 @@ def _product_blocks(group: LaunchGroup, sizes: Sequence[ProductSize]) -> tuple[d
     return lanes, looped
 
 
-def _product_launch(group: LaunchGroup, lanes: dict[str, int], products: str, sizes: Sequence[ProductSize]) -> Launch:
+def _product_launch(group: LaunchGroup, blocks: Blocks, sizes: Sequence[ProductSize]) -> Launch:
     """Returns the launch of a product: the sums fill the registers of the warps, and loads run ahead for the next
     blocks."""
-    assert group.product is not None
-    nest, dot = group.product
-    block = lanes[group.names[nest][dot.row]], lanes[group.names[nest][dot.column]]
-    sums = prod(block)
-    # Groups are of the rows if these are the dim before the last.
-    first = [group.names[nest][name] for name in (dot.row, dot.column)]
-    last = [d for d in group.grid if group.dims[d] != ONE][-2:]
-    together = GROUP if first == last and sizes[-1].gains_by_groups(block) else 1
-    if element_bytes(dot.element) == 4 and not products:
-        # Without tensor cores a thread holds the whole depth of its rows and columns in registers.
-        warps = 8 if sums >= 64 * 64 and lanes[group.names[nest][dot.depth]] >= 32 else 4
-        return Launch(warps, STAGES, group=together)
-    warps = 8 if sums > 64 * 128 else 4 if sums > 32 * 32 else 2 if sums > 16 * 16 else 1
-    return Launch(warps, STAGES, products if element_bytes(dot.element) == 4 else "", together)
+    # Groups are of the rows if these are the dim before the last of the grid.
+    last = tuple(d for d in group.grid if group.dims[d] != ONE)[-2:]
+    together = GROUP if _wide_dims(group) == last and sizes[-1].gains_by_groups(blocks) else 1
+    return Launch(blocks.warps, blocks.stages, sizes[-1].how, together)
 
 
 def _warps(size: int) -> int:

@@ -26,6 +26,7 @@ from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import PRODUCTS
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
+from igniter.schedules.product_blocks import figures_of
 from igniter.schedules.split_sums import parts_of
 from igniter.transforms.structured.split_reductions import split_reduction
 
@@ -38,12 +39,13 @@ class ChooseSplits(ModulePass):
     one_rewrite = "a reduction split"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        features = machine_of(ctx).features
+        machine = machine_of(ctx)
+        features, gpu = machine.features, figures_of(machine.cpu)
         how = features if features in PRODUCTS else ""
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             inside = {nest for found in attentions(kernel) for nest in found.members}
             for nest in [n for n in kernel.nests if n not in inside and n.schedule is None]:
-                chosen = parts_of(nest, how)
+                chosen = parts_of(nest, how, gpu)
                 if chosen is None:
                     continue
                 axis, parts = chosen

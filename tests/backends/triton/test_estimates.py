@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from igniter.backends.triton.devices import DEVICES, device_of
 from igniter.backends.triton.estimates import Estimate, estimate, launches_of, work_of
 from igniter.dialects.loop import LaunchOp
 from igniter.errors import IgniterError
-from igniter.schedules.product_blocks import ProductSize, blocks_for
+from igniter.schedules.product_blocks import H100, Blocks, ProductSize, blocks_for, figures_of
 from tests.backends.triton.programs import func_of, kernels_of, lowered, model
 from tests.backends.triton.test_products import FLOAT, HALF, MATMUL
 
@@ -76,14 +77,72 @@ def test_what_a_program_calls_is_launched_with_its_own_sizes() -> None:
 
 def test_blocks_are_small_where_large_ones_would_be_few_programs() -> None:
     large, few = ProductSize(4096, 4096, 4096, 1, 2), ProductSize(1, 4096, 4096, 1, 2)
-    assert blocks_for([large]) == (128, 128)
-    assert blocks_for([ProductSize(4096, 4096, 4096, 1, 4)]) == (64, 64)
-    rows, columns = blocks_for([ProductSize(128, 768, 768, 1, 2)])
-    assert rows * columns < 128 * 128
-    assert blocks_for([few])[0] == 16
-    assert blocks_for([ProductSize(7, 3, 5, 1, 4)]) == (16, 16)
+    assert blocks_for([large]) == Blocks(128, 128, 128, 3, 8)
+    assert blocks_for([ProductSize(4096, 4096, 4096, 1, 4)]) == Blocks(128, 64, 64, 3, 8)
+    found = blocks_for([ProductSize(128, 768, 768, 1, 2)])
+    assert found.rows * found.columns < 128 * 128
+    assert blocks_for([few]).rows == 16
+    assert blocks_for([ProductSize(7, 3, 5, 1, 4)]) == Blocks(16, 16, 128, 3, 4)
     # Neither is given up for the other.
-    assert 16 <= blocks_for([large, few])[0] <= 128
+    assert 16 <= blocks_for([large, few]).rows <= 128
+
+
+MEASURED = {
+    "4096^3": (
+        ProductSize(4096, 4096, 4096, 1, 2, gpu=H100),
+        [
+            (Blocks(128, 256, 128, 3, 8), 0.2072),
+            (Blocks(128, 128, 128, 3, 8), 0.2245),
+            (Blocks(128, 128, 128, 4, 4), 0.2442),
+        ],
+    ),
+    "with Gelu": (
+        ProductSize(4096, 4096, 4096, 1, 2, gpu=H100, later=45),
+        [
+            (Blocks(128, 128, 128, 3, 4), 0.2525),
+            (Blocks(128, 256, 128, 3, 8), 0.2658),
+            (Blocks(128, 128, 128, 3, 8), 0.2747),
+        ],
+    ),
+    "128 rows": (
+        ProductSize(128, 4096, 4096, 1, 2, gpu=H100),
+        [
+            (Blocks(64, 64, 256, 4, 4), 0.0137),
+            (Blocks(128, 32, 256, 4, 4), 0.0171),
+            (Blocks(64, 64, 128, 3, 4), 0.0202),
+        ],
+    ),
+    "f32": (
+        ProductSize(4096, 4096, 4096, 1, 4, gpu=H100),
+        [(Blocks(128, 64, 64, 3, 8), 3.17), (Blocks(64, 64, 128, 3, 8), 3.71)],
+    ),
+}
+"""Products on an H100 with hand-written kernels of these blocks, in ms."""
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_expected_times_of_blocks_are_in_the_measured_order(name: str) -> None:
+    size, measured = MEASURED[name]
+    expected = [size.seconds(blocks) * 1e3 for blocks, _ in measured]
+    assert expected == sorted(expected)
+    for mine, (_, theirs) in zip(expected, measured, strict=True):
+        assert 0.85 < mine / theirs < 1.15
+
+
+def test_blocks_of_an_h100() -> None:
+    assert blocks_for([MEASURED["4096^3"][0]]) == Blocks(128, 256, 128, 3, 8)
+    assert blocks_for([MEASURED["128 rows"][0]]) == Blocks(64, 64, 256, 4, 4)
+    # Beside many operations on each sum there are no registers for 128 sums of a thread.
+    wide = blocks_for([MEASURED["with Gelu"][0]])
+    assert wide.rows * wide.columns // (32 * wide.warps) <= 64
+
+
+@pytest.mark.parametrize("gpu", ["sm_80", "sm_89", "sm_90", "sm_100", "sm_120"])
+def test_blocks_fit_the_shared_memory_of_a_program(gpu: str) -> None:
+    figures = figures_of(gpu)
+    for rows, columns, bytes_ in product((1, 100, 4096), (16, 768, 4096), (1, 2, 4)):
+        blocks = blocks_for([ProductSize(rows, columns, 1024, 1, bytes_, "tf32" if bytes_ == 4 else "", figures)])
+        assert blocks.shared <= figures.shared
 
 
 def test_a_device_that_nobody_knows_is_an_error() -> None:

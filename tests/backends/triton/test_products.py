@@ -202,15 +202,17 @@ def test_products_compile_without_spills(kind: int, arch: int) -> None:
     assert resources_of(made, arch).spills == 0
 
 
+@pytest.mark.parametrize("op", ["Gelu", "Relu"])
 @pytest.mark.parametrize("arch", [90, 100])
-def test_products_of_tensor_cores_do_not_wait_for_each_other(arch: int) -> None:
-    """ptxas's message C7514: a load between the last product and its use brings it."""
+def test_products_of_tensor_cores_do_not_wait_for_each_other(arch: int, op: str) -> None:
+    """ptxas's message C7514: a load between the last product and its use brings it. With few operations on the sums the
+    blocks are the widest."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["h"]),
         helper.make_node("Add", ["h", "b"], ["s"]),
-        helper.make_node("Gelu", ["s"], ["y"]),
+        helper.make_node(op, ["s"], ["y"]),
     ]
-    given = model(nodes, {"x": (HALF, [1024, 1024]), "w": (HALF, [1024, 4096]), "b": (HALF, [4096])})
+    given = model(nodes, {"x": (HALF, [4096, 1024]), "w": (HALF, [1024, 4096]), "b": (HALF, [4096])})
     module = lowered(given, f"cuda:sm_{arch}")
     (kernel,) = kernels_of(module)
     (launch,) = [op for op in func_of(module).walk() if isinstance(op, LaunchOp)]
@@ -219,6 +221,8 @@ def test_products_of_tensor_cores_do_not_wait_for_each_other(arch: int) -> None:
     found = resources_of(made, arch)
     assert not found.serialized
     assert found.spills == 0
+    (dot,) = [each for each in kernel.walk() if isinstance(each, tt.DotOp)]
+    assert (tt.shape_of(dot.b.type)[1] == 256) == (op == "Relu")
 
 
 def test_a_product_that_waits_is_read_from_the_report() -> None:
