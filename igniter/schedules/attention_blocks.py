@@ -11,14 +11,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
+from igniter.analysis.structured.attention_scores import score_of
 from igniter.analysis.structured.dot_products import LEAST, dot_product
+from igniter.analysis.structured.key_limits import key_limits
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import element_bytes
 from igniter.dialects.loop.schedule import Launch
-from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.expr import ONE, Expr
 from igniter.schedules.best_tile import best_tile, loss_over
 from igniter.schedules.launch_groups import AttentionDims, LaunchGroup, attention_dims
-from igniter.schedules.product_blocks import BYTES_A_SECOND, MULTIPROCESSORS, PRODUCTS_A_SECOND, TYPICAL
+from igniter.schedules.product_blocks import (
+    A100,
+    BYTES_A_SECOND,
+    H100,
+    MULTIPROCESSORS,
+    PRODUCTS_A_SECOND,
+    TYPICAL,
+    Figures,
+)
 
 ROWS = (16, 32, 64, 128)
 ROWLESS_ELEMENTS = 4096
@@ -27,8 +37,12 @@ SHARE, LEAST_SHARE = 512, 256
 """The keys of a program if their number is unknown, and the fewest."""
 ROWLESS_PROGRAMS = 8
 """The programs of a multiprocessor if each has a single row: each waits for its blocks of keys in sequence."""
-STAGES = 2
-"""The blocks of keys in flight."""
+STAGES = 3
+"""The blocks of keys in flight, of 16-bit floats and heads of at most 128 features."""
+FEW_STAGES = 2
+"""The blocks of keys in flight otherwise: they are larger."""
+SIDE_BY_SIDE = 32
+"""The heads whose programs of equal length run together under a causal mask: their keys stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +58,8 @@ class AttentionBlocks:
     launch: Launch
 
 
-def attention_blocks(group: LaunchGroup, products: str = "") -> AttentionBlocks:
-    """Returns the blocks of an attention."""
+def attention_blocks(group: LaunchGroup, products: str = "", gpu: Figures = A100) -> AttentionBlocks:
+    """Returns the blocks of an attention on a GPU."""
     attention, dims = group.attention, attention_dims(group)
     assert attention is not None and dims is not None
     inner = dot_product(attention.scores)
@@ -58,7 +72,7 @@ def attention_blocks(group: LaunchGroup, products: str = "") -> AttentionBlocks:
     if cores:
         most, keys = 64 if wide <= 64 else 32, 32
     elif size < 4:
-        most, keys = 128 if wide <= 64 else 64 if wide <= 128 else 32, 64 if wide <= 64 else 32
+        most, keys = 128 if wide <= 64 else 64 if wide <= 128 else 32, 64 if wide <= 128 else 32
     else:
         most, keys = LEAST, 32 if wide <= 128 else 16
     if not dims.rows:
@@ -75,7 +89,22 @@ def attention_blocks(group: LaunchGroup, products: str = "") -> AttentionBlocks:
     else:
         looped = {dims.keys}
     shares = _shares(group, dims, rows, lanes[dims.keys]) if looped else {}
-    return AttentionBlocks(lanes, looped, shares, Launch(8 if rows > 64 or wide > 128 else 4, STAGES, cores))
+    # Measured on an H100: four warps multiply a block of 128 rows together, with its sums in their registers.
+    warps = 8 if (rows > 64 and not (size < 4 and gpu is H100)) or wide > 128 else 4
+    stages = STAGES if dims.rows and size < 4 and wide <= 128 else FEW_STAGES
+    together = SIDE_BY_SIDE if looped and _rows_differ(group, dims) else 1
+    return AttentionBlocks(lanes, looped, shares, Launch(warps, stages, cores, together))
+
+
+def _rows_differ(group: LaunchGroup, dims: AttentionDims) -> bool:
+    """True if later rows see more keys, and rows are the last of several dims of the grid."""
+    attention = group.attention
+    assert attention is not None
+    grid = [d for d in group.grid if group.dims[d] != ONE]
+    if len(grid) < 2 or grid[-1] != dims.rows:
+        return False
+    found = key_limits(score_of(attention), attention, group.names, dims.rows, dims.keys)
+    return any(limit.upper and limit.slope > 0 for limit in found.limits)
 
 
 def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int) -> dict[str, int]:

@@ -64,7 +64,7 @@ class TritonAuthor(ScheduleAuthor):
 def _choice(group: LaunchGroup, label: str, products: str, gpu: Figures) -> Choice:
     shares: dict[str, int] = {}
     if group.attention is not None:
-        blocks = attention_blocks(group, products)
+        blocks = attention_blocks(group, products, gpu)
         lanes, looped, shares, launch = blocks.lanes, blocks.looped, blocks.shares, blocks.launch
     elif group.product is not None:
         sizes = _product_sizes(group, products, gpu)

@@ -2,11 +2,15 @@
 
     m, l, o = -inf, 0, 0                                     of a block of rows
     for each block of keys:
-        s  = q . k, scaled and masked                        -inf behind the last key
+        s  = q . k, masked but not scaled                    -inf behind the last key
         m' = max(m, max of s)
-        p  = exp(s - m')
-        l, o = l * exp(m - m') + sum of p, o * exp(m - m') + p . v
+        p  = exp2(c * s - c * m')                            c = scale * log2(e)
+        l, o = l * exp2(c * m - c * m') + sum of p, o * exp2(c * m - c * m') + p . v
+    m = scale * m
     l, o = l * exp(m - floor), o * exp(m - floor) * factors of the row
+
+The exponent is a multiply-add if the scores are small; else it is c * (s - m'), which is exact at the maximum: the
+rounding error of c * m' must not be large (`igniter.analysis.structured.attention_scores`).
 
 Scores and weights are products of blocks. An attention without rows, as in a decoding step, uses blocks of keys by
 depth and of keys by features, and sums them along one of these.
@@ -19,6 +23,7 @@ row without any visible key has the same result as without blocks: the result of
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import e, log2
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, math, scf
@@ -26,14 +31,17 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from igniter.analysis.structured.attention import Weights
+from igniter.analysis.structured.attention_scores import Condition, Mask, is_small, score_of
 from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on, narrowed
+from igniter.analysis.structured.key_limits import KeyLimits, key_limits
 from igniter.dialects import triton as tt
-from igniter.dialects.arith import CmpiOp
+from igniter.dialects.arith import CmpfOp, CmpiOp
 from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.panels import is_half
 from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import attention_dims
 from igniter.transforms.conversion.block_builder import BlockBuilder
+from igniter.transforms.conversion.key_ranges import KeyRange, KeyRanges
 from igniter.transforms.conversion.launch_body import LaunchBody, Scope, renamed_names
 
 if TYPE_CHECKING:
@@ -41,6 +49,12 @@ if TYPE_CHECKING:
 
 LEAST_NUMBER = -3.4028234663852886e38
 """The least finite f32."""
+
+LOG2_E = log2(e)
+
+HIDDEN = -(2.0**100)
+"""The unscaled score of hidden keys in multiply-adds, instead of a lower finite number: its product with any factor is
+exact, and no f32 overflows."""
 
 
 class AttentionBody(LaunchBody):
@@ -55,13 +69,27 @@ class AttentionBody(LaunchBody):
                 "attention: their rows or keys differ, or a block cannot hold their features"
             )
         self.attention, self.at = attention, dims
+        self._place_scores()
         self.inner = (dims.rows, dims.keys) if dims.rows else (dims.keys, dims.features)
         """The dims of values computed from scores."""
         self.laned = (dims.rows, dims.features) if dims.rows else self.inner
         self.products = self._both_products() if dims.rows else {}
+        looped = self.by_name[dims.keys].looped
+        names = self.group.names
+        self.limits = key_limits(self.score, attention, names, dims.rows, dims.keys) if looped else KeyLimits()
+        self.whole = False
+        """True while the code for blocks of keys seen whole by every row is emitted."""
         self.ready: dict[SSAValue, SSAValue] = {}
         """Factors shared by all blocks of keys."""
         self._require()
+
+    def _place_scores(self) -> None:
+        """Finds the scale of the scores, and the form of their exponentials."""
+        self.score = score_of(self.attention)
+        self.fused = is_small(self.score, self.attention)
+        """True if an exponent is a multiply-add."""
+        self.hidden = HIDDEN if self.fused else LEAST_NUMBER
+        """The unscaled score of keys whose score is a finite low number."""
 
     def _both_products(self) -> dict[NestOp, DotProduct]:
         """Returns the two products of blocks of an attention with rows."""
@@ -133,20 +161,46 @@ class AttentionBody(LaunchBody):
         return renamed_names(hangs_on(value), self.group.names[nest])
 
     def _along_keys(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
-        """Returns the maximum and the sums over all keys."""
-        dim, builder = self.by_name[self.at.keys], scope.builder
+        """Returns the maximum and the sums over all keys that a row of the program sees."""
+        dim = self.by_name[self.at.keys]
         if not dim.looped:
             return self._block_of_keys(kept, scope)
-        first, end = self._bounds(dim, scope)
-        step = builder.number(1)
+        made = list(kept)
+        for each in KeyRanges(self, scope, self.limits.limits).ranges(*self._bounds(dim, scope)):
+            made = self._loop_over(each, made, scope)
+        return made
+
+    def _loop_over(self, blocks: KeyRange, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
+        """Returns the maximum and the sums after a range of blocks of keys."""
+        dim, builder = self.by_name[self.at.keys], scope.builder
         body = Block(arg_types=[builder.index, *(v.type for v in kept)])
         inner = BlockBuilder(body, builder.ranges, builder.index)
         inside = Scope(inner, dict(scope.index), dict(scope.masks), scope.laned, dict(scope.firsts))
+        self.whole = blocks.whole
         self._enter(inside, dim, body.args[0])
         body.add_op(scf.YieldOp(*self._block_of_keys(body.args[1:], inside)))
-        loop = scf.ForOp(first, end, step, list(kept), Region(body))
+        self.whole = False
+        loop = scf.ForOp(blocks.first, blocks.end, builder.number(1), list(kept), Region(body))
         builder.block.add_op(loop)
         return list(loop.results)
+
+    def _enter(self, scope: Scope, dim: Dim, block: SSAValue | None) -> None:
+        """Enters a block; rows from the last to the first if later rows see more keys: the longest programs begin
+        first."""
+        builder = scope.builder
+        if block is not None and dim.name == self.at.rows and any(x.upper and x.slope > 0 for x in self.limits.limits):
+            last = builder.binary(arith.SubiOp, builder.expr(dim.programs, scope.index), builder.number(1))
+            block = builder.binary(arith.SubiOp, last, block)
+        super()._enter(scope, dim, block)
+
+    def _span(self, scope: Scope, dim: Dim) -> None:
+        super()._span(scope, dim)
+        if self.whole and dim.name == self.at.keys:
+            scope.masks.pop(dim.name, None)
+
+    def value_of(self, nest: NestOp, value: SSAValue, scope: Scope) -> SSAValue:
+        """Returns a value of the body of a nest on the blocks of a scope."""
+        return self._value(nest, value, scope)
 
     def _bounds(self, dim: Dim, scope: Scope) -> tuple[SSAValue, SSAValue]:
         """Returns the first block of keys and the end of the range of blocks."""
@@ -156,11 +210,12 @@ class AttentionBody(LaunchBody):
         attention, builder = self.attention, scope.builder
         inside = self._across(self.inner, scope)
         most, *sums, total = kept
-        (seen,) = self._terms(attention.top, inside)
-        above = self._combined(attention.top, 0, builder, most, self._folded(attention.top, 0, seen, inside))
-        floor, below = self._floor(builder, above), self._floor(builder, most)
-        scale = builder.add(math.ExpOp(builder.binary(arith.SubfOp, below, floor)))
-        self._exponentials(floor, inside)
+        seen = self._scores(inside)
+        terms = builder.shaped(seen, self._shape(self.group.names[attention.top].values()))
+        above = self._combined(attention.top, 0, builder, most, self._folded(attention.top, 0, terms, inside))
+        floor = self._floor(builder, above)
+        scale = self._fall(builder, self._floor(builder, most), floor)
+        inside.values[attention.weights[-1][1].exponential] = self._power(builder, seen, floor)
         made = [above]
         weights = dict(attention.weights)
         for nest, before in zip(attention.sums, sums, strict=True):
@@ -196,19 +251,76 @@ class AttentionBody(LaunchBody):
         lanes = {d.name: d.lanes for d in self.dims}
         return tuple(lanes[name] if name in known else 1 for name in laned)
 
+    def _scores(self, inside: Scope) -> SSAValue:
+        """Returns a block of unscaled scores; those beyond the last key are -inf."""
+        builder, score = inside.builder, self.score
+        value = self._value(score.nest, score.base, inside)
+        for mask in score.masks:
+            value = self._masked(value, mask, inside)
+        within = inside.masks.get(self.at.keys)
+        if within is None:
+            return value
+        return builder.select(within, value, builder.const(float("-inf"), Float32Type()))
+
+    def _masked(self, value: SSAValue, mask: Mask, inside: Scope) -> SSAValue:
+        """Hides the keys of a block for which a condition does not hold."""
+        builder = inside.builder
+        conditions = [c for each in mask.conditions for c in self._left_of(each)]
+        if not conditions:
+            return value
+        low = builder.const(mask.low if mask.low == float("-inf") else self.hidden, Float32Type())
+        # Keys outside of limits are not read in other blocks, so their scores count nowhere, NaN or not.
+        added = mask.added and not all(self.limits.is_limit(c) for c in mask.conditions)
+        bias = builder.const(0.0, Float32Type()) if added else value
+        for condition in conditions:
+            holds = self._value(condition.nest, condition.value, inside)
+            pair = (bias, low) if condition.shown else (low, bias)
+            bias = builder.select(holds, *pair)
+        return builder.binary(arith.AddfOp, value, bias) if added else bias
+
+    def _left_of(self, condition: Condition) -> tuple[Condition, ...]:
+        """Returns the parts of a condition that can fail in the current blocks."""
+        if self.whole and self.limits.rest is not None:
+            return self.limits.rest[condition]
+        return (condition,)
+
+    def _factor_of_scores(self, builder: BlockBuilder) -> SSAValue:
+        return builder.const(self.score.factor * LOG2_E, Float32Type())
+
     def _floor(self, builder: BlockBuilder, most: SSAValue) -> SSAValue:
-        """Returns the value subtracted from the scores: their maximum, or the least number if that is -inf."""
+        """Returns the value subtracted from exponents, for a maximum of unscaled scores; the least number if that is
+        -inf. It is scaled if exponents are multiply-adds."""
+        if self.fused:
+            most = builder.binary(arith.MulfOp, most, self._factor_of_scores(builder))
         return builder.binary(arith.MaximumfOp, most, builder.const(LEAST_NUMBER, Float32Type()))
 
-    def _exponentials(self, floor: SSAValue, inside: Scope) -> None:
-        """Computes the exponentials of a block of scores; those beyond the last key are 0."""
-        builder, found = inside.builder, self.attention.weights[-1][1]
-        score = self._value(found.nest, found.score, inside)
-        mask = inside.masks.get(self.at.keys)
-        if mask is not None:
-            score = builder.select(mask, score, builder.const(float("-inf"), Float32Type()))
-        difference = builder.binary(arith.SubfOp, score, floor)
-        inside.values[found.exponential] = builder.add(math.ExpOp(difference))
+    def _power(self, builder: BlockBuilder, score: SSAValue, floor: SSAValue) -> SSAValue:
+        """Returns the exponential of unscaled scores, relative to a floor."""
+        factor = self._factor_of_scores(builder)
+        if not self.fused:
+            difference = builder.binary(arith.SubfOp, score, floor)
+            return builder.add(math.Exp2Op(builder.binary(arith.MulfOp, difference, factor)))
+        below = builder.binary(arith.SubfOp, builder.const(0.0, Float32Type()), floor)
+        score, factor, below = builder.together([score, factor, below])
+        return builder.add(math.Exp2Op(builder.add(math.FmaOp(score, factor, below))))
+
+    def _fall(self, builder: BlockBuilder, before: SSAValue, floor: SSAValue) -> SSAValue:
+        """Returns the factor of sums for a floor that has grown."""
+        difference = builder.binary(arith.SubfOp, before, floor)
+        if not self.fused:
+            difference = builder.binary(arith.MulfOp, difference, self._factor_of_scores(builder))
+        return builder.add(math.Exp2Op(difference))
+
+    def _natural(self, builder: BlockBuilder, most: SSAValue) -> SSAValue:
+        """Returns the maximum of the scores for the maximum of unscaled ones."""
+        made = most
+        if self.score.factor != 1:
+            made = builder.binary(arith.MulfOp, most, builder.const(self.score.factor, Float32Type()))
+        if self.score.low is None:
+            return made
+        hidden = builder.shaped(builder.const(self.hidden, Float32Type()), tt.shape_of(most.type))
+        all_hidden = builder.add(CmpfOp(most, hidden, "oeq"))
+        return builder.select(all_hidden, builder.const(self.score.low, Float32Type()), made)
 
     def _bare(self, value: SSAValue, weights: Weights, inside: Scope) -> SSAValue:
         """Returns the weights without the factors of rows."""
@@ -235,13 +347,15 @@ class AttentionBody(LaunchBody):
         """Applies the remaining work per row: exp(m - floor) and the factors."""
         attention, builder = self.attention, scope.builder
         most, *sums, total = kept
-        top = attention.top.outputs[0]
+        top, most = attention.top.outputs[0], self._natural(builder, most)
         self.folded[top] = most
         if top in self.stored:
             self._store(attention.top, most, top, attention.top.yield_op.clauses[0].subscripts, scope)
         found = attention.weights[-1][1]
         floor = self._value(found.nest, found.floor, scope)
-        scale = builder.add(math.ExpOp(builder.binary(arith.SubfOp, self._floor(builder, most), floor)))
+        least = builder.const(LEAST_NUMBER, Float32Type())
+        most = builder.binary(arith.MaximumfOp, most, least)
+        scale = builder.add(math.ExpOp(builder.binary(arith.SubfOp, most, floor)))
         for (nest, weights), value in zip(attention.weights, (*sums, total), strict=True):
             scaled = builder.binary(arith.MulfOp, value, scale)
             for factor in weights.factors:

@@ -3,8 +3,8 @@
 The first kernel is `AttentionBody` over a part of the keys. For each row and part it stores the maximum, the sums of
 exponentials, and the weighted sums. The second kernel has one program per row and combines the parts:
 
-    m' = max(m, max of the parts' m)
-    l, o = l * exp(m - m') + sum of exp(m_part - m') * l_part, and so with o
+    m' = max(m, max of the parts' m)                         of unscaled scores
+    l, o = l * exp2(c * m - c * m') + sum of exp2(c * m_part - c * m') * l_part, and so with o
 
 in blocks of parts, and continues like `AttentionBody`, with the factors of the row and the following nests. The method
 is Flash-Decoding (Dao, Haziza, Massa and Sizov, 2023).
@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import arith, math, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Block, Region, SSAValue
 
+from igniter.analysis.structured.key_limits import KeyLimits
 from igniter.dialects import triton as tt
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr, linearize
@@ -118,9 +119,12 @@ class AttentionJoin(_WithParts):
         attention, dims = self.group.attention, attention_dims(self.group)
         assert attention is not None and dims is not None
         self.attention, self.at = attention, dims
+        self._place_scores()
         self.inner = self.laned = (PARTS, dims.features)
         self.products = {}
         self.ready = {}
+        self.limits = KeyLimits()
+        self.whole = False
 
     def _compute(self, scope: Scope) -> None:
         builder, dim = scope.builder, self.by_name[PARTS]
@@ -147,8 +151,8 @@ class AttentionJoin(_WithParts):
         tops, *others = [self._load_part(k, scope) for k in range(len(self.parts))]
         above = builder.binary(arith.MaximumfOp, most, self._over_parts(arith.MaximumfOp, tops, scope))
         floor = self._floor(builder, above)
-        scale = builder.add(math.ExpOp(builder.binary(arith.SubfOp, self._floor(builder, most), floor)))
-        weight = builder.add(math.ExpOp(builder.binary(arith.SubfOp, self._floor(builder, tops), floor)))
+        scale = self._fall(builder, self._floor(builder, most), floor)
+        weight = self._fall(builder, self._floor(builder, tops), floor)
         made = [above]
         for before, part in zip(sums, others, strict=True):
             added = self._over_parts(arith.AddfOp, builder.binary(arith.MulfOp, weight, part), scope)

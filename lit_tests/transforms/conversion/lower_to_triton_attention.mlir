@@ -2,21 +2,21 @@
 // RUN: igniter-opt %s -p lower-to-triton --split-input-file --target=cuda | igniter-opt --split-input-file | filecheck %s
 // RUN: igniter-opt %s -p choose-schedule --split-input-file --target=cuda | filecheck %s --check-prefix=SAME
 
-// An attention is a launch: the queries are loaded once, and a loop over blocks of keys keeps the maximum, the sum of
-// exponentials and what they weigh. What lies behind the last key is -inf, and what was summed is scaled where the
-// maximum grows. The factors of rows are for the end.
+// An attention is a launch: the queries are loaded once, and a loop over full blocks of keys keeps the maximum, the sum
+// of exponentials and what they weigh. What was summed is scaled where the maximum grows. A second loop is for a partial
+// block: what lies behind the last key is -inf. The exponentials are powers of two, and their scores are scaled by log2(e). The factors of rows are for the end.
 
 // CHECK-LABEL: tt.func @head.0
 // CHECK:         %[[Q:.*]] = tt.load %{{.*}} : tensor<16x16x!tt.ptr<f32>>
 // CHECK:         %[[M:.*]], %[[L:.*]], %[[O:.*]] = scf.for {{.*}} iter_args(%[[M0:.*]] = %{{.*}}, %[[L0:.*]] = %{{.*}}, %[[O0:.*]] = %{{.*}}) -> (tensor<16x1xf32>, tensor<16x1xf32>, tensor<16x16xf32>)
 // CHECK:           %[[S:.*]] = tt.dot %[[Q]], %{{.*}} : tensor<16x16xf32> * tensor<16x32xf32> -> tensor<16x32xf32>
-// CHECK:           %[[SEEN:.*]] = arith.select %{{.*}}, %[[S]], %{{.*}} : tensor<16x32xf32>
-// CHECK-NEXT:      "tt.reduce"(%[[SEEN]]) <{axis = 1 : i32}>
+// CHECK-NEXT:      "tt.reduce"(%[[S]]) <{axis = 1 : i32}>
 // CHECK:             arith.maximumf
 // CHECK:           %[[M1:.*]] = arith.maximumf %[[M0]], %{{.*}} : tensor<16x1xf32>
 // CHECK:           %[[FALL:.*]] = arith.subf %{{.*}}, %{{.*}} : tensor<16x1xf32>
-// CHECK-NEXT:      %[[SCALE:.*]] = math.exp %[[FALL]] : tensor<16x1xf32>
-// CHECK:           %[[P:.*]] = math.exp %{{.*}} : tensor<16x32xf32>
+// CHECK:           %[[FALL2:.*]] = arith.mulf %[[FALL]], %{{.*}} : tensor<16x1xf32>
+// CHECK-NEXT:      %[[SCALE:.*]] = math.exp2 %[[FALL2]] : tensor<16x1xf32>
+// CHECK:           %[[P:.*]] = math.exp2 %{{.*}} : tensor<16x32xf32>
 // CHECK-NEXT:      "tt.reduce"(%[[P]]) <{axis = 1 : i32}>
 // CHECK:           %[[OLD:.*]] = arith.mulf %[[L0]], %[[SCALE]]
 // CHECK-NEXT:      %[[L1:.*]] = arith.addf %[[OLD]]
@@ -24,6 +24,10 @@
 // CHECK-NEXT:      %[[LESS:.*]] = arith.mulf %[[O0]], %[[WIDE]]
 // CHECK:           %[[O1:.*]] = tt.dot %[[P]], %{{.*}}, %[[LESS]]
 // CHECK-NEXT:      scf.yield %[[M1]], %[[L1]], %[[O1]]
+// CHECK:         scf.for {{.*}} iter_args(%{{.*}} = %[[M]], %{{.*}} = %[[L]], %{{.*}} = %[[O]])
+// CHECK:           %[[T:.*]] = tt.dot %[[Q]], %{{.*}} : tensor<16x16xf32> * tensor<16x32xf32> -> tensor<16x32xf32>
+// CHECK:           %[[SEEN:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<16x32xf32>
+// CHECK-NEXT:      "tt.reduce"(%[[SEEN]]) <{axis = 1 : i32}>
 // CHECK:         arith.divf
 // CHECK:         tt.store
 // CHECK-NOT:     tt.store

@@ -288,16 +288,22 @@ def test_a_division_by_the_sum_of_the_row() -> None:
     check(found, *runs, launches=1, rtol=1e-5)
 
 
+SHARED = {80: 163, 90: 227, 100: 227, 120: 99}
+"""The KiB of shared memory of a block, by the GPU."""
+
+
 @pytest.mark.parametrize("arch", [80, 90, 100, 120])
 @pytest.mark.parametrize("kind, head", [(HALF, 64), (HALF, 128), (FLOAT, 64), (FLOAT, 128)])
 def test_no_kernel_spills(arch: int, kind: int, head: int) -> None:
-    module = lowered(heads(kind, "added", head=head, features=head, count=12))
+    module = lowered(heads(kind, "added", head=head, features=head, count=12), f"cuda:sm_{arch}")
     (kernel,) = kernels_of(module)
     (launch,) = [op for op in func_of(module).walk() if isinstance(op, LaunchOp)]
     compiled = compile_source(print_kernel(kernel), signature_of(kernel), launch.warps, launch.stages, arch)
     found = resources_of(compiled, arch)
     assert found.spills == 0
-    assert compiled.shared <= 99 << 10
+    assert not found.serialized
+    # `cuda` is the code for sm_80, and runs on GPUs with less shared memory.
+    assert compiled.shared <= (SHARED[arch] if arch > 80 else 99) << 10
     assert kind != HALF or "mma" in compiled.ptx
 
 
