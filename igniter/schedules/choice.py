@@ -179,8 +179,9 @@ def _is_dot_products(group: Group) -> bool:
     """True if other nests read a group's sums, and dot products are the better loops for them. The summed elements are
     contiguous where those along the best parallel axis are not, or are too few to fill a vector. A linear layer of
     three columns takes a tenth of the time as dot products, because the vectors would be mostly empty. So does a
-    convolution of three channels, whose places are a pixel apart."""
-    if len(group.members) < 2 or len(group.levels) < 2:
+    convolution of three channels, whose places are a pixel apart. Readers with loops of their own, as in a
+    normalisation, are no row of the sums."""
+    if len(group.members) < 2 or len(group.levels) < 2 or not is_whole(group):
         return False
     nest = group.members[0]
     vector = _parallel_vector(nest)
