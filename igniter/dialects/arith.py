@@ -27,6 +27,11 @@ def truth_type(compared: Attribute) -> Attribute:
     return replace_element(compared, i1)
 
 
+NONPOSITIVE = "nonpositive"
+"""The attribute of a `math.exp` whose argument is never above 0 but for rounding, as in a softmax. Backends may use a
+shorter formula for it, with 0 in the place of subnormal results."""
+
+
 def is_dequantized(op: Operation) -> bool:
     """True for a product with a converted integer, a dequantised code times its scale. It is rounded before an
     addition, as the result of ONNX's DequantizeLinear is: fused into one rounding with the sum, a sum halfway between

@@ -283,3 +283,17 @@ def test_half_floats_are_computed_in_single():
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
         # Rounding twice, to f32 and to f16, differs where the f32 lies next to the middle of two halves.
         assert np.count_nonzero(~same) <= 4, target
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype, least", [("f4", -87.33), ("f8", -708.39)])
+def test_exponentials_of_a_softmax(target: str, dtype: str, least: float):
+    """The formula for arguments up to 0: that of `exp` where the result is normal, and 0 far below."""
+    function = Elementary("exp_nonpositive", dtype, target)
+    x = np.linspace(least, 1e-3, 4000).astype(dtype)
+    exact = np.array([float(mp.exp(mp.mpf(float(v)))) for v in x])
+    assert np.max(np.abs(function(x).astype("f8") - exact) / np.spacing(exact.astype(dtype)).astype("f8")) < 1.2
+    below = np.array([least - 0.1, least - 0.3], dtype)
+    assert np.all((function(below) >= 0) & (function(below) < np.finfo(dtype).tiny * 1.01))
+    values = np.array([0.0, -0.0, 1.5 * least, -np.inf, np.nan], dtype)
+    np.testing.assert_array_equal(function(values), np.array([1, 1, 0, 0, np.nan], dtype))

@@ -39,6 +39,7 @@ _INLINE: dict[str, Formula] = {
     "erf": special.erf,
     "exp": exponential.exp,
     "exp2": exponential.exp2,
+    "exp_nonpositive": exponential.exp_nonpositive,
     "expm1": exponential.expm1,
     "floor": conversion.floor,
     "log": logarithm.log,
@@ -51,7 +52,9 @@ _INLINE: dict[str, Formula] = {
 }
 """The inline formulas, for f32; for f64 those of `_SHORT64`."""
 
-_SHORT64 = frozenset(("ceil", "exp", "exp2", "floor", "round", "roundeven", "rsqrt", "sqrt", "trunc"))
+_SHORT64 = frozenset(
+    ("ceil", "exp", "exp2", "exp_nonpositive", "floor", "round", "roundeven", "rsqrt", "sqrt", "trunc")
+)
 
 _DOUBLE: dict[str, Formula] = {
     "acos": trigonometry.acos,

@@ -32,6 +32,8 @@ class Format:
     exp_range: tuple[float, float]
     exp2_range: tuple[float, float]
     expm1_range: tuple[float, float]
+    vanishing: float
+    """An argument just below those with normal results: 2^n with the bits of its exponent is 0."""
     sinh_limit: float
     tanh_limit: float
     exp: tuple[float, ...]
@@ -50,6 +52,7 @@ SINGLE = Format(
     exp_range=(-104.0, 89.0),
     exp2_range=(-151.0, 129.0),
     expm1_range=(-18.0, 89.0),
+    vanishing=-88.0,
     sinh_limit=89.5,
     tanh_limit=9.02,
     exp=table.EXP32,
@@ -67,6 +70,7 @@ DOUBLE = Format(
     exp_range=(-746.0, 710.0),
     exp2_range=(-1076.0, 1025.0),
     expm1_range=(-40.0, 710.0),
+    vanishing=-709.0,
     sinh_limit=710.6,
     tanh_limit=19.1,
     exp=table.EXP64,
@@ -121,6 +125,22 @@ def exp(x: Num) -> Num:
     x = x.at_most(f.exp_range[1]).at_least(f.exp_range[0])
     n, biased, r = reduce_by_ln2(x, f)
     return scale(r.polynomial((1.0, 1.0, *f.exp)), n, biased, f)
+
+
+def exp_nonpositive(x: Num) -> Num:
+    """Returns e^x for x up to 0, and a little above: f32: 1 ulp, f64: 1 ulp, but 0 in the place of most subnormals.
+
+    One factor scales the polynomial. The magic number includes the bias of exponents, so the low bits of the sum are
+    the exponent of the factor, and those of the least argument make it 0.
+    """
+    f = format_of(x)
+    x = x.at_least(f.vanishing)
+    magic = f.magic + f.bias
+    biased = x.fma(LOG2E, magic)
+    n = biased - magic
+    p = n.fma(-f.ln2_low, n.fma(-f.ln2_high, x)).polynomial((1.0, 1.0, *f.exp))
+    scalef = _scalef(p, n)
+    return p * (biased.bits() << f.mantissa).as_float() if scalef is None else scalef
 
 
 def exp2(x: Num) -> Num:

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     Signedness,
+    UnitAttr,
     f32,
     i1,
     i32,
@@ -28,6 +29,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
+from igniter.dialects.arith import NONPOSITIVE
 from igniter.dialects.loop import DotBytesOp, is_float, is_unsigned, scalar_type
 from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.lowering.small_floats import decode, encode
@@ -182,8 +184,13 @@ class Scalar:
             raise ValueError(f"math.{name} takes a float, not {self.element}")
         return a._apply(_UNARY[name])
 
-    def exp(self) -> Scalar:
-        return self.math("exp")
+    def exp(self, *, nonpositive: bool = False) -> Scalar:
+        """Returns e^x. `nonpositive` marks an argument that is never above 0 but for rounding: backends may then use a
+        shorter formula, with 0 in the place of subnormal results."""
+        result = self.math("exp")
+        if nonpositive and isinstance(result.value.owner, Operation):
+            result.value.owner.attributes[NONPOSITIVE] = UnitAttr()
+        return result
 
     def log(self) -> Scalar:
         return self.math("log")

@@ -77,7 +77,7 @@ def softmax_of(
             return m + count_of(m.nest, extents, m).log() if weights else m
 
         floor = ctx.map(least, top, element=wide, dims=rows, part="floor")
-    raised = ctx.map(lambda v, m: (v - m).exp(), x, floor, element=wide, dims=dims, part="exp")
+    raised = ctx.map(lambda v, m: (v - m).exp(nonpositive=True), x, floor, element=wide, dims=dims, part="exp")
     total = ctx.reduce("add", raised, axes, part="sum")
     if fully_masked is None:
         inverse = ctx.map(lambda s: 1 / s, total, element=wide, dims=rows, part="inverse")
@@ -91,7 +91,7 @@ def softmax_of(
 def _log_softmax(ctx: Lowering) -> list[SSAValue]:
     x, axes = ctx.required(0), _own_axes(ctx)
     top = ctx.reduce("max", x, axes, part="max")
-    total = ctx.reduce("add", [x, top], axes, lambda v, m: (v - m).exp(), part="sum")
+    total = ctx.reduce("add", [x, top], axes, lambda v, m: (v - m).exp(nonpositive=True), part="sum")
     log = ctx.map(lambda s: s.log(), total, element=element_of(total.type), dims=dims_of(total.type), part="log")
     return [ctx.map(lambda v, m, s: v - m - s, x, top, log)]
 

@@ -17,7 +17,7 @@ onnx.graph @main(%x: tensor<?x64xf32, #sym.dims<n, 64>>) {
 // CHECK-NEXT:    %[[X:.*]] = loop.read %{{.*}}[i0, i1] : f32
 // CHECK-NEXT:    %[[M:.*]] = loop.read %[[MAX]][i0, 0] : f32
 // CHECK-NEXT:    %[[D:.*]] = arith.subf %[[X]], %[[M]] : f32
-// CHECK-NEXT:    %[[E:.*]] = math.exp %[[D]] : f32
+// CHECK-NEXT:    %[[E:.*]] = math.exp %[[D]] {nonpositive} : f32
 // CHECK-NEXT:    loop.yield none %[[E]] at [i0, i1]
 // CHECK:       %[[SUM:.*]] = loop.nest "softmax.sum" [i0: parallel n, r0: reduction 64]
 // CHECK-NEXT:    loop.read %[[EXP]][i0, r0] : f32
