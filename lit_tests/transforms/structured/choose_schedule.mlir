@@ -488,3 +488,20 @@ builtin.module {
 // CHECK-LABEL: loop.kernel @depthwise
 // CHECK:        loop.nest "conv" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", c by 16 tail peel fuse "g0", ky, kx unroll, x unroll, c vector 16 unroll]
 // CHECK:        loop.nest "relu" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", c by 16 tail peel fuse "g0", x unroll, c vector 16 unroll]
+
+// -----
+
+// The columns of a window that shares guards with a row are unrolled: the masks of the lanes are constants then.
+
+// CHECK:      loop.nest "conv" {{.*}} schedule [c threads, y, x by 48 tail peel, ky, kx unroll, x vector 16 unroll]
+builtin.module {
+  loop.kernel @rows symbols [] (%a: tensor<8x33x33xf32>, %w: tensor<8x3x3xf32>) -> (tensor<8x33x33xf32>) {
+    %c = loop.nest "conv" [c: parallel 8, y: parallel 33, x: parallel 33, kx: reduction 3, ky: reduction 3] -> tensor<8x33x33xf32> {
+      %v = loop.read %w[c, ky, kx] : f32
+      %u = loop.read %a[c, y + 6*ky - 6, x + 6*kx - 6] if [y + 6*ky - 6, 38 - y - 6*ky, x + 6*kx - 6, 38 - x - 6*kx] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [c, y, x]
+    }
+    loop.return %c : tensor<8x33x33xf32>
+  }
+}

@@ -190,3 +190,14 @@ def test_threads() -> None:
     one, two = (artifact.session(intra_op_num_threads=n).run(None, feed) for n in (1, 2))
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("width,dilation", ((32, 2), (33, 18), (97, 5)))
+def test_dilated_planes(width: int, dilation: int) -> None:
+    """Lone dilated depthwise convolutions read the rows of the model's planes."""
+    net = Net()
+    net.op("Conv", "x", net.weight(10, 1, 3, 3), group=5, pads=[dilation] * 4, dilations=[dilation] * 2)
+    model = net.model("t0")
+    shape = (2, 5, 7, width)
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, shape))
+    compare(model, [(2, *shape[2:])])
