@@ -35,7 +35,7 @@ FEW_WARPS = 1.09
 """The time of a block of 128 x 128 with 4 warps, relative to 8, if a multiprocessor holds one program."""
 ASYNCHRONOUS_ROWS, SYNCHRONOUS = 64, 1.6
 """The fewest rows of an asynchronous product, and the time of others, relative to these."""
-FEW_OPS = 12
+FEW_OPS = 20
 """The most operations on each sum after a product for which a thread has registers beside 128 sums."""
 WAVE_SECONDS = 1.2e-6
 """The time of a program before its first product and after its last."""
@@ -226,6 +226,6 @@ def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:
 def _warps(sums: int, size: ProductSize) -> Sequence[int]:
     """Returns the numbers of warps to choose from for blocks of so many sums."""
     if sums > 64 * 128:
-        few = size.gpu.asynchronous and sums == 128 * 128 and size.how != "tf32x3" and size.later <= FEW_OPS
-        return (4,) if few and size.how else (8, 4) if few else (8,)
+        few = size.gpu.asynchronous and sums == 128 * 128 and size.how == "tf32" and size.later <= FEW_OPS
+        return (4,) if few else (8,)
     return (4,) if sums > 32 * 32 else (2,) if sums > 16 * 16 else (1,)

@@ -103,6 +103,9 @@ def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work
             _count(op.body.block, inside, numbers, work, trips)
             trips.update(dict.fromkeys(op.results, times))
             continue
+        if isinstance(op, scf.IfOp):
+            _count(op.true_region.block, times, numbers, work, trips)
+            continue
         if isinstance(op, (tt.LoadOp, tt.StoreOp)):
             base = _base(op.ptr)
             size = prod(tt.shape_of(op.ptr.type)) * element_bytes(_pointee(op.ptr.type))

@@ -133,9 +133,18 @@ class _KernelPrinter:
             if isinstance(op, scf.ForOp):
                 self._loop(op, indent)
                 continue
+            if isinstance(op, scf.IfOp):
+                self._branch(op, indent)
+                continue
             text = self._expression(op)
             names = ", ".join(self.name(r) for r in op.results)
             self.lines.append(f"{indent}{names} = {text}" if names else f"{indent}{text}")
+
+    def _branch(self, op: scf.IfOp, indent: str) -> None:
+        if op.results or op.false_region.blocks:
+            raise Unprintable("'scf.if' with results or an else branch has no Python here")
+        self.lines.append(f"{indent}if {self.name(op.cond)}:")
+        self.block(op.true_region.block, indent + INDENT)
 
     def _loop(self, op: scf.ForOp, indent: str) -> None:
         """Prints a loop. Its carried variables keep their names in the body and after it."""

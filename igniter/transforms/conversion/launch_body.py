@@ -262,10 +262,18 @@ class LaunchBody:
     # -- phases -------------------------------------------------------------------------------------------------------
 
     def _compute(self, scope: Scope) -> None:
-        if self.products:
-            self._load_ahead(scope)
-        for phase in self._phases():
-            self._phase(phase, scope)
+        if not self.products:
+            for phase in self._phases():
+                self._phase(phase, scope)
+            return
+        self._load_ahead(scope)
+        product, *later = self._phases()
+        self._phase(product, scope)
+        inside = self._branch(scope) if later and self._loads_after() else scope
+        for phase in later:
+            self._phase(phase, inside)
+        if inside is not scope:
+            inside.builder.block.add_op(scf.YieldOp())
 
     def _load_ahead(self, scope: Scope) -> None:
         """Loads, before the loop over the depth, the small operands of the nests after a product: a bias, not a
@@ -280,6 +288,30 @@ class LaunchBody:
                 used = symbols_of(renamed((*read.subscripts, *read.guards), names))
                 if used.isdisjoint(depths) and sum(name in used for name in scope.laned) <= 1:
                     self._value(nest, read.result, scope)
+
+    def _loads_after(self) -> bool:
+        """True if a nest computed on the blocks of sums reads other tensors."""
+        return any(not self.group.makes(read.source) for nest in self._after_products() for read in nest.reads)
+
+    def _branch(self, scope: Scope) -> Scope:
+        """Returns a scope in a branch that every program takes: its block of rows has a row. Without the branch, ptxas
+        may move reads of the sums up to the last products, and then makes each product wait (its message C7514)."""
+        builder = scope.builder
+        dim = self.by_name[next(iter(self.products.values())).row]
+        first = scope.firsts[dim.name]
+        taken = builder.below(builder.number(0) if first is None else first, builder.expr(dim.extent, scope.index))
+        block = Block()
+        builder.block.add_op(scf.IfOp(taken, [], Region(block)))
+        inner = BlockBuilder(block, builder.ranges, builder.index)
+        return Scope(
+            inner,
+            dict(scope.index),
+            dict(scope.masks),
+            scope.laned,
+            dict(scope.firsts),
+            dict(scope.values),
+            dict(scope.loads),
+        )
 
     def _after_products(self) -> list[NestOp]:
         """Returns the nests computed on the blocks of sums, in the order of the launch."""

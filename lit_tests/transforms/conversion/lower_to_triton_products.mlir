@@ -2,7 +2,7 @@
 // RUN: igniter-opt %s --split-input-file | filecheck %s --check-prefix=SAME
 
 // Programs in groups: of 32 blocks of rows by 64 of columns, the first 8 programs are 8 blocks of rows by one of columns.
-// The bias is loaded before the loop over the depth, the residual after it: its block is as large as the sums.
+// The bias is loaded before the loop over the depth, the residual after it, in a branch: its block is as large as the sums.
 
 // CHECK-LABEL: tt.func @product.0(
 // CHECK:         %[[MOST:.*]] = arith.minsi %{{.*}}, %{{.*}} : i32
@@ -21,6 +21,8 @@
 // CHECK:         scf.for
 // CHECK:           tt.dot
 // CHECK:         }
+// CHECK:         %[[TAKEN:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : i32
+// CHECK-NEXT:    scf.if %[[TAKEN]] {
 // CHECK:         tt.load %{{.*}} : tensor<16x16x!tt.ptr<f32>>
 // CHECK-NOT:     tt.load
 // SAME: loop.nest "matmul" [i: parallel 512, j: parallel 1024, k: reduction 64] schedule [i by 16 grid fuse "l0", j by 16 grid fuse "l0", k by 16, i vector 16, j vector 16, k vector 16, launch warps 1 stages 2 group 8]

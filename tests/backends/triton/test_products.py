@@ -212,7 +212,7 @@ def test_products_of_tensor_cores_do_not_wait_for_each_other(arch: int, op: str)
         helper.make_node("Add", ["h", "b"], ["s"]),
         helper.make_node(op, ["s"], ["y"]),
     ]
-    given = model(nodes, {"x": (HALF, [4096, 1024]), "w": (HALF, [1024, 4096]), "b": (HALF, [4096])})
+    given = model(nodes, {"x": (HALF, [4096, 4096]), "w": (HALF, [4096, 4096]), "b": (HALF, [4096])})
     module = lowered(given, f"cuda:sm_{arch}")
     (kernel,) = kernels_of(module)
     (launch,) = [op for op in func_of(module).walk() if isinstance(op, LaunchOp)]
