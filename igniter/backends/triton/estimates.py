@@ -14,6 +14,7 @@ bounds and ops outside of them, which only the lowering to programs decides.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, prod
@@ -81,11 +82,12 @@ class Estimate:
     """The resident warps of a multiprocessor, as a share of its maximum."""
 
 
-def work_of(func: tt.FuncOp, symbols: Sequence[int]) -> Work:
-    """Returns the work of a program of a kernel, given the values of its symbols."""
+def work_of(func: tt.FuncOp, symbols: Sequence[int], program: int = 0) -> Work:
+    """Returns the work of a program of a kernel, given its number and the values of its symbols."""
     args = func.body.block.args
     pointers = [a for a in args if isinstance(a.type, tt.PointerType)]
     numbers: dict[SSAValue, int] = dict(zip(args[len(pointers) :], symbols, strict=True))
+    numbers |= {op.result: program for op in func.body.block.ops if isinstance(op, tt.GetProgramIdOp)}
     work = Work()
     _count(func.body.block, 1, numbers, work, {})
     return work
@@ -180,18 +182,36 @@ _INTEGERS: dict[str, Callable[[int, int], int]] = {
 }
 
 
+_COMPARISONS: dict[int, Callable[[int, int], bool]] = {
+    0: operator.eq,
+    1: operator.ne,
+    2: operator.lt,
+    3: operator.le,
+    4: operator.gt,
+    5: operator.ge,
+}
+"""The predicates of `arith.cmpi` for signed numbers."""
+
+UNKNOWN = 1 << 30
+"""An integer that a kernel loads, in estimates."""
+
+
 def _number(value: SSAValue, numbers: Mapping[SSAValue, int]) -> int:
-    """Returns the value of a loop bound: an expression of symbols and of the program's number, taken for the first
-    program."""
+    """Returns the value of a loop bound: an expression of symbols, of the program's number, and of data, which are
+    taken to be large: the length of a sequence bounds nothing then."""
     if value in numbers:
         return numbers[value]
     op = value.owner
-    assert isinstance(op, Operation), "the bounds of loops hang on symbols and programs"
-    if isinstance(op, tt.GetProgramIdOp):
-        return 0
+    assert isinstance(op, Operation), "the bounds of loops hang on symbols, programs and data"
     if isinstance(op, arith.ConstantOp):
         return cast("IntegerAttr[IntegerType]", op.value).value.data
+    if isinstance(op, tt.LoadOp):
+        return UNKNOWN
     inside = [_number(v, numbers) for v in op.operands]
+    if isinstance(op, arith.CmpiOp):
+        return int(_COMPARISONS[op.predicate.value.data](*inside))
+    if isinstance(op, arith.SelectOp):
+        return inside[1] if inside[0] else inside[2]
     return inside[0] if op.name in ("arith.extsi", "arith.trunci") else _INTEGERS[op.name](*inside)
 
 
@@ -202,7 +222,8 @@ def estimate(
     programs = max(0, launch.grid.evaluate(env))
     if not programs:
         return Estimate(0.0, "launch", 0.0, 0.0, 0.0)
-    work = work_of(func, [s.evaluate(env) for s in launch.symbols])
+    # Programs may differ, as under a causal mask: the one in the middle is typical.
+    work = work_of(func, [s.evaluate(env) for s in launch.symbols], programs // 2)
     sizes = [stored_bytes(b.type).evaluate(env) for b in launch.buffers]
     memory = float(sum(min(moved * programs, sizes[k]) for k, moved in work.moved.items()))
     cache = float(sum(work.moved.values()) * programs)
