@@ -143,6 +143,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "collapse-axes{attention=true}",
         "flatten-rows",
         "collapse-axes{attention=true}",
+        "split-heads",
         "canonicalize-loop",
         "read-past-views",
         "choose-splits",

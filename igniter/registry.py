@@ -138,6 +138,7 @@ PASSES: dict[str, str] = {
     "split-axes": "igniter.transforms.structured.split_axes:SplitAxes",
     "split-reductions": "igniter.transforms.structured.split_reductions:SplitReductions",
     "split-rims": "igniter.transforms.scheduled.split_rims:SplitRims",
+    "split-heads": "igniter.transforms.structured.split_heads:SplitHeads",
     "split-softmax": "igniter.transforms.structured.split_softmax:SplitSoftmax",
     "tile-loops": "igniter.transforms.scheduled.tile_loops:TileLoops",
     "transpose-accesses": "igniter.transforms.scheduled.transpose_accesses:TransposeAccesses",

@@ -205,8 +205,15 @@ def cases() -> list[Case]:
             both,
             flops=4.0 * 32 * 4096 * 4096 * 128 / 2,
         ),
-        Case("decoding 8x32/8x1 of 4096x128 f16", lambda: attention(8, 32, 8, 1, 4096, 128), ("attention",)),
-        Case("decoding 1x32/8x1 of 16384x128 f16", lambda: attention(1, 32, 8, 1, 16384, 128), ("attention",)),
+        Case(
+            "attention 1x32/8x4096x128 f16",
+            lambda: attention(1, 32, 8, 4096, 4096, 128),
+            ("attention",),
+            both,
+            flops=4.0 * 32 * 4096 * 4096 * 128,
+        ),
+        Case("decoding 8x32/8x1 of 4096x128 f16", lambda: attention(8, 32, 8, 1, 4096, 128), ("attention",), both),
+        Case("decoding 1x32/8x1 of 16384x128 f16", lambda: attention(1, 32, 8, 1, 16384, 128), ("attention",), both),
     ]
     return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 
 from igniter.analysis.structured.attention_scores import score_of
 from igniter.analysis.structured.dot_products import LEAST, dot_product
@@ -35,6 +35,8 @@ ROWLESS_ELEMENTS = 4096
 """The elements of keys in one block of a decoding step."""
 SHARE, LEAST_SHARE = 512, 256
 """The keys of a program if their number is unknown, and the fewest."""
+PROGRAMS = 1.5
+"""The programs of a multiprocessor that fill the memory's bandwidth, with blocks of keys in flight."""
 ROWLESS_PROGRAMS = 8
 """The programs of a multiprocessor if each has a single row: each waits for its blocks of keys in sequence."""
 STAGES = 3
@@ -88,7 +90,7 @@ def attention_blocks(group: LaunchGroup, products: str = "", gpu: Figures = A100
         looped = set[str]()
     else:
         looped = {dims.keys}
-    shares = _shares(group, dims, rows, lanes[dims.keys]) if looped else {}
+    shares = _shares(group, dims, rows, lanes[dims.keys], gpu) if looped else {}
     # Measured on an H100: four warps multiply a block of 128 rows together, with its sums in their registers.
     warps = 8 if (rows > 64 and not (size < 4 and gpu is H100)) or wide > 128 else 4
     stages = STAGES if dims.rows and size < 4 and wide <= 128 else FEW_STAGES
@@ -107,7 +109,7 @@ def _rows_differ(group: LaunchGroup, dims: AttentionDims) -> bool:
     return any(limit.upper and limit.slope > 0 for limit in found.limits)
 
 
-def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int) -> dict[str, int]:
+def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int, gpu: Figures) -> dict[str, int]:
     """Returns the keys of a program if one block has all rows, as in a step of decoding: otherwise there are too few
     programs."""
     assert group.attention is not None
@@ -120,8 +122,8 @@ def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int) -> di
     if count is None:
         return {dims.keys: max(keys, SHARE)}
     programs = prod(max(1, typical.value(group.dims[d], 1)) for d in group.grid if d != dims.rows)
-    wanted = (2 if dims.rows else ROWLESS_PROGRAMS) * MULTIPROCESSORS
-    parts = min(-(-wanted // programs), count // LEAST_SHARE)
+    wanted = (PROGRAMS if dims.rows else ROWLESS_PROGRAMS) * gpu.multiprocessors
+    parts = min(ceil(wanted / programs), count // LEAST_SHARE)
     return {dims.keys: max(keys, 1 << (-(-count // parts) - 1).bit_length())} if parts > 1 else {}
 
 
@@ -129,7 +131,8 @@ def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int, peak: f
     """Returns the rows of a block."""
     attention = group.attention
     assert attention is not None
-    candidates = [r for r in ROWS if r <= most]
+    own = group.dims[dims.rows].constant
+    candidates = [r for r in ROWS if r <= most and (own is None or r == LEAST or r < 2 * own)]
     known = typical_of(attention.values)
 
     def case(likely: int) -> Callable[[int], float]:
