@@ -137,3 +137,20 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // REMARK: form-subpixel-convolutions: 'computed' missed: its weight is not a constant
 // REMARK: form-subpixel-convolutions: 'apart' missed: its windows of 2, dilated by 1, have a stride of 3
 // REMARK: form-subpixel-convolutions: 'dilated' missed: its windows of 2, dilated by 2, have a stride of 2
+
+// -----
+
+// A single pixel has no neighbour: its window is the stride, and the convolution one of 1 x 1, whatever the stride is.
+
+// CHECK-LABEL: onnx.graph @pixel
+// CHECK:         onnx.Conv(%x, {{.*}} {pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64, kernel_shape = array<i64: 1, 1>
+// CHECK-SAME:      -> tensor<1x32x1x1xf32>
+// CHECK-NEXT:    %[[D:.*]] = onnx.DepthToSpace({{.*}}) {blocksize = 4 : i64}
+// CHECK:         onnx.Slice(%[[D]], {{.*}} -> tensor<1x2x2x3xf32>
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @pixel(%x: tensor<1x3x1x1xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<3x2x4x4xf32, elided>} : () -> tensor<3x2x4x4xf32>
+    %y = onnx.ConvTranspose(%x, %w) {pads = array<i64: 1, 0, 1, 1>} : (tensor<1x3x1x1xf32>, tensor<3x2x4x4xf32>) -> tensor<1x2x2x3xf32>
+    onnx.return %y : tensor<1x2x2x3xf32>
+  }
+}
