@@ -412,10 +412,14 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
 
 
 def _is_one_row(nest: NestOp, contraction: Contraction) -> bool:
-    """True if one row, by a constant or a typical size, is multiplied with a weight."""
-    if contraction.kind not in WHOLE_ROWS or contraction.batch or not reads_weights(contraction):
+    """True if there is one row, or one is typical of a product with a weight."""
+    if contraction.kind not in WHOLE_ROWS:
         return False
-    return contraction.rows is None or typical_of(nest).known(nest.axis(contraction.rows).extent) == 1
+    if contraction.rows is None:
+        return True
+    if contraction.batch or not reads_weights(contraction):
+        return False
+    return typical_of(nest).known(nest.axis(contraction.rows).extent) == 1
 
 
 def _wide(height: int, panels: int | None, vectors: int, machine: Machine) -> int:

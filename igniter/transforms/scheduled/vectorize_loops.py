@@ -329,7 +329,7 @@ class _Vectorizer:
         )
         if owned:
             subscripts.append(Expr.of(self.lane))
-        elif guard is not None and varies:
+        elif guard is not None and varies and not self._has_room(op):
             guards.append(guard)
         if isinstance(op, AccumulateOp) and op in self.partial:
             value = self._widen(mapping.get(op.value, op.value), target)
@@ -362,6 +362,16 @@ class _Vectorizer:
             target.add_op(
                 AccumulateOp(op.combiner, value, buffer, subscripts, indices=indices, guards=guards, lane=lane)
             )
+
+    def _has_room(self, op: MemoryOp) -> bool:
+        """True if a whole vector fits where the tail accesses a kernel's own buffer: nobody reads the lanes behind the
+        last element, so they need no mask."""
+        alloc, axis = op.accessed.owner, self.loop.axis
+        if not isinstance(alloc, AllocOp) or alloc.space != "local" or op.indices or self.loop.first != ZERO:
+            return False
+        size = dims_of(alloc.result.type)[-1].constant if op.subscripts else None
+        elsewhere = any(axis in e.symbols for e in (*op.subscripts[:-1], *op.guards))
+        return not elsewhere and size is not None and size % self.width == 0 and op.subscripts[-1] == Expr.of(axis)
 
     def _widen(self, value: SSAValue, target: Block) -> SSAValue:
         if isinstance(value.type, VectorType):

@@ -223,3 +223,22 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// The tail of a loop needs no mask in a buffer with room for whole vectors.
+// CHECK-LABEL: loop.func @room
+// CHECK:         loop.for j1 = n - (n mod 8) to n step 8 {
+// CHECK-NEXT:      %a_1 = loop.load %x[j1 + v] lane v if [-j1 + n - v - 1] : vector<8xf32>
+// CHECK-NEXT:      loop.accumulate add %a_1, %b[j1 + v] lane v
+// CHECK-NEXT:      %c_1 = loop.load %b[j1 + v] lane v : vector<8xf32>
+// CHECK-NEXT:      loop.store %c_1, %y[j1 + v] lane v if [-j1 + n - v - 1]
+loop.func @room symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
+  %b = loop.alloc "b" : memref<64xf32, "local">
+  loop.for j = 0 to n schedule [vector 8] {
+    %a = loop.load %x[j] : f32
+    loop.accumulate add %a, %b[j]
+    %c = loop.load %b[j] : f32
+    loop.store %c, %y[j]
+  }
+}

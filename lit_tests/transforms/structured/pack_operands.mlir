@@ -461,6 +461,53 @@ builtin.module {
 
 // -----
 
+// Eight columns fill half of a panel: eight rows do not make up for it, nine do. One row reads the columns as they are.
+
+// CHECK-LABEL:  loop.kernel @narrow
+// CHECK-NOT:      .pack"
+// REMARKS:      remark: pack-operands: 'product' missed: only 8 rows would share it
+// TOGETHER-LABEL: loop.kernel @narrow
+// TOGETHER-NOT:   product(
+// CHECK-LABEL:  loop.kernel @taller
+// CHECK:          loop.nest "product.pack"
+// TOGETHER-LABEL: loop.kernel @taller
+// TOGETHER:       product(i, j, k)
+// CHECK-LABEL:  loop.kernel @row
+// TOGETHER-LABEL: loop.kernel @row
+// TOGETHER:       schedule [b threads, j by 1024 tail mask, k by 8 tail rest, j vector 16, k unroll]
+
+builtin.module {
+  loop.kernel @narrow symbols [] (%x: tensor<8x1000xf32>, %y: tensor<1000x8xf32>) -> (tensor<8x8xf32>) {
+    %c = loop.nest "product" [i: parallel 8, j: parallel 8, k: reduction 1000] -> tensor<8x8xf32> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[k, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<8x8xf32>
+  }
+  loop.kernel @taller symbols [] (%x: tensor<9x1000xf32>, %y: tensor<1000x8xf32>) -> (tensor<9x8xf32>) {
+    %c = loop.nest "product" [i: parallel 9, j: parallel 8, k: reduction 1000] -> tensor<9x8xf32> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[k, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<9x8xf32>
+  }
+  loop.kernel @row symbols [] (%x: tensor<4x64xf32>, %y: tensor<4x64x512xf32>) -> (tensor<4x512xf32>) {
+    %c = loop.nest "product" [b: parallel 4, j: parallel 512, k: reduction 64] -> tensor<4x512xf32> {
+      %v = loop.read %x[b, k] : f32
+      %u = loop.read %y[b, k, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [b, j]
+    }
+    loop.return %c : tensor<4x512xf32>
+  }
+}
+
+// -----
+
 // Windows along one axis, of fewer elements than results: they are copied to panels whose columns are the places, with
 // zeros for the padding. The results are in the order of the model.
 
