@@ -1,4 +1,4 @@
-"""Compiles the text of kernels to PTX with Triton, and to machine code with the assembler in its package.
+"""Compiles the text of kernels with Triton to PTX, and to machine code (cubins) by the assembler in its package.
 
 Triton is an optional package (`pip install 'onnx-igniter[triton]'`) for Linux. It needs no GPU to compile. The output
 does not depend on the place of the text: source lines are omitted, and Python compiles from a file in memory.
@@ -57,8 +57,10 @@ class Kernel:
     """A kernel compiled by Triton."""
 
     ptx: str
+    machine_code: bytes
+    """The PTX assembled for the one GPU that it was compiled for (a cubin)."""
     entry: str
-    """The name of the function in the PTX."""
+    """The name of the function in both."""
     parameters: int
     """The number of parameters: those of the func, and two null pointers."""
     threads: int
@@ -158,7 +160,7 @@ def _compiled(triton: Any, source: Any, arguments: int, warps: int, stages: int,
     meta, ptx = made.metadata, made.asm["ptx"]
     if meta.global_scratch_size or meta.profile_scratch_size:
         raise IgniterError("Triton wants memory for a kernel that launches do not give")
-    kernel = Kernel(ptx, meta.name, len(_parameters(ptx)), WARP * warps, meta.shared)
+    kernel = Kernel(ptx, made.asm["cubin"], meta.name, len(_parameters(ptx)), WARP * warps, meta.shared)
     if kernel.parameters != arguments + 2:
         raise IgniterError(f"a kernel of {arguments} arguments has {kernel.parameters} parameters in PTX")
     return kernel

@@ -25,13 +25,17 @@ from igniter.backends.triton.compiler import Kernel, compile_source, signature_o
 from igniter.backends.triton.python_source import print_kernel
 from igniter.backends.triton.target import ALONE
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import AllocOp, CallOp, FuncOp, LaunchOp, ViewOp
+from igniter.dialects.loop import AllocOp, CallOp, FuncOp, IfOp, LaunchOp, ViewOp
 from igniter.dialects.sym import space_of
 from igniter.errors import IgniterError
 from igniter.targets import backend_for
 
 KERNEL, HOST = "# kernel ", "# host "
 """The starts of the line above a kernel, and of the line above host code."""
+
+
+CODE_ALIGNMENT = 64
+"""The alignment of the codes in a library, in bytes: machine code is an ELF file."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def emit_func(func: FuncOp) -> str:
     host = func.clone()
     texts: dict[str, str] = {}
     calls: dict[str, None] = {}
-    for op in host.block.ops:
+    for op in [each for each in host.walk() if each is not host]:
         if isinstance(op, LaunchOp):
             kernel = kernels[op.kernel]
             head = f"warps {op.warps} stages {op.stages} ({', '.join(signature_of(kernel))})"
@@ -78,7 +82,9 @@ def emit_func(func: FuncOp) -> str:
             op.kernel = name
         elif isinstance(op, CallOp):
             calls[op.callee] = None
-        elif not isinstance(op, ViewOp) and not (isinstance(op, AllocOp) and space_of(op.result.type) == "scratch"):
+        elif isinstance(op, AllocOp) and space_of(op.result.type) == "scratch":
+            continue
+        elif not isinstance(op, (IfOp, ViewOp)):
             raise IgniterError(
                 f"@{func.sym_name.data}: the host launches kernels and calls funcs that do; it has no way to do "
                 f"{op.name} on what is on a GPU"
@@ -125,7 +131,8 @@ def launched(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def host_module(text: str, archs: Sequence[int]) -> str:
-    """Returns the LLVM module of the funcs of a text, with their kernels as PTX for each of the GPUs."""
+    """Returns the LLVM module of the funcs of a text, with their kernels as machine code and PTX for each of the
+    GPUs."""
     codes = [body for head, body in _parts(text) if head.startswith(HOST)]
     if len(codes) > 1:
         cpu = backend_for("native")
@@ -137,31 +144,51 @@ def host_module(text: str, archs: Sequence[int]) -> str:
 def _described(kernel: KernelText, archs: Sequence[int]) -> str:
     """Returns the globals of a kernel: every object with a launch of it defines them, and linking keeps one of each.
 
-    The code for the latest GPU comes first, because a GPU gets the first one within its capability.
+    A GPU gets the first code within its capability that its driver accepts. So the latest GPU comes first, and of each
+    its machine code before its PTX.
     """
-    symbol = kernel_symbol(kernel.name)
     label = kernel.label.encode()
     lines = [f'@"label.{kernel.name}" = private unnamed_addr constant [{len(label) + 1} x i8] {c_literal(label)}']
+    codes = [code for arch in sorted(archs) for code in _codes(kernel, arch)]
+    addresses = sum(kind.startswith("*") for kind in kernel.signature)
     others = "null"
-    for k, arch in enumerate(sorted(archs)):
-        made = kernel.compiled(arch)
-        last = k == len(archs) - 1
-        code, entry = f'@"igniter.code.{kernel.name}.{arch}"', f'@"entry.{kernel.name}.{arch}"'
-        here = symbol if last else f'{symbol[:-1]}.{arch}"'
-        lines += [f"${name[1:]} = comdat any" for name in (code, here)]
-        for name, text, kind in ((entry, made.entry, "private unnamed_addr"), (code, made.ptx, "weak_odr hidden")):
-            data = text.encode()
-            comdat = ", comdat" if name is code else ""
-            lines.append(f"{name} = {kind} constant [{len(data) + 1} x i8] {c_literal(data)}{comdat}")
-        addresses = sum(kind.startswith("*") for kind in kernel.signature)
-        least, most = capabilities(arch)
+    for code in codes:
+        symbol = kernel_symbol(kernel.name)
+        here = symbol if code is codes[-1] else f'{symbol[:-1]}.{code.name}"'
+        place, entry = f'@"igniter.code.{kernel.name}.{code.name}"', f'@"entry.{kernel.name}.{code.name}"'
+        lines += [f"${name[1:]} = comdat any" for name in (place, here)]
+        for name, data, kind, more in (
+            (entry, code.made.entry.encode(), "private unnamed_addr", ""),
+            (place, code.data, "weak_odr hidden", f", comdat, align {CODE_ALIGNMENT}"),
+        ):
+            lines.append(f"{name} = {kind} constant [{len(data) + 1} x i8] {c_literal(data)}{more}")
         fields = (
-            f'ptr @"label.{kernel.name}", ptr {code}, ptr {entry}, i32 {made.threads}, i32 {made.shared}, '
-            f"i64 {addresses}, i32 {least}, i32 {most}, ptr {others}"
+            f'ptr @"label.{kernel.name}", ptr {place}, ptr {entry}, i32 {code.made.threads}, i32 {code.made.shared}, '
+            f"i64 {addresses}, i32 {code.least}, i32 {code.most}, ptr {others}"
         )
         lines.append(f"{here} = weak_odr hidden constant {KERNEL_TYPE} {{ {fields} }}, comdat")
         others = here
     return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Code:
+    """One code of a kernel."""
+
+    name: str
+    """Unique among the codes of the kernel."""
+    made: Kernel
+    data: bytes
+    least: int
+    """The least compute capability of the GPUs that accept it, times ten."""
+    most: int
+
+
+def _codes(kernel: KernelText, arch: int) -> tuple[_Code, _Code]:
+    """Returns the PTX of a kernel for a GPU, and its machine code for GPUs of exactly this capability."""
+    made = kernel.compiled(arch)
+    ptx = _Code(f"{arch}", made, made.ptx.encode(), *capabilities(arch))
+    return ptx, _Code(f"{arch}.cubin", made, made.machine_code, arch, arch)
 
 
 def capabilities(arch: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ loaded, whoever asks for the driver gets it. Its functions call Python. "Device 
 from __future__ import annotations
 
 import ctypes
+import struct
 import subprocess
 import tempfile
 import threading
@@ -49,6 +50,7 @@ _ERRORS = {
     1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
     2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
     100: ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"),
+    209: ("CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"),
     222: ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."),
     719: ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"),
 }
@@ -73,7 +75,11 @@ class RecordingDriver:
     capability: int = 80
     """Of the GPU that there seems to be, by ten."""
     kernels: dict[bytes, tuple[KernelText, int]] = field(default_factory=dict[bytes, tuple[KernelText, int]])
-    """What computes, and the capability that it was compiled for, by PTX."""
+    """What computes, and the capability that it was compiled for, by PTX and by machine code."""
+    refuses_machine_code: bool = False
+    """As a driver older than the assembler does."""
+    images: list[str] = field(default_factory=list[str])
+    """The kinds of the codes that were loaded: `ptx` or `cubin`."""
     fails: dict[str, int] = field(default_factory=dict[str, int])
     calls: list[str] = field(default_factory=list[str])
     launches: list[Launch] = field(default_factory=list[Launch])
@@ -99,11 +105,13 @@ class RecordingDriver:
         """Makes the kernels of compiled funcs known, for computing."""
         for text in texts:
             for kernel in kernels_of(text):
-                self.kernels[kernel.compiled(arch).ptx.encode()] = kernel, arch
+                made = kernel.compiled(arch)
+                self.kernels[made.ptx.encode()] = self.kernels[made.machine_code] = kernel, arch
 
     def reset(self) -> None:
         """As new, but for the kernels that it knows."""
-        for each in (self.fails, self.calls, self.launches, self.modules, self.contexts, self.retained):
+        self.refuses_machine_code = False
+        for each in (self.fails, self.calls, self.launches, self.modules, self.contexts, self.retained, self.images):
             each.clear()
 
     # -- the driver ---------------------------------------------------------------------------------------------------
@@ -163,9 +171,15 @@ class RecordingDriver:
 
     def _cuModuleLoadData(self, out: int, image: int) -> int:
         assert self.contexts, "a module is loaded without a context"
-        kernel = self.kernels.get(ctypes.string_at(image))
+        size = _elf_size(image)
+        kernel = self.kernels.get(ctypes.string_at(image, size) if size else ctypes.string_at(image))
         if kernel is None:
             return 222
+        if size and self.refuses_machine_code:
+            return 209
+        if size and kernel[1] != self.capability:
+            return 209
+        self.images.append("cubin" if size else "ptx")
         self._next += 1
         self.modules[self._next] = kernel
         _store(out, self._next)
@@ -212,6 +226,16 @@ class RecordingDriver:
     def compute(self, launch: Launch, pointers: Sequence[int], run: Callable[[], None]) -> None:
         """What becomes of a launch that is right; `pointers` are the addresses among its parameters."""
         run()
+
+
+def _elf_size(place: int) -> int:
+    """The bytes of an ELF file of 64 bits in memory, which ends with a table of sections or segments; 0 for others."""
+    if ctypes.string_at(place, 4) != b"\x7fELF":
+        return 0
+    head = ctypes.string_at(place, 64)
+    segments, sections = struct.unpack_from("<QQ", head, 32)
+    segment_size, segment_count, section_size, section_count = struct.unpack_from("<HHHH", head, 54)
+    return max(segments + segment_size * segment_count, sections + section_size * section_count)
 
 
 def _store(place: int, value: int) -> None:

@@ -20,7 +20,7 @@
 /* A kernel's code for one kind of GPU (`igniter/backends/launches.py`). */
 struct kernel {
   const char *label; /* Its name in messages. */
-  const void *code;
+  const void *code; /* PTX, or machine code (a cubin). */
   const char *entry;
   uint32_t threads;
   uint32_t shared;      /* Bytes of shared memory. */
@@ -263,11 +263,23 @@ static int enter_context(struct trouble *trouble, struct device *device) {
   return 1;
 }
 
-/* Loads one code of a kernel. */
-static int load(struct trouble *trouble, struct loaded *loaded, const struct kernel *kernel) {
+/* Finds the first code for a GPU, beginning with `kernel`; null if there is none. */
+static const struct kernel *fitting(const struct kernel *kernel, int32_t capability) {
+  while (kernel && (capability < kernel->least || capability > kernel->most))
+    kernel = kernel->others;
+  return kernel;
+}
+
+/* Loads the first code of a kernel that the driver accepts: machine code of a later CUDA than the driver's is refused,
+ * and the PTX after it is compiled by the driver. */
+static int load(struct trouble *trouble, struct loaded *loaded, const struct kernel *kernel, int32_t capability) {
+  while (!CALL(trouble, cuModuleLoadData, &loaded->module, kernel->code)) {
+    kernel = fitting(kernel->others, capability);
+    if (!kernel)
+      return 0;
+  }
   loaded->kernel = kernel;
-  return CALL(trouble, cuModuleLoadData, &loaded->module, kernel->code) &&
-         CALL(trouble, cuModuleGetFunction, &loaded->function, loaded->module, kernel->entry) &&
+  return CALL(trouble, cuModuleGetFunction, &loaded->function, loaded->module, kernel->entry) &&
          (kernel->shared <= FREE_SHARED ||
           CALL(trouble, cuFuncSetAttribute, loaded->function, MAX_DYNAMIC_SHARED, (int32_t)kernel->shared));
 }
@@ -278,14 +290,12 @@ static OrtStatus *load_all(const OrtApi *api, const struct igniter_desc *desc, s
   const struct launched *launched = desc->launched;
   for (int64_t k = 0; k < launched->count; k++) {
     int64_t number = launched->numbers[k];
-    const struct kernel *kernel = igniter_kernels[number];
-    struct trouble trouble = {kernel->label, 0, 0};
-    while (kernel && (capability < kernel->least || capability > kernel->most))
-      kernel = kernel->others;
+    const struct kernel *kernel = fitting(igniter_kernels[number], capability);
+    struct trouble trouble = {igniter_kernels[number]->label, 0, 0};
     if (!kernel)
       return numbered(api, desc, trouble.label, ": the library has no code for a GPU of compute capability ",
                       capability, " (in tenths): compile for it, or with the target cuda for all since 80");
-    if (!load(&trouble, &device->kernels[number], kernel))
+    if (!load(&trouble, &device->kernels[number], kernel, capability))
       return driver_failed(api, desc, &trouble);
   }
   return 0;

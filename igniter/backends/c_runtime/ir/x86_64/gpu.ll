@@ -372,8 +372,8 @@ if.end20.i.i.i:                                   ; preds = %if.end15.i.i.i
   %launched1.i.i.i = getelementptr inbounds nuw i8, ptr %0, i64 120
   %37 = load ptr, ptr %launched1.i.i.i, align 8
   %38 = load i64, ptr %37, align 8
-  %cmp.not38.i.i.i = icmp sgt i64 %38, 0
-  br i1 %cmp.not38.i.i.i, label %for.body.lr.ph.i.i.i, label %load_all.exit.i.i
+  %cmp.not37.i.i.i = icmp sgt i64 %38, 0
+  br i1 %cmp.not37.i.i.i, label %for.body.lr.ph.i.i.i, label %load_all.exit.i.i
 
 enter_context.exit.i.i:                           ; preds = %if.end15.i.i.i, %if.then8.i.i.i, %land.lhs.true.i.i.i, %lor.lhs.false11.i.i
   call void @llvm.lifetime.end.p0(ptr nonnull %its.i.i.i) #8
@@ -394,103 +394,143 @@ for.body.lr.ph.i.i.i:                             ; preds = %if.end20.i.i.i
   br label %for.body.i.i.i
 
 for.cond.i.i.i:                                   ; preds = %cleanup.i.i.i
-  %inc.i.i.i = add nuw nsw i64 %k.039.i.i.i, 1
+  %inc.i.i.i = add nuw nsw i64 %k.038.i.i.i, 1
   %40 = load i64, ptr %37, align 8
-  %cmp.not.i35.i.i = icmp slt i64 %inc.i.i.i, %40
-  br i1 %cmp.not.i35.i.i, label %for.body.i.i.i, label %load_all.exit.i.i, !llvm.loop !4
+  %cmp.not.i36.i.i = icmp slt i64 %inc.i.i.i, %40
+  br i1 %cmp.not.i36.i.i, label %for.body.i.i.i, label %load_all.exit.i.i, !llvm.loop !4
 
 for.body.i.i.i:                                   ; preds = %for.cond.i.i.i, %for.body.lr.ph.i.i.i
-  %retval.040.i.i.i = phi ptr [ undef, %for.body.lr.ph.i.i.i ], [ %retval.1.i.i.i, %for.cond.i.i.i ]
-  %k.039.i.i.i = phi i64 [ 0, %for.body.lr.ph.i.i.i ], [ %inc.i.i.i, %for.cond.i.i.i ]
-  %arrayidx.i.i.i = getelementptr inbounds nuw i64, ptr %numbers.i.i.i, i64 %k.039.i.i.i
+  %retval.039.i.i.i = phi ptr [ undef, %for.body.lr.ph.i.i.i ], [ %retval.1.i.i.i, %for.cond.i.i.i ]
+  %k.038.i.i.i = phi i64 [ 0, %for.body.lr.ph.i.i.i ], [ %inc.i.i.i, %for.cond.i.i.i ]
+  %arrayidx.i.i.i = getelementptr inbounds nuw i64, ptr %numbers.i.i.i, i64 %k.038.i.i.i
   %41 = load i64, ptr %arrayidx.i.i.i, align 8
   %arrayidx2.i.i.i = getelementptr inbounds ptr, ptr @igniter_kernels, i64 %41
   %42 = load ptr, ptr %arrayidx2.i.i.i, align 8
+  %tobool.not7.i.i.i.i = icmp eq ptr %42, null
+  br i1 %tobool.not7.i.i.i.i, label %fitting.exit.i.i.i, label %land.rhs.i.i.i.i
+
+land.rhs.i.i.i.i:                                 ; preds = %while.body.i.i.i.i, %for.body.i.i.i
+  %kernel.addr.08.i.i.i.i = phi ptr [ %45, %while.body.i.i.i.i ], [ %42, %for.body.i.i.i ]
+  %least.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.08.i.i.i.i, i64 40
+  %43 = load i32, ptr %least.i.i.i.i, align 8
+  %cmp.i.i.i.i = icmp slt i32 %add.i55.i, %43
+  br i1 %cmp.i.i.i.i, label %while.body.i.i.i.i, label %lor.rhs.i.i.i.i
+
+lor.rhs.i.i.i.i:                                  ; preds = %land.rhs.i.i.i.i
+  %most.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.08.i.i.i.i, i64 44
+  %44 = load i32, ptr %most.i.i.i.i, align 4
+  %cmp1.i.i.i.i = icmp sgt i32 %add.i55.i, %44
+  br i1 %cmp1.i.i.i.i, label %while.body.i.i.i.i, label %fitting.exit.i.i.i
+
+while.body.i.i.i.i:                               ; preds = %lor.rhs.i.i.i.i, %land.rhs.i.i.i.i
+  %others.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.08.i.i.i.i, i64 48
+  %45 = load ptr, ptr %others.i.i.i.i, align 8
+  %tobool.not.i.i.i.i = icmp eq ptr %45, null
+  br i1 %tobool.not.i.i.i.i, label %fitting.exit.i.i.i, label %land.rhs.i.i.i.i, !llvm.loop !5
+
+fitting.exit.i.i.i:                               ; preds = %while.body.i.i.i.i, %lor.rhs.i.i.i.i, %for.body.i.i.i
+  %kernel.addr.0.lcssa.i.i.i.i = phi ptr [ null, %for.body.i.i.i ], [ %kernel.addr.08.i.i.i.i, %lor.rhs.i.i.i.i ], [ null, %while.body.i.i.i.i ]
   call void @llvm.lifetime.start.p0(ptr nonnull %trouble.i.i.i) #8
-  %43 = load ptr, ptr %42, align 8
-  store ptr %43, ptr %trouble.i.i.i, align 8
+  %46 = load ptr, ptr %42, align 8
+  store ptr %46, ptr %trouble.i.i.i, align 8
   store ptr null, ptr %function.i.i.i, align 8
   store i32 0, ptr %code.i.i.i, align 8
   store i32 0, ptr %39, align 4
-  br label %land.rhs.i.i.i
+  %tobool.not.i34.i.i = icmp eq ptr %kernel.addr.0.lcssa.i.i.i.i, null
+  br i1 %tobool.not.i34.i.i, label %if.then.i.i.i, label %if.end.i35.i.i
 
-land.rhs.i.i.i:                                   ; preds = %while.body.i.i.i, %for.body.i.i.i
-  %kernel.037.i.i.i = phi ptr [ %42, %for.body.i.i.i ], [ %46, %while.body.i.i.i ]
-  %least.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.037.i.i.i, i64 40
-  %44 = load i32, ptr %least.i.i.i, align 8
-  %cmp4.i.i.i = icmp slt i32 %add.i55.i, %44
-  br i1 %cmp4.i.i.i, label %while.body.i.i.i, label %lor.rhs.i.i.i
-
-lor.rhs.i.i.i:                                    ; preds = %land.rhs.i.i.i
-  %most.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.037.i.i.i, i64 44
-  %45 = load i32, ptr %most.i.i.i, align 4
-  %cmp5.i.i.i = icmp sgt i32 %add.i55.i, %45
-  br i1 %cmp5.i.i.i, label %while.body.i.i.i, label %if.end.i34.i.i
-
-while.body.i.i.i:                                 ; preds = %lor.rhs.i.i.i, %land.rhs.i.i.i
-  %others.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.037.i.i.i, i64 48
-  %46 = load ptr, ptr %others.i.i.i, align 8
-  %tobool.not.i36.i.i = icmp eq ptr %46, null
-  br i1 %tobool.not.i36.i.i, label %if.then.i.i.i, label %land.rhs.i.i.i, !llvm.loop !5
-
-if.then.i.i.i:                                    ; preds = %while.body.i.i.i
-  %call.i37.i.i = call fastcc ptr @numbered(ptr noundef readonly %api, ptr noundef %0, ptr noundef %43, ptr noundef nonnull @.str.22, i64 noundef %conv.i.i.i, ptr noundef nonnull @.str.23) #9
+if.then.i.i.i:                                    ; preds = %fitting.exit.i.i.i
+  %call6.i.i.i = call fastcc ptr @numbered(ptr noundef readonly %api, ptr noundef %0, ptr noundef %46, ptr noundef nonnull @.str.22, i64 noundef %conv.i.i.i, ptr noundef nonnull @.str.23) #9
   br label %cleanup.i.i.i
 
-if.end.i34.i.i:                                   ; preds = %lor.rhs.i.i.i
-  %arrayidx8.i.i.i = getelementptr inbounds %struct.loaded, ptr %kernels.i.i.i, i64 %41
-  %kernel1.i.i.i.i = getelementptr inbounds nuw i8, ptr %arrayidx8.i.i.i, i64 16
-  store ptr %kernel.037.i.i.i, ptr %kernel1.i.i.i.i, align 8
+if.end.i35.i.i:                                   ; preds = %fitting.exit.i.i.i
+  %arrayidx7.i.i.i = getelementptr inbounds %struct.loaded, ptr %kernels.i.i.i, i64 %41
+  br label %while.cond.i.i.i.i
+
+while.cond.i.i.i.i:                               ; preds = %fitting.exit.i.i.i.i, %if.end.i35.i.i
+  %kernel.addr.0.i.i.i.i = phi ptr [ %kernel.addr.0.lcssa.i.i.i.i, %if.end.i35.i.i ], [ %kernel.addr.0.lcssa.i.i.i.i.i, %fitting.exit.i.i.i.i ]
   %47 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 88), align 8
-  %code.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.037.i.i.i, i64 8
+  %code.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.i.i.i.i, i64 8
   %48 = load ptr, ptr %code.i.i.i.i, align 8
-  %call.i.i.i.i = call i32 %47(ptr noundef nonnull %arrayidx8.i.i.i, ptr noundef %48) #7
+  %call.i.i.i.i = call i32 %47(ptr noundef nonnull %arrayidx7.i.i.i, ptr noundef %48) #7
   store ptr @.str.18, ptr %function.i.i.i, align 8
   store i32 %call.i.i.i.i, ptr %code.i.i.i, align 8
   %tobool.not.i.not.i.i.i.i = icmp eq i32 %call.i.i.i.i, 0
-  br i1 %tobool.not.i.not.i.i.i.i, label %land.lhs.true.i.i.i.i, label %if.then11.i.i.i
+  br i1 %tobool.not.i.not.i.i.i.i, label %while.end.i.i.i.i, label %while.body.i31.i.i.i
 
-land.lhs.true.i.i.i.i:                            ; preds = %if.end.i34.i.i
-  %49 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 104), align 8
-  %function.i.i.i.i = getelementptr inbounds nuw i8, ptr %arrayidx8.i.i.i, i64 8
-  %50 = load ptr, ptr %arrayidx8.i.i.i, align 8
-  %entry4.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.037.i.i.i, i64 16
-  %51 = load ptr, ptr %entry4.i.i.i.i, align 8
-  %call5.i.i.i.i = call i32 %49(ptr noundef nonnull %function.i.i.i.i, ptr noundef %50, ptr noundef %51) #7
+while.body.i31.i.i.i:                             ; preds = %while.cond.i.i.i.i
+  %others.i32.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.i.i.i.i, i64 48
+  %49 = load ptr, ptr %others.i32.i.i.i, align 8
+  %tobool.not7.i.i.i.i.i = icmp eq ptr %49, null
+  br i1 %tobool.not7.i.i.i.i.i, label %fitting.exit.i.i.i.i, label %land.rhs.i.i.i.i.i
+
+land.rhs.i.i.i.i.i:                               ; preds = %while.body.i.i.i.i.i, %while.body.i31.i.i.i
+  %kernel.addr.08.i.i.i.i.i = phi ptr [ %52, %while.body.i.i.i.i.i ], [ %49, %while.body.i31.i.i.i ]
+  %least.i.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.08.i.i.i.i.i, i64 40
+  %50 = load i32, ptr %least.i.i.i.i.i, align 8
+  %cmp.i.i.i.i.i = icmp slt i32 %add.i55.i, %50
+  br i1 %cmp.i.i.i.i.i, label %while.body.i.i.i.i.i, label %lor.rhs.i.i.i.i.i
+
+lor.rhs.i.i.i.i.i:                                ; preds = %land.rhs.i.i.i.i.i
+  %most.i.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.08.i.i.i.i.i, i64 44
+  %51 = load i32, ptr %most.i.i.i.i.i, align 4
+  %cmp1.i.i.i.i.i = icmp sgt i32 %add.i55.i, %51
+  br i1 %cmp1.i.i.i.i.i, label %while.body.i.i.i.i.i, label %fitting.exit.i.i.i.i
+
+while.body.i.i.i.i.i:                             ; preds = %lor.rhs.i.i.i.i.i, %land.rhs.i.i.i.i.i
+  %others.i.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.08.i.i.i.i.i, i64 48
+  %52 = load ptr, ptr %others.i.i.i.i.i, align 8
+  %tobool.not.i27.i.i.i.i = icmp eq ptr %52, null
+  br i1 %tobool.not.i27.i.i.i.i, label %fitting.exit.i.i.i.i, label %land.rhs.i.i.i.i.i, !llvm.loop !5
+
+fitting.exit.i.i.i.i:                             ; preds = %while.body.i.i.i.i.i, %lor.rhs.i.i.i.i.i, %while.body.i31.i.i.i
+  %kernel.addr.0.lcssa.i.i.i.i.i = phi ptr [ null, %while.body.i31.i.i.i ], [ %kernel.addr.08.i.i.i.i.i, %lor.rhs.i.i.i.i.i ], [ null, %while.body.i.i.i.i.i ]
+  %tobool3.not.i.i.i.i = icmp eq ptr %kernel.addr.0.lcssa.i.i.i.i.i, null
+  br i1 %tobool3.not.i.i.i.i, label %if.then10.i.i.i, label %while.cond.i.i.i.i, !llvm.loop !6
+
+while.end.i.i.i.i:                                ; preds = %while.cond.i.i.i.i
+  %kernel4.i.i.i.i = getelementptr inbounds nuw i8, ptr %arrayidx7.i.i.i, i64 16
+  store ptr %kernel.addr.0.i.i.i.i, ptr %kernel4.i.i.i.i, align 8
+  %53 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 104), align 8
+  %function.i.i.i.i = getelementptr inbounds nuw i8, ptr %arrayidx7.i.i.i, i64 8
+  %54 = load ptr, ptr %arrayidx7.i.i.i, align 8
+  %entry6.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.i.i.i.i, i64 16
+  %55 = load ptr, ptr %entry6.i.i.i.i, align 8
+  %call7.i.i.i.i = call i32 %53(ptr noundef nonnull %function.i.i.i.i, ptr noundef %54, ptr noundef %55) #7
   store ptr @.str.20, ptr %function.i.i.i, align 8
-  store i32 %call5.i.i.i.i, ptr %code.i.i.i, align 8
-  %tobool.not.i25.not.i.i.i.i = icmp eq i32 %call5.i.i.i.i, 0
-  br i1 %tobool.not.i25.not.i.i.i.i, label %land.rhs.i.i.i.i, label %if.then11.i.i.i
+  store i32 %call7.i.i.i.i, ptr %code.i.i.i, align 8
+  %tobool.not.i30.not.i.i.i.i = icmp eq i32 %call7.i.i.i.i, 0
+  br i1 %tobool.not.i30.not.i.i.i.i, label %land.rhs.i33.i.i.i, label %if.then10.i.i.i
 
-land.rhs.i.i.i.i:                                 ; preds = %land.lhs.true.i.i.i.i
-  %shared.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.037.i.i.i, i64 28
-  %52 = load i32, ptr %shared.i.i.i.i, align 4
-  %cmp.i.i.i.i = icmp ult i32 %52, 49153
-  br i1 %cmp.i.i.i.i, label %cleanup.i.i.i, label %lor.rhs.i.i.i.i
+land.rhs.i33.i.i.i:                               ; preds = %while.end.i.i.i.i
+  %shared.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.i.i.i.i, i64 28
+  %56 = load i32, ptr %shared.i.i.i.i, align 4
+  %cmp.i34.i.i.i = icmp ult i32 %56, 49153
+  br i1 %cmp.i34.i.i.i, label %cleanup.i.i.i, label %lor.rhs.i35.i.i.i
 
-lor.rhs.i.i.i.i:                                  ; preds = %land.rhs.i.i.i.i
-  %53 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 112), align 8
-  %54 = load ptr, ptr %function.i.i.i.i, align 8
-  %call10.i.i.i.i = call i32 %53(ptr noundef %54, i32 noundef 8, i32 noundef %52) #7
+lor.rhs.i35.i.i.i:                                ; preds = %land.rhs.i33.i.i.i
+  %57 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 112), align 8
+  %58 = load ptr, ptr %function.i.i.i.i, align 8
+  %call12.i.i.i.i = call i32 %57(ptr noundef %58, i32 noundef 8, i32 noundef %56) #7
   store ptr @.str.21, ptr %function.i.i.i, align 8
-  store i32 %call10.i.i.i.i, ptr %code.i.i.i, align 8
-  %tobool.not.i29.i.not.i.i.i = icmp eq i32 %call10.i.i.i.i, 0
-  br i1 %tobool.not.i29.i.not.i.i.i, label %cleanup.i.i.i, label %if.then11.i.i.i
+  store i32 %call12.i.i.i.i, ptr %code.i.i.i, align 8
+  %tobool.not.i34.i.not.i.i.i = icmp eq i32 %call12.i.i.i.i, 0
+  br i1 %tobool.not.i34.i.not.i.i.i, label %cleanup.i.i.i, label %if.then10.i.i.i
 
-if.then11.i.i.i:                                  ; preds = %lor.rhs.i.i.i.i, %land.lhs.true.i.i.i.i, %if.end.i34.i.i
-  %call12.i.i.i = call fastcc ptr @driver_failed(ptr noundef readonly %api, ptr noundef %0, ptr noundef %trouble.i.i.i) #9
+if.then10.i.i.i:                                  ; preds = %lor.rhs.i35.i.i.i, %while.end.i.i.i.i, %fitting.exit.i.i.i.i
+  %call11.i.i.i = call fastcc ptr @driver_failed(ptr noundef readonly %api, ptr noundef %0, ptr noundef %trouble.i.i.i) #9
   br label %cleanup.i.i.i
 
-cleanup.i.i.i:                                    ; preds = %if.then11.i.i.i, %lor.rhs.i.i.i.i, %land.rhs.i.i.i.i, %if.then.i.i.i
-  %cond19.i.i.i = phi i1 [ false, %if.then.i.i.i ], [ false, %if.then11.i.i.i ], [ true, %lor.rhs.i.i.i.i ], [ true, %land.rhs.i.i.i.i ]
-  %retval.1.i.i.i = phi ptr [ %call.i37.i.i, %if.then.i.i.i ], [ %call12.i.i.i, %if.then11.i.i.i ], [ %retval.040.i.i.i, %lor.rhs.i.i.i.i ], [ %retval.040.i.i.i, %land.rhs.i.i.i.i ]
+cleanup.i.i.i:                                    ; preds = %if.then10.i.i.i, %lor.rhs.i35.i.i.i, %land.rhs.i33.i.i.i, %if.then.i.i.i
+  %cond18.i.i.i = phi i1 [ false, %if.then.i.i.i ], [ false, %if.then10.i.i.i ], [ true, %lor.rhs.i35.i.i.i ], [ true, %land.rhs.i33.i.i.i ]
+  %retval.1.i.i.i = phi ptr [ %call6.i.i.i, %if.then.i.i.i ], [ %call11.i.i.i, %if.then10.i.i.i ], [ %retval.039.i.i.i, %lor.rhs.i35.i.i.i ], [ %retval.039.i.i.i, %land.rhs.i33.i.i.i ]
   call void @llvm.lifetime.end.p0(ptr nonnull %trouble.i.i.i) #8
-  br i1 %cond19.i.i.i, label %for.cond.i.i.i, label %load_all.exit.i.i
+  br i1 %cond18.i.i.i, label %for.cond.i.i.i, label %load_all.exit.i.i
 
 load_all.exit.i.i:                                ; preds = %cleanup.i.i.i, %for.cond.i.i.i, %if.end20.i.i.i
   %spec.select.i.i.i = phi ptr [ null, %if.end20.i.i.i ], [ %retval.1.i.i.i, %cleanup.i.i.i ], [ null, %for.cond.i.i.i ]
-  %55 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 80), align 8
-  %call16.i56.i = call i32 %55(ptr noundef nonnull %popped.i.i) #7
+  %59 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 80), align 8
+  %call16.i56.i = call i32 %59(ptr noundef nonnull %popped.i.i) #7
   br label %open_device.exit.i
 
 open_device.exit.i:                               ; preds = %load_all.exit.i.i, %if.then.i.i
@@ -519,8 +559,8 @@ attach_device.exit:                               ; preds = %if.else.i, %if.then
   br i1 %tobool2.not, label %return, label %if.then3
 
 if.then3:                                         ; preds = %attach_device.exit
-  %56 = load ptr, ptr %made, align 8
-  call void @igniter_destroy(ptr noundef %56) #7
+  %60 = load ptr, ptr %made, align 8
+  call void @igniter_destroy(ptr noundef %60) #7
   store ptr null, ptr %made, align 8
   br label %return
 
@@ -588,7 +628,7 @@ if.then3:                                         ; preds = %for.body
 for.inc:                                          ; preds = %if.then3, %for.body
   %inc = add nuw nsw i64 %k.042, 1
   %exitcond.not = icmp eq i64 %inc, %2
-  br i1 %exitcond.not, label %for.cond.cleanup, label %for.body, !llvm.loop !6
+  br i1 %exitcond.not, label %for.cond.cleanup, label %for.body, !llvm.loop !7
 
 if.end9:                                          ; preds = %for.cond.cleanup, %entry
   %retained = getelementptr inbounds nuw i8, ptr %device, i64 20
@@ -845,7 +885,7 @@ if.then13:                                        ; preds = %for.body
 for.inc:                                          ; preds = %for.body
   %inc = add nuw i64 %k.065, 1
   %exitcond.not = icmp eq i64 %inc, %6
-  br i1 %exitcond.not, label %for.end, label %for.body, !llvm.loop !7
+  br i1 %exitcond.not, label %for.end, label %for.body, !llvm.loop !8
 
 for.end:                                          ; preds = %for.inc, %for.cond.preheader
   %11 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 120), align 8
@@ -1018,3 +1058,4 @@ attributes #10 = { nobuiltin "no-builtins" }
 !5 = distinct !{!5, !1, !2}
 !6 = distinct !{!6, !1, !2}
 !7 = distinct !{!7, !1, !2}
+!8 = distinct !{!8, !1, !2}
