@@ -146,6 +146,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "split-heads",
         "canonicalize-loop",
         "read-past-views",
+        # From here on passes choose by sizes.
+        "form-variants",
         "choose-splits",
         "check-bounds{guard=true}",
         "choose-schedule",

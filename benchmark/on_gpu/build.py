@@ -101,7 +101,7 @@ def _check(folder: Path, name: str) -> dict[str, Any]:
 def _timed(folder: Path, case: Case) -> Iterator[dict[str, Any]]:
     for target in case.targets:
         start = time.perf_counter()
-        sizes = dict(case.sizes[0])
+        sizes = dict(case.sizes[0]) if case.chosen else {}
         model = case.make()
         dims = {d.dim_param for v in model.graph.input for d in v.type.tensor_type.shape.dim if d.dim_param}
         chosen = igniter.CompileOptions(

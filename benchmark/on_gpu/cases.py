@@ -29,6 +29,8 @@ class Case:
     sizes: Sequence[Mapping[str, int]] = field(default_factory=lambda: [{}])
     flops: float = 0.0
     """Of a run, where it is bound by them."""
+    chosen: bool = True
+    """True if schedules are chosen for the first of the sizes; False if no sizes are said."""
 
 
 def model(
@@ -223,6 +225,14 @@ def models(folder: Path) -> list[Case]:
     bert = [{"batch": b, "sequence": s} for b, s in ((1, 128), (8, 128), (32, 128), (8, 512))]
     found = [
         Case("bert-base f16", lambda: half.to_half(half.bert()), ("bert", "f16"), ("cuda", "cuda:sm_90"), bert),
+        Case(
+            "bert-base f16, no sizes said",
+            lambda: half.to_half(half.bert()),
+            ("bert", "f16"),
+            ("cuda:sm_90",),
+            bert,
+            chosen=False,
+        ),
         Case(
             "bert-base f16, chosen for 32 x 128",
             lambda: half.to_half(half.bert()),

@@ -19,7 +19,8 @@ no frame, and all work on frames would cost nothing. So a symbol is raised until
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -108,6 +109,25 @@ def _raised(dim: Expr, found: Mapping[str, int], given: Mapping[str, int]) -> di
     while at(size) < LEAST and size < LARGEST:
         size *= 2
     return {s: size for s in free if size > found.get(s, 0)} if at(size) >= LEAST else {}
+
+
+ROW = 128
+"""The typical size of the inner symbols of a product of several: the tokens of a sequence, the columns of an image."""
+
+
+def sizes_with(total: Expr, least: int, given: Mapping[str, int], symbols: Sequence[str]) -> dict[str, int]:
+    """Returns sizes at which an expression is about `least` or a little more. Symbols without a given size grow from 1,
+    the inner (last) ones up to `ROW`, the outermost without a limit."""
+    free = [s for s in reversed(symbols) if s in total.symbols and s not in given]
+    sizes = {**dict.fromkeys(total.symbols, 1), **{s: given[s] for s in total.symbols if s in given}}
+    for symbol in free:
+
+        def enough(size: int, symbol: str = symbol) -> bool:
+            return TypicalSizes(tuple({**sizes, symbol: size}.items())).value(total, 1) >= least
+
+        limit = LARGEST if symbol == free[-1] else ROW
+        sizes[symbol] = 1 + bisect_left(range(1, limit), True, key=enough)
+    return {s: sizes[s] for s in symbols if s in sizes}
 
 
 def typical_of(op: Operation | None) -> TypicalSizes:

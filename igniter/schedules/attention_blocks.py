@@ -24,6 +24,7 @@ from igniter.schedules.product_blocks import (
     A100,
     BYTES_A_SECOND,
     H100,
+    LAUNCH_SECONDS,
     MULTIPROCESSORS,
     PRODUCTS_A_SECOND,
     TYPICAL,
@@ -58,6 +59,9 @@ class AttentionBlocks:
     shares: dict[str, int]
     """The elements of each program, for dims that several programs share."""
     launch: Launch
+
+    def __hash__(self) -> int:
+        return hash((*self.lanes.items(), *self.shares.items(), self.launch))
 
 
 def attention_blocks(group: LaunchGroup, products: str = "", gpu: Figures = A100) -> AttentionBlocks:
@@ -109,6 +113,37 @@ def _rows_differ(group: LaunchGroup, dims: AttentionDims) -> bool:
     return any(limit.upper and limit.slope > 0 for limit in found.limits)
 
 
+def attention_seconds(group: LaunchGroup, products: str = "") -> Callable[[AttentionBlocks], float]:
+    """Returns the expected seconds of an attention with given blocks, at its typical sizes."""
+    attention, dims = group.attention, attention_dims(group)
+    assert attention is not None and dims is not None
+    inner = dot_product(attention.scores)
+    size = element_bytes(inner.element) if inner is not None and dims.rows else 4
+    cores = products if inner is not None and dims.rows and size == 4 else ""
+    known = typical_of(attention.values)
+    sizes = {d: max(1, known.value(e, SHARE)) for d, e in group.dims.items()}
+    programs = prod(sizes[d] for d in group.grid if d != dims.rows)
+    total = sizes[dims.rows] if dims.rows else 1
+    work, keys = sizes[dims.features] + sizes[dims.depth], sizes[dims.keys]
+
+    def seconds(blocks: AttentionBlocks) -> float:
+        rows = blocks.lanes[dims.rows] if dims.rows else 1
+        share = min(keys, blocks.shares.get(dims.keys, keys))
+        parts = -(-keys // share)
+        a_key = _seconds_of_key(rows, work, size, PRODUCTS_A_SECOND[cores or size])
+        waves = -(-programs * -(-total // rows) * parts // MULTIPROCESSORS)
+        return waves * share * a_key + (LAUNCH_SECONDS if parts > 1 else 0.0)
+
+    return seconds
+
+
+def _seconds_of_key(rows: int, work: int, size: int, peak: float) -> float:
+    """Returns the seconds of one key in a program with a block of rows; `work` counts the elements of key and value."""
+    # A block of so few rows wastes half of its products.
+    multiplied = (rows + 16) * work / (peak / MULTIPROCESSORS)
+    return max(multiplied, work * size / BYTES_A_SECOND)
+
+
 def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int, gpu: Figures) -> dict[str, int]:
     """Returns the keys of a program if one block has all rows, as in a step of decoding: otherwise there are too few
     programs."""
@@ -142,10 +177,7 @@ def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int, peak: f
 
         def seconds(rows: int) -> float:
             programs = -(-sizes[dims.rows] // rows) * others
-            # A block of so few rows wastes half of its products.
-            multiplied = (rows + 16) * work / (peak / MULTIPROCESSORS)
-            loaded = work * size / BYTES_A_SECOND
-            return -(-programs // MULTIPROCESSORS) * max(multiplied, loaded)
+            return -(-programs // MULTIPROCESSORS) * _seconds_of_key(rows, work, size, peak)
 
         return seconds
 

@@ -23,6 +23,7 @@ from igniter.analysis.machine import MachineModel
 from igniter.dialects.loop import ComputeOp, KernelOp
 from igniter.dialects.loop.schedule import ScheduleAttr, schedule_reason
 from igniter.registry import load_schedule_author
+from igniter.schedules.size_variants import SizeVariants
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class ScheduleAuthor(ArgSpecConvertible, ABC):
     @abstractmethod
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
         """Returns schedules for the unscheduled nests and procedures of `kernel`, on `machine`."""
+
+    def variants(self, kernel: KernelOp, machine: MachineModel) -> SizeVariants | None:
+        """Returns the profitable variants of `kernel`, without a schedule yet, for some of its sizes on `machine`."""
+        del kernel, machine
+        return None
 
 
 def make_author(text: str) -> ScheduleAuthor:

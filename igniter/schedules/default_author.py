@@ -17,6 +17,7 @@ from igniter.schedules.groups import form_groups, lone_group
 from igniter.schedules.made_panels import makers_of
 from igniter.schedules.procedures import schedule_procedure
 from igniter.schedules.rows import row_choices
+from igniter.schedules.size_variants import SizeVariants, worthwhile_variant
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class DefaultAuthor(ScheduleAuthor):
                 schedule = schedule_procedure(op, machine)
                 found.append(Choice({op.label: schedule}, _told(schedule)))
         return found
+
+    def variants(self, kernel: KernelOp, machine: MachineModel) -> SizeVariants | None:
+        found = worthwhile_variant(kernel, machine)
+        return None if found is None else SizeVariants((found,))
 
 
 def _told(schedule: ScheduleAttr) -> str:

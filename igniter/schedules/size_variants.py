@@ -45,6 +45,15 @@ class SizeVariant:
     why: str
 
 
+@dataclass(frozen=True)
+class SizeVariants:
+    """The worthwhile variants of a kernel, in the order of their tests; there may be none."""
+
+    variants: tuple[SizeVariant, ...]
+    rest: dict[str, int] | None = None
+    """The typical sizes of the kernel's own body, which runs at all other sizes; `None`: those that it has."""
+
+
 def worthwhile_variant(kernel: KernelOp, machine: MachineModel) -> SizeVariant | None:
     """Returns the profitable variant of a kernel. `None` if one schedule suits all sizes, if the kernel has schedules
     or variants already, or if packing takes less time than a call costs anyway."""

@@ -2,16 +2,18 @@
 reductions.
 
 Each part is another program. It costs memory for its results, and a launch for their sum. The gain is estimated as for
-the blocks of products (`product_blocks.py`), at known or given sizes. A product whose rows are known only at run time
-is not split: with many rows a split costs more than it gains with few. Other sums need a known number of results; the
-reduction is assumed to have a typical length.
+the blocks of products (`product_blocks.py`), at known or typical sizes. A product whose rows are known only at run time
+is split in the variants of its kernel for few rows (`launch_variants.py`): with many rows a split costs more than it
+gains with few. Other sums need a known or typical number of results; the reduction is assumed to have a typical length.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
-from igniter.analysis.structured.dot_products import dot_product
+from igniter.analysis.structured.dot_products import DotProduct, dot_product
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import NestOp, element_bytes
 from igniter.dialects.sym import element_of
@@ -53,9 +55,30 @@ WORTHWHILE = 1.25
 """The least speedup of a split."""
 
 
+@dataclass(frozen=True)
+class Split:
+    """The splits of a nest's reduction."""
+
+    axis: str
+    seconds: Mapping[int, float]
+    """The expected seconds by the number of parts; 1: unsplit."""
+
+    @property
+    def parts(self) -> int:
+        """The fewest parts with about the best time, if the gain is worth it; else 1."""
+        parts = best_tile(self.seconds, self.seconds.__getitem__, prefer=int, near=1.05)
+        return parts if self.seconds[1] > WORTHWHILE * self.seconds[parts] else 1
+
+
 def parts_of(nest: NestOp, how: str = "", gpu: Figures = A100) -> tuple[str, int] | None:
     """Returns the axis along which a nest is worth splitting, and the number of parts; `None` if it is best unsplit.
     `how` is the arithmetic of f32 products, if they use tensor cores; `gpu` has the figures for products."""
+    split = split_of(nest, how, gpu)
+    return None if split is None or split.parts == 1 else (split.axis, split.parts)
+
+
+def split_of(nest: NestOp, how: str = "", gpu: Figures = A100) -> Split | None:
+    """Returns the splits of a nest's reduction at its typical sizes; `None` if it has none or they are unknown."""
     sums = [a.name for a in nest.axes if a.kind == "reduction"]
     # Products of all elements overflow in one order, and are 0 in another.
     if not sums or any(c.otherwise is not None or c.combiner == "mul" for c in nest.yield_op.clauses):
@@ -66,15 +89,15 @@ def parts_of(nest: NestOp, how: str = "", gpu: Figures = A100) -> tuple[str, int
         return None
     product = dot_product(nest)
     if product is not None:
-        return _product_parts(nest, sizes, how, gpu)
+        return _product_split(nest, product, sizes, how, gpu)
     lengths = {name: _likely(nest, nest.axis(name).extent) for name in sums}
     longest = max(sums, key=lambda name: lengths[name])
-    return _sum_parts(nest, prod(size or 1 for size in outputs), longest, lengths)
+    return _sum_split(nest, prod(size or 1 for size in outputs), longest, lengths)
 
 
-def _product_parts(nest: NestOp, sizes: dict[str, int | None], how: str, gpu: Figures) -> tuple[str, int] | None:
-    product = dot_product(nest)
-    assert product is not None
+def _product_split(
+    nest: NestOp, product: DotProduct, sizes: dict[str, int | None], how: str, gpu: Figures
+) -> Split | None:
     depth = sizes[product.depth]
     if depth is None or any(size is None for size in sizes.values()):
         return None
@@ -88,10 +111,10 @@ def _product_parts(nest: NestOp, sizes: dict[str, int | None], how: str, gpu: Fi
     for parts in PARTS:
         if depth >= parts * SHORTEST_DEPTH:
             seconds[parts] = best_seconds(whole.split(parts)) + whole.joining(parts)
-    return _best(product.depth, seconds)
+    return Split(product.depth, seconds)
 
 
-def _sum_parts(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -> tuple[str, int] | None:
+def _sum_split(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -> Split:
     sizes = {a.name: lengths.get(a.name) or _known(nest, a.extent) or 1 for a in nest.axes}
     total, across = 0, False
     for read in nest.reads:
@@ -112,14 +135,7 @@ def _sum_parts(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -
 
     rate = PROGRAM_BYTES_A_SECOND if across else MEMORY_BYTES_A_SECOND
     shortest = SHORTEST_COLUMN if across else SHORTEST_SUM
-    seconds = {p: took(p) for p in (1, *PARTS) if p == 1 or lengths[axis] >= p * shortest}
-    return _best(axis, seconds)
-
-
-def _best(axis: str, seconds: dict[int, float]) -> tuple[str, int] | None:
-    """Returns the fewest parts with about the best time, if the gain is worth it."""
-    parts = best_tile(seconds, seconds.__getitem__, prefer=int, near=1.05)
-    return (axis, parts) if parts > 1 and seconds[1] > WORTHWHILE * seconds[parts] else None
+    return Split(axis, {p: took(p) for p in (1, *PARTS) if p == 1 or lengths[axis] >= p * shortest})
 
 
 def _known(nest: NestOp, extent: Expr) -> int | None:

@@ -12,8 +12,9 @@ Nests on the same blocks are a launch (`launch_groups.py`). A program has about 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from igniter.analysis.machine import MachineModel
@@ -21,10 +22,11 @@ from igniter.analysis.structured.dot_products import LEAST
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.schedule import PRODUCTS, Launch, Loop, ScheduleAttr, Step
-from igniter.dialects.sym.expr import ONE, Expr
-from igniter.schedules.attention_blocks import attention_blocks
+from igniter.dialects.sym.expr import ONE, Expr, product
+from igniter.schedules.attention_blocks import attention_blocks, attention_seconds
 from igniter.schedules.author import Choice, ScheduleAuthor
 from igniter.schedules.launch_groups import LaunchGroup, launch_groups, renamed
+from igniter.schedules.launch_variants import Decider, Decision, launch_variants
 from igniter.schedules.product_blocks import (
     GROUP,
     TYPICAL,
@@ -34,6 +36,8 @@ from igniter.schedules.product_blocks import (
     blocks_for,
     figures_of,
 )
+from igniter.schedules.size_variants import SizeVariants
+from igniter.schedules.split_sums import split_of
 
 ELEMENTS = 1024
 """The elements of a block: eight for each thread of four warps."""
@@ -59,6 +63,60 @@ class TritonAuthor(ScheduleAuthor):
         # The features of a machine give the requested arithmetic of products.
         products = machine.features if machine.features in PRODUCTS else ""
         return [_choice(group, f"l{k}", products, figures_of(machine.cpu)) for k, group in enumerate(groups)]
+
+    def variants(self, kernel: KernelOp, machine: MachineModel) -> SizeVariants | None:
+        products = machine.features if machine.features in PRODUCTS else ""
+        return launch_variants(kernel, lambda copy: list(_deciders(copy, products, figures_of(machine.cpu))))
+
+
+def _deciders(kernel: KernelOp, products: str, gpu: Figures) -> Iterator[Decider]:
+    """Returns the decisions for a kernel that depend on its sizes: the blocks of products and attentions, and the parts
+    of sums."""
+    groups = launch_groups(kernel)
+    inside: set[NestOp] = set()
+    for group in groups:
+        extent = product(group.dims[d] for d in group.grid if group.dims[d].symbols)
+        if group.attention is not None:
+            inside.update(group.attention.members)
+            yield Decider(extent, partial(_decide_attention, group, products, gpu))
+        elif group.product is not None:
+            inside.add(group.product[0])
+            yield Decider(extent, partial(_decide_product, group, products, gpu))
+    for nest in kernel.nests:
+        if nest not in inside and any(axis.kind == "reduction" for axis in nest.axes):
+            extent = product(axis.extent for axis in nest.axes if axis.extent.symbols and axis.kind == "parallel")
+            yield Decider(extent, partial(_decide_parts, nest))
+
+
+def _decide_attention(group: LaunchGroup, products: str, gpu: Figures) -> Decision:
+    return Decision(attention_blocks(group, products, gpu), attention_seconds(group, products))
+
+
+def _decide_product(group: LaunchGroup, products: str, gpu: Figures) -> Decision:
+    """Decides the number of parts of the depth, and the blocks of a part."""
+    assert group.product is not None
+    size = _product_sizes(group, products, gpu)[0]
+    split = split_of(group.product[0], products, gpu)
+    parts = 1 if split is None else split.parts
+
+    def seconds(choice: tuple[int, Blocks]) -> float:
+        some, blocks = choice
+        return size.seconds(blocks) if some == 1 else size.split(some).seconds(blocks) + size.joining(some)
+
+    return Decision((parts, blocks_for([size.split(parts)])), seconds)
+
+
+def _decide_parts(nest: NestOp) -> Decision:
+    """Decides the number of parts of any other sum."""
+    split = split_of(nest)
+    if split is None:
+        return Decision(1, lambda _: 0.0)
+
+    def seconds(parts: int) -> float:
+        # Too long for so many parts: as without a split.
+        return split.seconds.get(parts, split.seconds[1])
+
+    return Decision(split.parts, seconds)
 
 
 def _choice(group: LaunchGroup, label: str, products: str, gpu: Figures) -> Choice:

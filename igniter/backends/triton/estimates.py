@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from igniter.backends.triton.compiler import Resources
 from igniter.backends.triton.devices import Device
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import CallOp, FuncOp, LaunchOp, element_bytes, stored_bytes
+from igniter.dialects.loop import CallOp, FuncOp, IfOp, LaunchOp, element_bytes, stored_bytes
 
 LAUNCH_SECONDS = 1.5e-6
 """The time from the end of a kernel to the start of the next one on a stream, in seconds."""
@@ -266,12 +266,22 @@ def _held(warps: int, resources: Resources, shared: int, device: Device) -> int:
 def launches_of(
     funcs: Mapping[str, Operation], name: str, env: Mapping[str, int]
 ) -> Iterator[tuple[LaunchOp, dict[str, int]]]:
-    """Returns the launches of a func, directly or through callees, each with the values of its symbols."""
+    """Returns the launches of a func at given sizes, directly or through callees, each with the values of its
+    symbols."""
     func = funcs[name]
     assert isinstance(func, FuncOp)
-    for op in func.block.ops:
+    yield from _launches(func.block, funcs, env)
+
+
+def _launches(
+    block: Block, funcs: Mapping[str, Operation], env: Mapping[str, int]
+) -> Iterator[tuple[LaunchOp, dict[str, int]]]:
+    for op in block.ops:
         if isinstance(op, LaunchOp):
             yield op, dict(env)
+        elif isinstance(op, IfOp):
+            if all(guard.evaluate(env) >= 0 for guard in op.guards):
+                yield from _launches(op.block, funcs, env)
         elif isinstance(op, CallOp):
             callee = funcs[op.callee]
             assert isinstance(callee, FuncOp)

@@ -7,14 +7,18 @@ typical size. Registers are assumed not to limit occupancy: their number is know
 
 from __future__ import annotations
 
-from igniter.analysis.typical_sizes import MEMORY, typical_of
+from collections.abc import Iterator, Sequence
+
+from igniter.analysis.typical_sizes import MEMORY, sizes_with, typical_of
 from igniter.backends.triton.compiler import Resources
 from igniter.backends.triton.devices import DEVICES
 from igniter.backends.triton.estimates import estimate
 from igniter.backends.triton.texts import kernels_of
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import FuncOp, LaunchOp
+from igniter.dialects.loop import FuncOp, IfOp, LaunchOp
+from igniter.dialects.sym.expr import Expr, product
 from igniter.targets import Expectation
+from igniter.transforms.scheduled.loop_rewrites import is_version
 
 DEFAULT = "a100"
 
@@ -29,14 +33,34 @@ def expected(func: FuncOp, text: str, arch: int) -> list[Expectation]:
     beside = [] if module is None else [op for op in module.regions[0].block.ops if isinstance(op, tt.FuncOp)]
     kernels = {op.sym_name.data: op for op in beside}
     shared = {kernel.label: kernel.compiled(arch).shared for kernel in kernels_of(text)}
-    typical = dict(typical_of(func).given)
-    sizes = {name: typical.get(name, MEMORY) for name in func.symbol_names}
-    said = ", ".join(f"{name}={size}" for name, size in sizes.items())
     found: list[Expectation] = []
-    for op in func.block.ops:
-        if isinstance(op, LaunchOp):
+    for sizes, launches in _versions(func):
+        said = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        for op in launches:
             # Equal kernels are merged in the text, under the first one's name.
             made = estimate(op, kernels[op.kernel], sizes, USUAL, shared.get(op.kernel, 0), device)
             figures = made.seconds * 1e6, made.limit, made.memory_bytes / 1e6, made.operations / 1e9
             found.append(Expectation(op.kernel, *figures, device.name, said))
     return found
+
+
+def _versions(func: FuncOp) -> Iterator[tuple[dict[str, int], list[LaunchOp]]]:
+    """Returns the launches of a func at its typical sizes, and those of each variant at the largest typical sizes with
+    its condition."""
+    given = dict(typical_of(func).given)
+    usual = {name: given.get(name, MEMORY) for name in func.symbol_names}
+    versions = [op for op in func.block.ops if is_version(op)]
+    yield usual, [op for op in func.block.ops if isinstance(op, LaunchOp)]
+    for op in versions:
+        assert isinstance(op, IfOp)
+        sizes = _sizes_within(op.guards, func.symbol_names, usual)
+        if sizes is not None:
+            yield sizes, [each for each in op.block.ops if isinstance(each, LaunchOp)]
+
+
+def _sizes_within(guards: Sequence[Expr], symbols: Sequence[str], usual: dict[str, int]) -> dict[str, int] | None:
+    """Returns sizes at which all guards hold: the usual ones, or the largest of a ladder; `None` if there are none."""
+    product_of_all = product(Expr.of(s) for s in symbols if any(s in guard.symbols for guard in guards))
+    ladder = ({**usual, **sizes_with(product_of_all, 1 << k, {}, symbols)} for k in reversed(range(20)))
+    candidates = (sizes for sizes in (usual, *ladder) if all(guard.evaluate(sizes) >= 0 for guard in guards))
+    return next(candidates, None)

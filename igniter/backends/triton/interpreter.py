@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from igniter.backends.triton.compiler import load_source, part_of_triton, signature_of
 from igniter.backends.triton.python_source import print_kernel
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import AllocOp, FuncOp, LaunchOp
+from igniter.dialects.loop import AllocOp, FuncOp, IfOp, LaunchOp
 from igniter.dialects.onnx.types import element_type as onnx_element_type
 from igniter.dialects.sym import dims_of, element_of
 from igniter.errors import IgniterError
@@ -143,7 +143,7 @@ def run_func(module: ModuleOp, func: FuncOp, inputs: Sequence[Array], symbols: M
     outputs = [_unwritten(a.type, symbols) for a in args[len(inputs) :]]
     arrays.update(zip(args[len(inputs) :], outputs, strict=True))
     texts: dict[str, str] = {}
-    for op in func.block.ops:
+    for op in _statements(func.block, symbols):
         if isinstance(op, AllocOp):
             arrays[op.results[0]] = _unwritten(op.results[0].type, symbols)
         elif isinstance(op, LaunchOp):
@@ -152,6 +152,15 @@ def run_func(module: ModuleOp, func: FuncOp, inputs: Sequence[Array], symbols: M
             given = [*(arrays[b] for b in op.buffers), *(e.evaluate(symbols) for e in op.symbols)]
             run_source(text, signature_of(kernel), (op.grid.evaluate(symbols),), given)
     return outputs
+
+
+def _statements(block: Block, symbols: Mapping[str, int]) -> Iterator[Operation]:
+    """Returns the statements that run at the given sizes."""
+    for op in block.ops:
+        if not isinstance(op, IfOp):
+            yield op
+        elif all(guard.evaluate(symbols) >= 0 for guard in op.guards):
+            yield from _statements(op.block, symbols)
 
 
 def _unwritten(memref: Attribute, symbols: Mapping[str, int]) -> Array:

@@ -267,6 +267,24 @@ class Expr:
             result = result + product
         return result
 
+    def capped(self, guard: Expr) -> Expr:
+        """Returns an expression with the same value if `guard` is >= 0, and no larger one otherwise, if all its factors
+        are >= 0. For a guard `most - n*m`, this is the expression with `min(n*m, most)` for each factor `n*m`; for any
+        other guard it is the expression itself."""
+        bounded = [(monomial, -c) for monomial, c in guard.terms if monomial]
+        if len(bounded) != 1 or bounded[0][1] <= 0:
+            return self
+        (factor, count), most = bounded[0], dict(guard.terms).get((), 0)
+        cap = minimum(Expr({factor: 1}), _const(most // count))
+        found = _const(0)
+        for monomial, c in self.terms:
+            rest = list(monomial)
+            if all(atom in rest and rest.remove(atom) is None for atom in factor):
+                found = found + Expr({tuple(rest): c}) * cap
+            else:
+                found = found + Expr({monomial: c})
+        return found
+
     def evaluate(self, env: Mapping[str, int]) -> int:
         """Returns the value with every symbol bound; raises `KeyError` with a missing symbol."""
         total = 0

@@ -14,6 +14,9 @@ Inside a program, values are computed on demand. A read of another nest of the l
 a read of another tensor is loaded, once. Sums over several blocks accumulate in one block and are reduced at the end. A
 tensor that is only read inside the launch is never in memory.
 
+A kernel with variants becomes a `loop.if` on the sizes for each variant and one for the rest, with the launches of
+each. Versions share equal kernels: the host only selects.
+
 Refused, with the nest's name: procedures, checks of data, nests that read each other's results outside their block,
 directives for CPUs, and ops and types that Triton lacks.
 """
@@ -24,14 +27,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.dialects.builtin import Float32Type, ModuleOp, StringAttr
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.structured.attention import Attention, attention_of
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import AllocOp, FuncOp, KernelOp, LaunchOp, NestOp
+from igniter.dialects.loop import AllocOp, FuncOp, IfOp, KernelOp, LaunchOp, NestOp
 from igniter.dialects.loop.schedule import Launch, vocabulary_of, words_of
+from igniter.dialects.loop.variants import guards_of
 from igniter.dialects.loop.words import LAUNCHES
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ONE, Expr, product
@@ -117,15 +121,35 @@ def lower_kernel(kernel: KernelOp) -> tuple[FuncOp, list[tt.FuncOp]]:
 class _Lowering:
     def __init__(self, kernel: KernelOp):
         self.kernel = kernel
-        self.block = Block()
+        self.whole = Block()
+        """The body of the func."""
+        self.block = self.whole
+        """The body of the func or of one of its versions."""
         self.buffers: dict[SSAValue, SSAValue] = {}
         """The memrefs of tensors, without views."""
         self.kernels: list[tt.FuncOp] = []
+        self.named: dict[str, str] = {}
+        """The names of the kernels, by their launch and their text without a name."""
 
     def run(self) -> tuple[FuncOp, list[tt.FuncOp]]:
-        kernel, block = self.kernel, self.block
-        if kernel.others is not None:
-            raise IgniterError(f"lower-to-triton: kernel @{kernel.sym_name.data} has variants")
+        kernel = self.kernel
+        inputs = [self._argument(v) for v in kernel.block.args]
+        outputs = [self._argument(v) for v in kernel.returned]
+        blocks: dict[KernelOp, Block] = {}
+        # The kernel's own body comes first: kernels that versions share have its names.
+        for version in (kernel, *kernel.variants):
+            self.block = blocks[version] = self.whole if not kernel.variants else Block()
+            self._version(version, inputs, outputs)
+        if kernel.variants:
+            self.whole.add_ops(IfOp(guards, blocks[version]) for version, guards in guards_of(kernel))
+        facts = kernel.requires, kernel.checks, kernel.typical
+        attributes = dict(kernel.attributes.items())
+        symbols = kernel.symbol_names
+        func = FuncOp(kernel.sym_name.data, symbols, len(outputs), Region(self.whole), None, attributes, *facts)
+        return func, self.kernels
+
+    def _version(self, kernel: KernelOp, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
+        """Adds the launches of the kernel or of one of its variants to the block."""
         if kernel.checks:
             raise IgniterError(
                 f"lower-to-triton: kernel @{kernel.sym_name.data} checks its data, and a GPU cannot report a failed "
@@ -134,37 +158,28 @@ class _Lowering:
         for op in kernel.computations:
             if not isinstance(op, NestOp):
                 raise IgniterError(f"lower-to-triton: procedure '{op.label}' has no Triton kernel")
-        for arg in kernel.block.args:
-            self.buffers[arg] = self._argument(arg)
-        outputs = [self._argument(v) for v in kernel.returned]
+        self.buffers = dict(zip(kernel.block.args, inputs, strict=True))
         groups = in_order(scheduled_groups(kernel))
-        self._place_results(outputs)
+        for value, output in zip(kernel.returned, outputs, strict=True):
+            # Each nest's result is in at most one of the caller's buffers.
+            root = root_of(value)
+            if isinstance(root.owner, NestOp) and root not in self.buffers:
+                self.buffers[root] = output
+        path = [self.kernel.sym_name.data, *([] if kernel is self.kernel else [kernel.sym_name.data])]
         for number, group in enumerate(groups):
-            self._launch(group, number)
+            self._launch(group, ".".join([*path, str(number)]))
         for value, output in zip(kernel.returned, outputs, strict=True):
             if self.buffers.get(root_of(value)) is not output:
                 raise IgniterError(
                     f"lower-to-triton: kernel @{kernel.sym_name.data} returns a tensor twice, or an input"
                 )
-        facts = kernel.requires, kernel.checks, kernel.typical
-        attributes = dict(kernel.attributes.items())
-        symbols = kernel.symbol_names
-        func = FuncOp(kernel.sym_name.data, symbols, len(outputs), Region(block), None, attributes, *facts)
-        return func, self.kernels
 
     def _argument(self, value: SSAValue) -> SSAValue:
-        made = self.block.insert_arg(memref_of(element_of(value.type), dims_of(value.type)), len(self.block.args))
+        made = self.whole.insert_arg(memref_of(element_of(value.type), dims_of(value.type)), len(self.whole.args))
         made.name_hint = value.name_hint
         return made
 
-    def _place_results(self, outputs: Sequence[SSAValue]) -> None:
-        """Assigns the caller's buffers to returned values; each nest's result is in at most one of them."""
-        for value, output in zip(self.kernel.returned, outputs, strict=True):
-            root = root_of(value)
-            if isinstance(root.owner, NestOp) and root not in self.buffers:
-                self.buffers[root] = output
-
-    def _launch(self, group: LaunchGroup, number: int) -> None:
+    def _launch(self, group: LaunchGroup, name: str) -> None:
         stored = [v for nest in group.members for v in nest.outputs if self._is_stored(v, group)]
         for value in stored:
             if value not in self.buffers:
@@ -176,7 +191,6 @@ class _Lowering:
         loaded = [root_of(op.source) for nest in group.members for op in nest.reads if not group.makes(op.source)]
         tensors = list(dict.fromkeys([*loaded, *stored]))
         dims = dims_of_group(group)
-        name = f"{self.kernel.sym_name.data}.{number}"
         said = name, group, dims, tensors, stored, self.kernel.symbol_names
         if group.attention is None:
             self._add(LaunchBody(*said), launch_of(group))
@@ -207,13 +221,17 @@ class _Lowering:
         self._add(join, Launch(JOIN_WARPS, 1))
 
     def _add(self, body: LaunchBody, launch: Launch) -> None:
-        """Emits the kernel of a launch, and the launch."""
+        """Emits the kernel of a launch, unless another version has the same, and the launch."""
         func, symbols = body.emit()
-        self.kernels.append(func)
+        func.sym_name = StringAttr("")
+        name = self.named.setdefault(f"{launch}: {func}", body.name)
+        if name == body.name:
+            func.sym_name = StringAttr(name)
+            self.kernels.append(func)
         used = [Expr.of(s) for s in symbols]
         buffers = [self.buffers[t] for t in body.tensors]
         grid = product(d.programs for d in body.dims)
-        self.block.add_op(LaunchOp(body.name, grid, buffers, used, launch.warps, launch.stages))
+        self.block.add_op(LaunchOp(name, grid, buffers, used, launch.warps, launch.stages))
 
     def _is_stored(self, value: SSAValue, group: LaunchGroup) -> bool:
         """True if a value has readers outside the launch."""

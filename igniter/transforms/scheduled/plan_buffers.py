@@ -21,7 +21,7 @@ one before emission.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from xdsl.context import Context
@@ -37,6 +37,7 @@ from igniter.dialects.loop import (
     CallOp,
     ForOp,
     FuncOp,
+    IfOp,
     LoadOp,
     SliceOp,
     StoreOp,
@@ -145,6 +146,11 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> BufferPlan:
         for alloc, count in slots.items()
     ]
     plan = plan_offsets(buffers)
+    capped = [replace(buffer, size=_capped(buffer)) for buffer in buffers]
+    if capped != buffers:
+        sizes, smaller = typical_of(func), plan_offsets(capped)
+        if sizes.value(smaller.total, MEMORY) < sizes.value(plan.total, MEMORY):
+            plan = smaller
     for buffer, offset in zip(plan.buffers, plan.offsets, strict=True):
         slot = _task_index(buffer.alloc)
         buffer.alloc.offset_attr = DimsAttr([offset + slot * aligned(stored_bytes(buffer.alloc.result.type))])
@@ -163,6 +169,18 @@ def live_buffers(func: FuncOp) -> list[LiveBuffer]:
     order = _number_statements(func)
     allocs = [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "scratch" and a.offset is not None]
     return [LiveBuffer(a, aligned(stored_bytes(a.result.type)), *_live_range(func, a, order)) for a in allocs]
+
+
+def _capped(buffer: LiveBuffer) -> Expr:
+    """Returns the size of a buffer with that of a variant no larger than at the sizes for which the variant runs. So
+    other sizes do not pay for, say, the partial sums of few rows."""
+    size, op = buffer.size, buffer.alloc.parent_op()
+    while op is not None:
+        if isinstance(op, IfOp) and is_version(op):
+            for guard in op.guards:
+                size = size.capped(guard)
+        op = op.parent_op()
+    return size
 
 
 def call_statements(func: FuncOp) -> list[int]:

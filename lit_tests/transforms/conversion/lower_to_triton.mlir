@@ -82,3 +82,47 @@ loop.kernel @two symbols [] (%x: tensor<8xf32>) -> (tensor<8xi1>) {
   }
   loop.return %y : tensor<8xi1>
 }
+
+// -----
+
+// Variants become loop.ifs on the sizes, each with launches of its own.
+
+// CHECK:         tt.func @sizes.0(
+// CHECK:         tt.func @sizes.few.0(
+// CHECK:         tt.func @sizes.less.0(
+// CHECK-NOT:     tt.func @sizes
+// CHECK-LABEL: loop.func @sizes symbols [n] {{.*}} typical [n = 4096] {
+// CHECK-NEXT:    loop.if [-n + 9] {
+// CHECK-NEXT:      loop.launch @sizes.few.0 grid [n] warps 1 stages 1 symbols [] (%x, %{{.*}})
+// CHECK-NEXT:    }
+// CHECK-NEXT:    loop.if [n - 10, -n + 49] {
+// CHECK-NEXT:      loop.launch @sizes.less.0 grid [((n + 7) floordiv 8)] warps 1 stages 1 symbols [n] (%x, %{{.*}})
+// CHECK-NEXT:    }
+// CHECK-NEXT:    loop.if [n - 10, n - 50] {
+// CHECK-NEXT:      loop.launch @sizes.0 grid [((n + 7) floordiv 8)] warps 4 stages 1 symbols [n] (%x, %{{.*}})
+// CHECK-NEXT:    }
+loop.kernel @sizes symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) typical [n = 4096] {
+  %y = loop.nest "double" [i: parallel n] schedule [i by 8 grid, i vector 8, launch warps 4 stages 1] -> tensor<?xf32, #sym.dims<n>> {
+    %a = loop.read %x[i] : f32
+    %b = arith.addf %a, %a : f32
+    loop.yield none %b at [i]
+  }
+  loop.return %y : tensor<?xf32, #sym.dims<n>>
+} variants {
+  loop.kernel @few symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) typical [n = 4] when n <= 9 {
+    %y = loop.nest "double" [i: parallel n] schedule [i grid, launch warps 1 stages 1] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i] : f32
+      %b = arith.addf %a, %a : f32
+      loop.yield none %b at [i]
+    }
+    loop.return %y : tensor<?xf32, #sym.dims<n>>
+  }
+  loop.kernel @less symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) when n <= 49 {
+    %y = loop.nest "double" [i: parallel n] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i] : f32
+      %b = arith.addf %a, %a : f32
+      loop.yield none %b at [i]
+    }
+    loop.return %y : tensor<?xf32, #sym.dims<n>>
+  }
+}
