@@ -140,6 +140,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "canonicalize-loop",
         "split-axes{sums=true}",
         "inline-nests",
+        "inline-masks",
         "collapse-axes{attention=true}",
         "flatten-rows",
         "collapse-axes{attention=true}",

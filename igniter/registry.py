@@ -100,6 +100,7 @@ PASSES: dict[str, str] = {
     "infer-shapes": "igniter.transforms.onnx.infer_shapes:InferShapes",
     "inline-failed-regions": "igniter.transforms.fusion.inline_failed_regions:InlineFailedRegions",
     "inline-functions": "igniter.transforms.onnx.inline_functions:InlineFunctions",
+    "inline-masks": "igniter.transforms.structured.inline_masks:InlineMasks",
     "inline-nests": "igniter.transforms.structured.inline_nests:InlineNests",
     "inline-regions": "igniter.transforms.fusion.inline_regions:InlineRegions",
     "insert-nodes": "igniter.toolbox.edit.insert_nodes:InsertNodes",

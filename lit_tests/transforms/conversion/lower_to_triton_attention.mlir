@@ -76,6 +76,72 @@ loop.kernel @head symbols [s, t] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: te
 
 // -----
 
+// A causal mask, j <= i + 3, bounds the keys of a program: blocks that all rows see whole are a loop without the mask,
+// those at the diagonal a loop with it, and the others are left out. The rows go from the last to the first.
+
+// CHECK-LABEL: tt.func @causal.0
+// CHECK:         %[[PROGRAM:.*]] = tt.get_program_id x
+// CHECK:         arith.subi %{{.*}}, %{{.*}} : i64
+// CHECK:         arith.divsi
+// CHECK:         arith.minsi
+// CHECK:         scf.for
+// CHECK:           %[[S:.*]] = tt.dot
+// CHECK-NEXT:      "tt.reduce"(%[[S]]) <{axis = 1 : i32}>
+// CHECK:         scf.for
+// CHECK:           tt.dot
+// CHECK:           arith.cmpi sle
+// CHECK:           arith.select
+// CHECK:           "tt.reduce"
+// CHECK-NOT:     scf.for
+// CHECK:         tt.store
+loop.kernel @causal symbols [s, t] (%q: tensor<?x16xf32, #sym.dims<s, 16>>, %k: tensor<?x16xf32, #sym.dims<t, 16>>, %v: tensor<?x16xf32, #sym.dims<t, 16>>) -> (tensor<?x16xf32, #sym.dims<s, 16>>) {
+  %scores = loop.nest "scores" [i: parallel s, j: parallel t, d: reduction 16] schedule [i by 16 grid fuse "l0", j by 32, i vector 16, j vector 32, d vector 16, launch warps 4 stages 2] -> tensor<?x?xf32, #sym.dims<s, t>> {
+    %a = loop.read %q[i, d] : f32
+    %b = loop.read %k[j, d] : f32
+    %p = arith.mulf %a, %b : f32
+    loop.yield add %p at [i, j]
+  }
+  %masked = loop.nest "mask" [i: parallel s, j: parallel t] schedule [i by 16 grid fuse "l0", j by 32, i vector 16, j vector 32, launch warps 4 stages 2] -> tensor<?x?xf32, #sym.dims<s, t>> {
+    %x = loop.read %scores[i, j] : f32
+    %a = loop.index -i + j : i64
+    %z = arith.constant 3 : i64
+    %c = arith.cmpi sle, %a, %z : i64
+    %n = arith.constant 0xFF800000 : f32
+    %y = arith.select %c, %x, %n : f32
+    loop.yield none %y at [i, j]
+  }
+  %max = loop.nest "max" [i: parallel s, j: reduction t] schedule [i by 16 grid fuse "l0", j by 32, i vector 16, j vector 32, launch warps 4 stages 2] -> tensor<?x1xf32, #sym.dims<s, 1>> {
+    %x = loop.read %masked[i, j] : f32
+    loop.yield max %x at [i, 0]
+  }
+  %e = loop.nest "exp" [i: parallel s, j: parallel t] schedule [i by 16 grid fuse "l0", j by 32, i vector 16, j vector 32, launch warps 4 stages 2] -> tensor<?x?xf32, #sym.dims<s, t>> {
+    %x = loop.read %masked[i, j] : f32
+    %m = loop.read %max[i, 0] : f32
+    %z = arith.subf %x, %m : f32
+    %y = math.exp %z : f32
+    loop.yield none %y at [i, j]
+  }
+  %sum = loop.nest "sum" [i: parallel s, j: reduction t] schedule [i by 16 grid fuse "l0", j by 32, i vector 16, j vector 32, launch warps 4 stages 2] -> tensor<?x1xf32, #sym.dims<s, 1>> {
+    %x = loop.read %e[i, j] : f32
+    loop.yield add %x at [i, 0]
+  }
+  %w = loop.nest "softmax" [i: parallel s, j: parallel t] schedule [i by 16 grid fuse "l0", j by 32, i vector 16, j vector 32, launch warps 4 stages 2] -> tensor<?x?xf32, #sym.dims<s, t>> {
+    %x = loop.read %e[i, j] : f32
+    %l = loop.read %sum[i, 0] : f32
+    %y = arith.divf %x, %l : f32
+    loop.yield none %y at [i, j]
+  }
+  %o = loop.nest "values" [i: parallel s, f: parallel 16, j: reduction t] schedule [i by 16 grid fuse "l0", j by 32, i vector 16, f vector 16, j vector 32, launch warps 4 stages 2] -> tensor<?x16xf32, #sym.dims<s, 16>> {
+    %x = loop.read %w[i, j] : f32
+    %y = loop.read %v[j, f] : f32
+    %p = arith.mulf %x, %y : f32
+    loop.yield add %p at [i, f]
+  }
+  loop.return %o : tensor<?x16xf32, #sym.dims<s, 16>>
+}
+
+// -----
+
 // Without rows, in a step of decoding, blocks are of keys by features. Programs have 64 keys each, and a second kernel
 // joins what they leave in memory.
 
