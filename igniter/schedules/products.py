@@ -57,6 +57,9 @@ without, 3072 x 768: 0.87 of 16 rows, 0.85 of 128 and of 512; a row 1.21. 768 x 
 vectors of 64 bytes, would have blocks of 85 steps: not measured."""
 
 
+TILE_STEPS = 32
+"""The granularity of blocks for AMX: the steps of a tile of bf16."""
+
 DEEP_TASKS = 4
 """The fewest tasks per core, where the product has enough: then no core waits long for the last."""
 
@@ -151,17 +154,26 @@ def _depth_block(nest: NestOp, contraction: Contraction, width: int, machine: Ma
     if the depth is not much longer than a block, as blocks would only add traffic to the result; if a tile is so
     wide that its sums, moved once a block, have too few steps between moves; if the depth is only a part of the
     reduction; and for few rows, for batches, or without a weight."""
-    if contraction.rows is None or contraction.batch or contraction.sums or contraction.kind not in WHOLE_ROWS:
+    on_tiles = _has_direct_tiles(contraction, machine)
+    if contraction.rows is None or contraction.batch or contraction.sums:
+        return None
+    if contraction.kind not in WHOLE_ROWS and not on_tiles:
         return None
     depth = nest.axis(contraction.depth).extent.constant
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     most = machine.l1d_bytes // 2 // (width * lanes * element_bytes(element_of(contraction.b.source.type)))
-    if depth is None or depth <= 3 * most or most < DEEP_STEPS:
+    if depth is None or depth <= (1 if on_tiles else 3) * most or most < DEEP_STEPS:
         return None
     if _known(nest, nest.axis(contraction.rows).extent) < DEEP_ROWS or not reads_weights(contraction):
         return None
-    steps = -(-depth // -(-depth // most))
-    return min(most, -(-steps // DEEP_GRAIN) * DEEP_GRAIN)
+    steps, grain = -(-depth // -(-depth // most)), TILE_STEPS if on_tiles else DEEP_GRAIN
+    return min(most // grain * grain, -(-steps // grain) * grain)
+
+
+def _has_direct_tiles(contraction: Contraction, machine: Machine) -> bool:
+    """True if AMX multiplies the factors as they are. A tile of sums takes as long to multiply as to load its factors
+    from the second-level cache, so one of them should come from the first."""
+    return machine.half_tiles and contraction.kind == "bf16"
 
 
 def _deep_schedules(
@@ -179,7 +191,7 @@ def _deep_schedules(
     (height, width), lanes = tile, panel_lanes(element_of(anchor.outputs[0].type))
     stays = machine.group_bytes // 2
     panels = stays // (steps * lanes * element_bytes(element_of(contraction.b.source.type)))
-    tall = stays // 2 // (steps * element_bytes(element_of(contraction.a.source.type)))
+    tall = _tall(anchor, contraction, steps, machine)
     made = made_panels(contraction)
     if made is not None:
         panels = min(panels, panels_of_a_task(made))
@@ -217,6 +229,15 @@ def _deep_schedules(
             loops = [*template.outer(names), Loop(names[rows]), moved]
         found[nest.label] = ScheduleAttr([*map(Loop, _ones(nest)), *loops])
     return found
+
+
+def _tall(nest: NestOp, contraction: Contraction, steps: int, machine: Machine) -> int:
+    """Returns the rows of a block of depth."""
+    row = element_bytes(element_of(contraction.a.source.type))
+    if _has_direct_tiles(contraction, machine):
+        # Whole rows of the block stay in the second-level cache: the panels of all their depth pass by.
+        return machine.l2_budget // 2 // (row * _known(nest, nest.axis(contraction.depth).extent))
+    return machine.group_bytes // 4 // (row * steps)
 
 
 def _has_parts(contraction: Contraction) -> bool:
@@ -407,7 +428,7 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
     if rows is not None and panels and contraction.kind in WHOLE_ROWS:
         most = min(rows, _apart(nest, contraction, machine) or rows)
         return even_tile(most, rows, panels, vectors, machine, _panel_bytes(nest, contraction))
-    halves = halves or (machine.half_tiles and contraction.kind == "bf16")
+    halves = halves or _has_direct_tiles(contraction, machine)
     return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles, halves)
 
 

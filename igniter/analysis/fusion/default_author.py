@@ -128,9 +128,9 @@ class DefaultAuthor(FusionAuthor):
         return "weights" if any(is_constant(v) for v in node.op.operands[:2]) else "products"
 
     def order(self, graph: FusionGraph) -> Iterable[Pair]:
-        """Returns the candidates: first data movement joins the contraction behind it, and dequantisation its reader,
-        before their producers can take them."""
-        return [*_moves(graph), *_dequantized(graph), *graph.candidates]
+        """Returns the candidates: first data movement joins the contraction behind it, and dequantisation and widening
+        their reader, before their producers can take them."""
+        return [*_moves(graph), *_with_reader(graph), *graph.candidates]
 
     def refuse_merge(self, a: Group, b: Group) -> Refusal | None:
         """Refuses merges of contractions that are faster apart, and of distant groups with only a common input."""
@@ -199,11 +199,13 @@ def _moves(graph: FusionGraph) -> Iterator[Pair]:
                     pending.append(source)
 
 
-def _dequantized(graph: FusionGraph) -> Iterator[Pair]:
-    """Yields the edges to readers from DequantizeLinear nodes without other readers, so regions pass integers."""
+def _with_reader(graph: FusionGraph) -> Iterator[Pair]:
+    """Yields the edges to readers from DequantizeLinear nodes, and from Casts that widen, without other readers: so
+    regions pass integers and 16-bit floats."""
     for source, target in graph.edges:
         op = graph.nodes[source]
-        if op_name(op) == "DequantizeLinear" and all(u.operation is graph.nodes[target] for u in op.results[0].uses):
+        widens = op_name(op) == "DequantizeLinear" or is_widening(op)
+        if widens and all(u.operation is graph.nodes[target] for u in op.results[0].uses):
             yield source, target
 
 

@@ -36,11 +36,11 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.onnx.attributes import text_of
-from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
+from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant, make_op
 from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.types import element_of_dtype
 from igniter.dialects.onnx.weights import Weight
-from igniter.dialects.sym import dims_of, tensor_of
+from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.frontend.opsets import raise_opset
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
@@ -85,6 +85,8 @@ class LowerPrecision(ModulePass):
         if self.to == "bf16" and self.half_tiles:
             rules["Conv"] = [convolution_to_bf16]
         count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values()) if refused is None else 0
+        if self.to == "bf16" and self.half_tiles:
+            share_rounding(op)
         why = ""
         if refused is not None:
             why = f": it needs opset {LEAST_OPSET}, and {refused}"
@@ -177,6 +179,38 @@ def rounded_weight(op: OnnxOp, weight: Weight, rw: Rewriter) -> SSAValue:
         rw.insert(constant)
         rounded = rw.memo[plain] = constant.results[0]
     return rw.op("Cast", [rounded], [tensor_of(f32, weight.shape)], {"to": FLOAT}).results[0]
+
+
+def share_rounding(module: ModuleOp) -> None:
+    """Makes the other readers of an image that a convolution rounds read the rounded one, so that memory holds its 16
+    bits alone: a residual, for example. Results of the model stay as they are."""
+    for cast in [n for n in module.walk() if isinstance(n, OnnxOp) and n.op_type == "Cast" and _rounds_image(n)]:
+        image = cast.operands[0]
+        producer = image.owner
+        if not isinstance(producer, OnnxOp) or producer.parent is not cast.parent:
+            continue
+        others = [use for use in image.uses if isinstance(use.operation, OnnxOp) and use.operation is not cast]
+        if not others:
+            continue
+        block = cast.parent
+        assert block is not None
+        cast.detach()
+        block.insert_op_after(cast, producer)
+        for use in others:
+            wide = make_op("Cast", [cast.results[0]], [image.type], {"to": FLOAT})
+            block_of_use = use.operation.parent
+            assert block_of_use is not None
+            block_of_use.insert_op_before(wide, use.operation)
+            use.operation.operands[use.index] = wide.results[0]
+
+
+def _rounds_image(cast: OnnxOp) -> bool:
+    """True if a Cast rounds the image of a convolution to bf16."""
+    if element_of(cast.results[0].type) != bf16 or not isinstance(element_of(cast.operands[0].type), Float32Type):
+        return False
+    wide = [use.operation for use in cast.results[0].uses]
+    users = [use.operation for each in wide for result in each.results for use in result.uses]
+    return any(isinstance(user, OnnxOp) and user.op_type == "Conv" for user in users)
 
 
 @dataclass(frozen=True)

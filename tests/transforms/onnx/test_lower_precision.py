@@ -137,7 +137,7 @@ def convolutions(group: int = 1, channels: int = 32) -> onnx.ModelProto:
         conv(["x", "w3", "bias"], "a", pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["a"], ["b"]),
         conv(["b", "w1"], "c"),
-        helper.make_node("Add", ["c", "x"], ["d"]),
+        helper.make_node("Add", ["c", "b"], ["d"]),
         conv(["d", "w3", "bias"], "y", pads=[2, 0, 1, 1], strides=[2, 1], dilations=[1, 2]),
     ]
     given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", channels, "h", 13])
@@ -149,11 +149,15 @@ def convolutions(group: int = 1, channels: int = 32) -> onnx.ModelProto:
 def test_convolutions_in_bf16(group: int, channels: int, tmp_path: Path) -> None:
     """As where tiles multiply bf16: factors are rounded, sums are f32. Groups of eight columns stay f32."""
     source = convolutions(group, channels)
-    module = igniter.load(source).run_passes("infer-shapes,lower-precision{to=bf16 half-tiles=true}")
+    lowered = "infer-shapes,lower-precision{to=bf16 half-tiles=true}"
+    module = igniter.load(source).run_passes(lowered)
     rounded = sum(str(module).count(f"{n}.bf16 = onnx.Constant") for n in ("w3", "w1"))
     assert rounded == (2 if channels // group >= 16 else 0)
-    options = igniter.CompileOptions(fusion_passes=ON_TILES, winograd=0)
-    artifact = module.compile(tmp_path / "out", options=options, verify=False)
+    # The residual reads the image that the convolution reads: one rounding, and one tensor of 16 bits.
+    assert str(module).count("{to = 16 : i64}") == (3 if rounded else 0)
+    assert ("onnx.Add(%c, %b)" in str(module)) == (not rounded)
+    options = igniter.CompileOptions(onnx_passes=lowered, fusion_passes=ON_TILES)
+    artifact = igniter.compile(source, tmp_path / "out", options=options, verify=False)
     assert [node.domain for node in onnx.load(artifact.model_path).graph.node if not node.domain] == []
     applied = [r for r in artifact.report["remarks"] if r["pass"] == "narrow-convolutions"]
     assert len(applied) == (3 if rounded else 0)
