@@ -124,6 +124,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "bind-values{ops=loops}",
     ),
     "cuda-fusion": (
+        "turn-weights",
         "form-fusion-regions",
         "lift-constants",
     ),

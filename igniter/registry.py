@@ -143,6 +143,7 @@ PASSES: dict[str, str] = {
     "split-softmax": "igniter.transforms.structured.split_softmax:SplitSoftmax",
     "tile-loops": "igniter.transforms.scheduled.tile_loops:TileLoops",
     "transpose-accesses": "igniter.transforms.scheduled.transpose_accesses:TransposeAccesses",
+    "turn-weights": "igniter.transforms.onnx.turn_weights:TurnWeights",
     "unroll-loops": "igniter.transforms.scheduled.unroll_loops:UnrollLoops",
     "vectorize-loops": "igniter.transforms.scheduled.vectorize_loops:VectorizeLoops",
     "winograd": "igniter.transforms.onnx.winograd:Winograd",

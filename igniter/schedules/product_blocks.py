@@ -174,13 +174,13 @@ class ProductSize:
         return waves * self.depth * max(multiplied, loaded) + self._around(blocks, waves, held)
 
     def _around(self, blocks: Blocks, waves: int, held: int) -> float:
-        """Returns the seconds of the waves without products: they pass while other programs of the multiprocessor
-        multiply, if there are any."""
+        """Returns the seconds of the launch, and of the waves without products: these pass while other programs of the
+        multiprocessor multiply, if there are any."""
         if not self.gpu.asynchronous:
             return 0.0
         after = self.later * blocks.rows * blocks.columns * self.gpu.multiprocessors / self.gpu.products[4]
         together = held if blocks.warps <= 4 else 1
-        return -(-waves // together) * (WAVE_SECONDS + after)
+        return LAUNCH_SECONDS + -(-waves // together) * (WAVE_SECONDS + after)
 
 
 def best_seconds(size: ProductSize) -> float:
