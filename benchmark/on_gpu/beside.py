@@ -70,6 +70,10 @@ def product(epilogue: bool = False, *, sizes: Mapping[str, int]) -> Peer:
     return _peer(lambda x, w: x @ w)
 
 
+def depth_last(sizes: Mapping[str, int]) -> Peer:
+    return _peer(lambda x, w: x @ w.T)
+
+
 def attention(causal: bool = False, *, sizes: Mapping[str, int]) -> Peer:
     def of(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
@@ -115,6 +119,7 @@ FUNCTIONS: dict[str, Callable[..., Peer]] = {
         transposed,
         column_sum,
         product,
+        depth_last,
         attention,
         bert,
         resnet50,

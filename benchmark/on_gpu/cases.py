@@ -131,6 +131,12 @@ def product(rows: int, kind: int, epilogue: bool = False, size: int = 4096) -> o
     return model(nodes, inputs)
 
 
+def depth_last(size: int, kind: int) -> onnx.ModelProto:
+    """A product whose weights have the depth as the last dim, as `turn-weights` stores constant ones."""
+    node = helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)
+    return model([node], {"x": (kind, [size, size]), "w": (kind, [size, size])})
+
+
 def attention(
     batch: int, heads: int, shared: int, rows: int, keys: int, head: int, causal: bool = False, kind: int = F16
 ) -> onnx.ModelProto:
@@ -177,6 +183,13 @@ def cases() -> list[Case]:
             "product 4096^3 f16 + bias + Gelu", lambda: product(4096, F16, True), ("product", True), both, flops=whole
         ),
         Case("product 4096^3 f32 by tf32", lambda: product(4096, F32), ("product",), ("cuda+tf32",), flops=whole),
+        Case(
+            "product 4096^3 f32 by tf32, depth last",
+            lambda: depth_last(4096, F32),
+            ("depth_last",),
+            ("cuda:sm_90+tf32",),
+            flops=whole,
+        ),
         Case("product 4096^3 f32 by tf32x3", lambda: product(4096, F32), ("product",), ("cuda+tf32x3",), flops=whole),
         Case("product 4096^3 f32", lambda: product(4096, F32), ("product",), flops=whole),
     ]
