@@ -27,9 +27,10 @@ def truth_type(compared: Attribute) -> Attribute:
     return replace_element(compared, i1)
 
 
-NONPOSITIVE = "nonpositive"
-"""The attribute of a `math.exp` whose argument is never above 0 but for rounding, as in a softmax. Backends may use a
-shorter formula for it, with 0 in the place of subnormal results."""
+NONPOSITIVE, SATURATING = "nonpositive", "saturating"
+"""The attributes of a `math.exp` for which backends may use a shorter formula: the argument is never above 0 but for
+rounding, as in a softmax; or results near the largest number may be infinite, as in a sigmoid. Both may have 0 in the
+place of subnormal results."""
 
 
 def is_dequantized(op: Operation) -> bool:

@@ -35,7 +35,7 @@ from igniter.backends.cpu.builder import Builder, Value
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I1, Type, UnsupportedType, float_literal, int_literal, literal, llvm_type
-from igniter.dialects.arith import NONPOSITIVE, is_dequantized
+from igniter.dialects.arith import NONPOSITIVE, SATURATING, is_dequantized
 from igniter.dialects.loop import Combiner, combiners
 from igniter.dialects.loop.combiners import combining_op
 
@@ -63,8 +63,8 @@ def _value_of(f: Function, op: Operation, func: str) -> Value:
         return _in_single(f, args, lambda a: BINARY[name](f, a[0], a[1]))
     if name in UNARY:
         return _in_single(f, args, lambda a: UNARY[name](f, a[0]))
-    if name == "math.exp" and NONPOSITIVE in op.attributes:
-        return vmath.call(f, "exp_nonpositive", args)
+    if name == "math.exp" and (NONPOSITIVE in op.attributes or SATURATING in op.attributes):
+        return vmath.call(f, "exp_nonpositive" if NONPOSITIVE in op.attributes else "exp_saturating", args)
     if name in vmath.FUNCTIONS:
         return vmath.call(f, vmath.FUNCTIONS[name], args)
     special = _SPECIAL.get(name)

@@ -297,3 +297,14 @@ def test_exponentials_of_a_softmax(target: str, dtype: str, least: float):
     assert np.all((function(below) >= 0) & (function(below) < np.finfo(dtype).tiny * 1.01))
     values = np.array([0.0, -0.0, 1.5 * least, -np.inf, np.nan], dtype)
     np.testing.assert_array_equal(function(values), np.array([1, 1, 0, 0, np.nan], dtype))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype, most", [("f4", 88.3), ("f8", 709.4)])
+def test_exponentials_of_a_sigmoid(target: str, dtype: str, most: float):
+    function = Elementary("exp_saturating", dtype, target)
+    x = np.linspace(-87.0, most, 4000).astype(dtype)
+    exact = np.array([float(mp.exp(mp.mpf(float(v)))) for v in x])
+    assert np.max(np.abs(function(x).astype("f8") - exact) / np.spacing(exact.astype(dtype)).astype("f8")) < 1.2
+    values = np.array([0.0, -0.0, most + 2, np.inf, -np.inf, np.nan], dtype)
+    np.testing.assert_array_equal(function(values), np.array([1, 1, np.inf, np.inf, 0, np.nan], dtype))

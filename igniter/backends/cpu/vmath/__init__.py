@@ -40,6 +40,7 @@ _INLINE: dict[str, Formula] = {
     "exp": exponential.exp,
     "exp2": exponential.exp2,
     "exp_nonpositive": exponential.exp_nonpositive,
+    "exp_saturating": exponential.exp_saturating,
     "expm1": exponential.expm1,
     "floor": conversion.floor,
     "log": logarithm.log,
@@ -53,7 +54,19 @@ _INLINE: dict[str, Formula] = {
 """The inline formulas, for f32; for f64 those of `_SHORT64`."""
 
 _SHORT64 = frozenset(
-    ("ceil", "exp", "exp2", "exp_nonpositive", "floor", "round", "roundeven", "rsqrt", "sqrt", "trunc")
+    (
+        "ceil",
+        "exp",
+        "exp2",
+        "exp_nonpositive",
+        "exp_saturating",
+        "floor",
+        "round",
+        "roundeven",
+        "rsqrt",
+        "sqrt",
+        "trunc",
+    )
 )
 
 _DOUBLE: dict[str, Formula] = {

@@ -143,6 +143,11 @@ def exp_nonpositive(x: Num) -> Num:
     return p * (biased.bits() << f.mantissa).as_float() if scalef is None else scalef
 
 
+def exp_saturating(x: Num) -> Num:
+    """Returns e^x as `exp_nonpositive` does, for any x: infinity from 2^127.5 on (f64: 2^1023.5)."""
+    return exp_nonpositive(x.at_most(format_of(x).exp_range[1]))
+
+
 def exp2(x: Num) -> Num:
     """f32: 1 ulp, f64: 1 ulp."""
     f = format_of(x)
@@ -173,12 +178,14 @@ def tanh(x: Num) -> Num:
     """Returns t/(t+2) with t = e^(2|x|) - 1. f32: 2 ulp, f64: 2 ulp; never beyond 1."""
     f = format_of(x)
     y = x.abs().at_most(f.tanh_limit)
-    biased = y.fma(2 * LOG2E, f.magic)
-    n = biased - f.magic
+    # With the bias of exponents in the magic number, the low bits of the sum are the exponent of 2^n.
+    magic = f.magic + f.bias
+    biased = y.fma(2 * LOG2E, magic)
+    n = biased - magic
     # One constant for ln2 does: its error counts for n >= 1 only, where the quotient hardly feels it.
     r = n.fma(-f.ln2, y + y)
     e = _expm1_of_rest(r, f)
-    s = power_of_two(biased, f)
+    s = (biased.bits() << f.mantissa).as_float()
     t, t_and_2 = s.fma(e, s - 1.0), s.fma(e, s + 1.0)
     # Above 1/2, 1 - 2/(t+2) is equal, and the rounding errors of t and t+2 are negligible.
     upper = y.gt(0.5493061443340548)

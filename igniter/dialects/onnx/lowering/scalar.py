@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
-from igniter.dialects.arith import NONPOSITIVE
+from igniter.dialects.arith import NONPOSITIVE, SATURATING
 from igniter.dialects.loop import DotBytesOp, is_float, is_unsigned, scalar_type
 from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.lowering.small_floats import decode, encode
@@ -184,12 +184,14 @@ class Scalar:
             raise ValueError(f"math.{name} takes a float, not {self.element}")
         return a._apply(_UNARY[name])
 
-    def exp(self, *, nonpositive: bool = False) -> Scalar:
-        """Returns e^x. `nonpositive` marks an argument that is never above 0 but for rounding: backends may then use a
-        shorter formula, with 0 in the place of subnormal results."""
+    def exp(self, *, nonpositive: bool = False, saturating: bool = False) -> Scalar:
+        """Returns e^x. The flags allow shorter formulas, with 0 in the place of subnormal results: `nonpositive` for an
+        argument that is never above 0 but for rounding, `saturating` where results near the largest number may be
+        infinite."""
         result = self.math("exp")
-        if nonpositive and isinstance(result.value.owner, Operation):
-            result.value.owner.attributes[NONPOSITIVE] = UnitAttr()
+        for name, given in ((NONPOSITIVE, nonpositive), (SATURATING, saturating)):
+            if given and isinstance(result.value.owner, Operation):
+                result.value.owner.attributes[name] = UnitAttr()
         return result
 
     def log(self) -> Scalar:

@@ -35,7 +35,7 @@ SIXTH = 0.1666666716337204
 
 
 def sigmoid(x: Scalar) -> Scalar:
-    return 1 / ((-x).exp() + 1)
+    return 1 / ((-x).exp(saturating=True) + 1)
 
 
 def softplus(x: Scalar) -> Scalar:

@@ -44,7 +44,7 @@ DEFAULTS = {
 
 
 def _sigmoid(x: Scalar) -> Scalar:
-    return 1 / ((-x).exp() + 1)
+    return 1 / ((-x).exp(saturating=True) + 1)
 
 
 def _softplus(x: Scalar) -> Scalar:
