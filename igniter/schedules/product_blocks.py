@@ -58,6 +58,8 @@ class Figures:
     asynchronous: bool = False
     """True if tensor cores multiply blocks in shared memory while the warps go on (sm_90, sm_100): wide blocks and
     deep steps pay."""
+    flat_warps: int = 4
+    """The warps for blocks of 16 x 128: ptxas spills with 4 on sm_120."""
 
 
 A100 = Figures(108, {1: 312e12, 2: 156e12, 4: 9.7e12, "tf32": 78e12, "tf32x3": 26e12}, 4e12)
@@ -70,7 +72,9 @@ B200 = Figures(
     148, {1: 1000e12, 2: 500e12, 4: 22e12, "tf32": 250e12, "tf32x3": 60e12}, 15e12, 227 << 10, 228 << 10, True
 )
 """The data sheet's peaks, by the shares that an H100 reaches."""
-RTX5090 = Figures(170, {1: 210e12, 2: 105e12, 4: 30e12, "tf32": 52e12, "tf32x3": 17e12}, 6e12, 99 << 10, 100 << 10)
+RTX5090 = Figures(
+    170, {1: 210e12, 2: 105e12, 4: 30e12, "tf32": 52e12, "tf32x3": 17e12}, 6e12, 99 << 10, 100 << 10, flat_warps=2
+)
 """Of the data sheet."""
 RTX4090 = Figures(128, {1: 165e12, 2: 82e12, 4: 24e12, "tf32": 41e12, "tf32x3": 14e12}, 5e12, 99 << 10, 100 << 10)
 """Of the data sheet."""
@@ -218,7 +222,7 @@ def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:
         Blocks(r, c, depth, stages, warps)
         for (r, c), (depth, stages) in pairs(pairs(rows, columns), steps)
         if c < 256 or r == 128
-        for warps in _warps(r * c, first)
+        for warps in ((gpu.flat_warps,) if (r, c) == (16, 128) else _warps(r * c, first))
     ]
     return [blocks for blocks in found if blocks.shared <= gpu.shared]
 
