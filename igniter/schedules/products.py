@@ -200,7 +200,9 @@ def _deep_schedules(
         columns, rows = (_known(anchor, anchor.axis(n).extent) for n in (contraction.columns, contraction.rows))
         wanted = min(machine.most_tasks, DEEP_TASKS * machine.cores)
         panels = min(panels, -(-columns // lanes) * -(-rows // max(1, tall)) // wanted)
-    across, down = max(1, panels // width) * width * lanes, max(1, tall // height) * height
+    tiles = _tiles_across(anchor, contraction, width * lanes) if made is None else None
+    across = even_group(tiles, max(1, panels // width)) * width * lanes
+    down = max(1, tall // height) * height
     found: dict[str, ScheduleAttr] = {}
     grain = 0
     if made is not None:
@@ -238,6 +240,21 @@ def _tall(nest: NestOp, contraction: Contraction, steps: int, machine: Machine) 
         # Whole rows of the block stay in the second-level cache: the panels of all their depth pass by.
         return machine.l2_budget // 2 // (row * _known(nest, nest.axis(contraction.depth).extent))
     return machine.group_bytes // 4 // (row * steps)
+
+
+def even_group(tiles: int | None, most: int) -> int:
+    """Returns the tiles of columns of a task, at most `most`. A known number is shared evenly between an even number of
+    tasks: 10 tiles by 8 would be a task of 8 and one of 2, for two threads as long as one."""
+    if tiles is None or tiles <= most:
+        return most
+    tasks = -(-tiles // most)
+    return -(-tiles // (tasks + tasks % 2))
+
+
+def _tiles_across(nest: NestOp, contraction: Contraction, columns: int) -> int | None:
+    """Returns the number of tiles of `columns` columns; None if it is not constant."""
+    extent = nest.axis(contraction.columns).extent.constant
+    return None if extent is None else -(-extent // columns)
 
 
 def _has_parts(contraction: Contraction) -> bool:
