@@ -433,22 +433,24 @@ def _extremum(fn: str, args: Sequence[Expr]) -> Expr:
     pick = min if fn == "min" else max
     constants = [a.constant for a in flat if a.constant is not None]
     rest = sorted({a for a in flat if a.constant is None}, key=str)
-    # Two arguments whose difference is constant are ordered without knowing the symbols.
-    kept: list[Expr] = []
+    # Two arguments whose difference is constant, that is with the same other terms, are ordered without knowing the
+    # symbols.
+    alike: dict[tuple[tuple[Monomial, int], ...], Expr] = {}
     for candidate in rest:
-        for i, other in enumerate(kept):
-            gap = (candidate - other).constant
-            if gap is not None:
-                kept[i] = candidate if (gap < 0) == (fn == "min") else other
-                break
-        else:
-            kept.append(candidate)
+        key = tuple(term for term in candidate.terms if term[0])
+        other = alike.get(key)
+        alike[key] = candidate if other is None else pick(candidate, other, key=_constant_term)
+    kept = list(alike.values())
     if constants:
         bound = pick(constants)
         # Dims are never negative: max(dim, 0) is the dim.
         if not (fn == "max" and bound <= 0 and kept and _any_nonneg(kept)):
             kept.append(_const(bound))
     return kept[0] if len(kept) == 1 else Expr({(Call(fn, tuple(sorted(kept, key=str))),): 1})
+
+
+def _constant_term(e: Expr) -> int:
+    return next((c for monomial, c in e.terms if not monomial), 0)
 
 
 def _any_nonneg(exprs: Iterable[Expr]) -> bool:

@@ -250,7 +250,7 @@ def plan_offsets(buffers: list[LiveBuffer]) -> BufferPlan:
 
     conflicts = _conflicts(buffers)
     spans = [Span(b.size, b.first, b.last) for b in buffers]
-    offsets, total = place(spans, conflicts, typical, typical(_lower_bound(buffers)))
+    offsets, total = place(spans, conflicts, typical, max(map(typical, _live_bytes(buffers))))
     if any(b.size.constant is None for b in buffers):
         slots, arena = _reuse_slots(buffers, conflicts, typical)
         if not all(e.is_small for e in (*offsets, total)) or typical(arena) <= typical(total):
@@ -314,6 +314,14 @@ def _reuse_slots(
 
 def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:
     """Returns the most bytes live at once."""
+    bound = ZERO
+    for live in _live_bytes(buffers):
+        bound = larger(bound, live)
+    return bound
+
+
+def _live_bytes(buffers: Sequence[LiveBuffer]) -> list[Expr]:
+    """Returns the different numbers of bytes live at once."""
     lives: dict[Expr, None] = {}
     for moment in sorted({b.first for b in buffers}):
         here = [b for b in buffers if b.first <= moment <= b.last]
@@ -324,10 +332,7 @@ def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:
             if new.first == old.last == moment and old.first < moment and replaces_in_place(old.alloc, new.alloc)
         }
         lives[sum((b.size for b in here if b.alloc not in replaced), ZERO)] = None
-    bound = ZERO
-    for live in lives:
-        bound = larger(bound, live)
-    return bound
+    return list(lives)
 
 
 def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:
