@@ -80,7 +80,8 @@ def attention_blocks(group: LaunchGroup, products: str = "", gpu: Figures = A100
     elif size < 4:
         # Measured on sm_90: 64 rows are faster than 128 by 6% for heads of 64, as more programs run side by side.
         narrow = 64 if gpu is H100 else 128
-        most, keys = narrow if wide <= 64 else 64 if wide <= 128 else 32, 64 if wide <= 128 else 32
+        # Where warps hold the factors of products in registers too, 64 keys spill beside a mask and its loops.
+        most, keys = narrow if wide <= 64 else 64 if wide <= 128 else 32, 64 if wide <= 128 and gpu.asynchronous else 32
     else:
         most, keys = LEAST, 32 if wide <= 128 else 16
     if not dims.rows:
@@ -98,7 +99,7 @@ def attention_blocks(group: LaunchGroup, products: str = "", gpu: Figures = A100
         looped = {dims.keys}
     shares = _shares(group, dims, rows, lanes[dims.keys], gpu) if looped else {}
     warps = 8 if rows > 64 or wide > 128 else 4
-    stages = STAGES if dims.rows and size < 4 and wide <= 128 else FEW_STAGES
+    stages = STAGES if dims.rows and size < 4 and wide <= (128 if gpu.asynchronous else 64) else FEW_STAGES
     together = SIDE_BY_SIDE if looped and _rows_differ(group, dims) else 1
     return AttentionBlocks(lanes, looped, shares, Launch(warps, stages, cores, together))
 
