@@ -232,6 +232,6 @@ def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:
 def _warps(sums: int, size: ProductSize) -> Sequence[int]:
     """Returns the numbers of warps to choose from for blocks of so many sums."""
     if sums > 64 * 128:
-        few = size.gpu.asynchronous and sums == 128 * 128 and size.how == "tf32" and size.later <= FEW_OPS
+        few = size.gpu is H100 and sums == 128 * 128 and size.how == "tf32" and size.later <= FEW_OPS
         return (4,) if few else (8,)
     return (4,) if sums > 32 * 32 else (2,) if sums > 16 * 16 else (1,)
