@@ -197,13 +197,15 @@ def turns(
     repeat = max(1, min(100, int(0.001 / max(once, 1e-7))))
     found: list[list[float]] = [[] for _ in functions]
     for order in _orders(len(functions)):
-        if time.perf_counter() - begin > seconds and len(found[0]) >= FEWEST_ROUNDS:
+        if time.perf_counter() - begin > seconds and min(map(len, found)) >= FEWEST_ROUNDS:
             break
         for k in order:
             start = clock()
             for _ in range(repeat):
                 functions[k]()
-            found[k].append((clock() - start) / repeat)
+            took = clock() - start
+            if took > 0:  # The clock of a thread may stand still for as long as a tick of the kernel.
+                found[k].append(took / repeat)
     return found
 
 

@@ -15,7 +15,7 @@ from benchmark.sweep import measure as measuring
 from benchmark.sweep.__main__ import main
 from benchmark.sweep.graph import FORMS, STATIC, SYMBOLIC, Graph, Sketch
 from benchmark.sweep.groups import GROUPS, all_graphs
-from benchmark.sweep.measure import Setting, measure, turns
+from benchmark.sweep.measure import FEWEST_ROUNDS, Setting, measure, turns
 from benchmark.sweep.report import read, report
 
 GRAPHS = all_graphs()
@@ -153,3 +153,9 @@ def test_names_of_options(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--every", "3", "--offset", "3"])
     with pytest.raises(SystemExit, match="no graph"):
         main(["--filter", "nothing has this"])
+
+
+def test_turns_of_a_clock_that_stands_still_are_left_out() -> None:
+    ticks = iter(range(10_000))
+    found = turns([lambda: None, lambda: None], 0.0, lambda: float(next(ticks) // 3))
+    assert min(map(len, found)) >= FEWEST_ROUNDS and all(took > 0 for runs in found for took in runs)
