@@ -60,6 +60,8 @@ class Figures:
     deep steps pay."""
     flat_warps: int = 4
     """The warps for blocks of 16 x 128: ptxas spills with 4 on sm_120."""
+    thread_sums: int = 128 * 64
+    """The most sums of a block that threads multiply without tensor cores."""
 
 
 A100 = Figures(108, {1: 312e12, 2: 156e12, 4: 9.7e12, "tf32": 78e12, "tf32x3": 26e12}, 4e12)
@@ -78,6 +80,8 @@ RTX5090 = Figures(
 """Of the data sheet."""
 RTX4090 = Figures(128, {1: 165e12, 2: 82e12, 4: 24e12, "tf32": 41e12, "tf32x3": 14e12}, 5e12, 99 << 10, 100 << 10)
 """Of the data sheet."""
+AMD = replace(A100, thread_sums=32 * 32)
+"""Of an A100, since none was at hand; blocks of 32 x 64 in f32 spill on gfx1100."""
 FIGURES = {"sm_89": RTX4090, "sm_90": H100, "sm_100": B200, "sm_120": RTX5090}
 
 MULTIPROCESSORS, PRODUCTS_A_SECOND = A100.multiprocessors, A100.products
@@ -88,8 +92,8 @@ MEMORY_BYTES_A_SECOND = 1.5e12
 
 
 def figures_of(gpu: str) -> Figures:
-    """Returns the figures of a GPU, `sm_90` and the like; of an A100 for others."""
-    return FIGURES.get(gpu, A100)
+    """Returns the figures of a GPU, `sm_90`, `gfx942` and the like; those of an A100 for unknown ones."""
+    return FIGURES.get(gpu, AMD if gpu.startswith("gfx") else A100)
 
 
 @dataclass(frozen=True, order=True)
@@ -217,7 +221,7 @@ def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:
         return [
             Blocks(r, c, LINE // 2 if r == 128 else LINE, 3, 8 if r * c >= 64 * 64 else 4)
             for r, c in pairs(rows, columns)
-            if c <= 64
+            if c <= 64 and r * c <= gpu.thread_sums
         ]
     steps = ((LINE, 3), (LINE, 4), (2 * LINE, 3), (2 * LINE, 4)) if gpu.asynchronous else ((LINE, 3),)
     found = [

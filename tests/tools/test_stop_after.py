@@ -14,6 +14,7 @@ from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
 from igniter.registry import PASSES, load_pass
 from igniter.rewrite_budget import Rewrites, budget, what_counts
+from igniter.targets import backend_for
 from igniter.toolbox.ir_text import module_text
 from igniter.tools.opt_driver import split_chunks
 
@@ -48,9 +49,9 @@ def test_every_pass_counts_or_is_known_not_to():
     assert OWN - set(COUNTING) - EDITS == UNCOUNTED
 
 
-def _cases(name: str) -> list[tuple[str, str]]:
-    """The pipelines of the pass's lit test and its chunks of IR."""
-    found: list[tuple[str, str]] = []
+def _cases(name: str) -> list[tuple[str, str, str]]:
+    """The pipelines of the pass's lit test, their targets and its chunks of IR."""
+    found: list[tuple[str, str, str]] = []
     stem = name.replace("-", "_")
     for path in sorted([*LIT.glob(f"*/{stem}*.mlir"), *LIT.glob(f"*/{stem}/*.mlir")]):
         text = path.read_text(encoding="utf-8")
@@ -59,13 +60,16 @@ def _cases(name: str) -> list[tuple[str, str]]:
             pipeline = next((words[k + 1] for k, w in enumerate(words) if w in ("-p", "--passes")), "")
             if name in pipeline:
                 pipeline = pipeline.replace("%S", str(path.parent))
-                found += [(pipeline, chunk.decode()) for chunk, _ in split_chunks(text.encode())]
+                target = next((w.removeprefix("--target=") for w in words if w.startswith("--target=")), "")
+                found += [(pipeline, target, chunk.decode()) for chunk, _ in split_chunks(text.encode())]
     return found
 
 
-def _run(pipeline: str, text: str, limit: int | None) -> tuple[Rewrites, str] | None:
+def _run(pipeline: str, target: str, text: str, limit: int | None) -> tuple[Rewrites, str] | None:
     """The count and the IR; `None` for a case that is there to be refused."""
     ctx = IgniterContext()
+    if target.startswith("cuda"):
+        ctx.machine = backend_for(target).machine_for(target)
     ctx.rewrites.limit = limit
     try:
         module = Parser(ctx, text).parse_module()
@@ -78,17 +82,17 @@ def _run(pipeline: str, text: str, limit: int | None) -> tuple[Rewrites, str] | 
 @pytest.mark.parametrize("name", COUNTING)
 def test_a_pass_counts_what_it_does(name: str):
     counted = 0
-    for pipeline, text in _cases(name):
-        whole = _run(pipeline, text, None)
+    for pipeline, target, text in _cases(name):
+        whole = _run(pipeline, target, text, None)
         if whole is None or not whole[0].made.get(name):
             continue
         made, ir = whole
         counted += made.made[name]
         # As many as there are is all of it, and fewer are as many as were asked for.
-        again = _run(pipeline, text, made.count)
+        again = _run(pipeline, target, text, made.count)
         assert again is not None and again[1] == ir
         for limit in {0, made.count // 2, made.count - 1}:
-            fewer = _run(pipeline, text, limit)
+            fewer = _run(pipeline, target, text, limit)
             assert fewer is not None and fewer[0].count == limit
         if counted > 8:
             break

@@ -9,7 +9,7 @@ load its output into ONNX Runtime, and its output has never run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Never, cast
 
@@ -75,7 +75,7 @@ class HipBackend(TritonBackend):
     def machine_for(self, target: AnyTarget | str, given: Iterable[Given] = ()) -> MachineModel:
         found = self.target_of(target) if isinstance(target, str) else target
         assert isinstance(found, HipTarget), f"'{found.name}' is no GPU of AMD"
-        return override(machine_of_target(found), given)
+        return override(replace(machine_of_target(found), cpu=found.gpu), given)
 
     def vouch(self, text: str, target: AnyTarget) -> None:
         self.assembly(text, target)

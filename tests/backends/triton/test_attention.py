@@ -137,7 +137,9 @@ def test_the_op_of_halves_multiplies_halves(kind: int) -> None:
     (kernel,) = kernels_of(lowered(made))
     dots = [op for op in kernel.walk() if isinstance(op, tt.DotOp)]
     wanted = "f16" if kind == HALF else "bf16"
-    assert [(str(tt.element_type(d.a.type)), str(tt.element_type(d.b.type))) for d in dots] == [(wanted, wanted)] * 2
+    # Two products for each loop over keys: whole blocks, and the partial one.
+    assert len(dots) in (2, 4)
+    assert {(str(tt.element_type(d.a.type)), str(tt.element_type(d.b.type))) for d in dots} == {(wanted, wanted)}
     if kind == HALF:
         check(made, {name: values(np.float16, *dims, seed=k) for k, name in enumerate("qkv")}, launches=1, rtol=4e-3)
 
