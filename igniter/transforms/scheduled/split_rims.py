@@ -130,6 +130,9 @@ def split(loop: ForOp, interior: Interior, names: AxisNames) -> None:
     for piece in pieces:
         if piece.end != piece.first:
             block.insert_op_before(piece, loop)
+        else:
+            # It would stay a user of its buffers.
+            piece.erase()
     loop.detach()
     loop.erase()
 

@@ -1,5 +1,6 @@
 // RUN: igniter-opt %s -p "split-rims" --split-input-file | filecheck %s
 // RUN: igniter-opt %s -p "split-rims" --split-input-file --remarks --remarks-output=- --emit=none | filecheck %s --check-prefix=REMARK
+// RUN: igniter-opt %s -p "split-rims,plan-buffers" --split-input-file | filecheck %s --check-prefix=PLAN
 
 // A guard that grows along the loop holds from the second vector on. One that is the same for all iterations empties the
 // interior where it fails.
@@ -56,3 +57,30 @@ loop.func @plain symbols [] (%x: memref<16xf32>, %y: memref<16xf32>) outputs 1 {
 // CHECK-LABEL: loop.func @plain
 // CHECK-NEXT:    loop.for x = 0 to 16 step 8 {
 // REMARK: 'plain.x' missed: it has no guard that bounds an interior
+
+// -----
+
+// A guard that is the same for all iterations leaves no iterations before the interior. The loop without iterations is
+// gone, and no longer uses the buffer.
+loop.func @none_before symbols [] (%x: memref<8x160xf32>, %y: memref<4x80xf32>) outputs 1 {
+  %t = loop.alloc "t" : memref<8x80xf32, "scratch">
+  loop.for i = 0 to 8 {
+    loop.for j = 0 to 80 {
+      %v = loop.load %x[i, j] : f32
+      loop.store %v, %t[i, j]
+    }
+  }
+  loop.for y = 0 to 4 {
+    loop.for x = 0 to 80 step 8 schedule [interior] {
+      %least = arith.constant -1.0 : f32
+      %0 = vector.broadcast %least : f32 to vector<8xf32>
+      %a = loop.load %t[2*y - 1, x + v] lane v if [2*y - 1] else %0 : vector<8xf32>
+      loop.store %a, %y[y, x + v] lane v
+    }
+  }
+}
+// CHECK-LABEL: loop.func @none_before
+// CHECK:           loop.for x1 = 0 to {{.*}} step 8 {
+// CHECK:           loop.for x3 = {{.*}} to 80 step 8 {
+// PLAN-LABEL: loop.func @none_before
+// PLAN-SAME:    scratch(2560)
