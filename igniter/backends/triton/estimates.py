@@ -202,7 +202,7 @@ def _number(value: SSAValue, numbers: Mapping[SSAValue, int]) -> int:
     if value in numbers:
         return numbers[value]
     op = value.owner
-    assert isinstance(op, Operation), "the bounds of loops hang on symbols, programs and data"
+    assert isinstance(op, Operation), "the bounds of loops depend on symbols, programs and data"
     if isinstance(op, arith.ConstantOp):
         return cast("IntegerAttr[IntegerType]", op.value).value.data
     if isinstance(op, tt.LoadOp):

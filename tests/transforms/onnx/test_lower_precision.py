@@ -169,3 +169,38 @@ def test_convolutions_in_bf16(group: int, channels: int, tmp_path: Path) -> None
         error = np.max(np.abs(actual - expected), initial=0.0) / max(1e-9, np.max(np.abs(expected), initial=0.0))
         assert error <= (1e-2 if rounded else 1e-5)
         assert not rounded or n == 0 or error > 1e-6, "nothing was rounded"
+
+
+@pytest.mark.parametrize(
+    ("rank", "group", "depth", "columns", "side", "attrs"),
+    [
+        (1, 1, 32, 48, 3, {"pads": [1, 1]}),
+        (1, 1, 2, 64, 8, {"strides": [4]}),
+        (2, 2, 16, 48, 3, {"pads": [1, 1, 1, 1]}),
+        (2, 1, 32, 32, 3, {"dilations": [6, 6], "pads": [6, 6, 6, 6]}),
+    ],
+    ids=["signal", "long windows", "groups that fill no panels", "dilated"],
+)
+def test_other_convolutions_in_bf16(
+    rank: int, group: int, depth: int, columns: int, side: int, attrs: dict[str, list[int]], tmp_path: Path
+) -> None:
+    w = (RNG.standard_normal((columns, depth, *[side] * rank)) / np.sqrt(depth * side**rank)).astype(np.float32)
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Conv", ["r", "w"], ["y"], group=group, **attrs),
+    ]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", depth * group, *["a", "b"][:rank]])
+    weights = [numpy_helper.from_array(w, "w")]
+    graph = helper.make_graph(nodes, "g", [given], [helper.make_empty_tensor_value_info("y")], weights)
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = igniter.CompileOptions(
+        onnx_passes="infer-shapes,lower-precision{to=bf16 half-tiles=true}", fusion_passes=ON_TILES
+    )
+    artifact = igniter.compile(source, tmp_path / "out", options=options, verify=False)
+    assert [r["node"] for r in artifact.report["remarks"] if r["pass"] == "narrow-convolutions"] == ["y"]
+    session, reference = artifact.session(), make_session(source.SerializeToString())
+    for n, places in ((1, 9), (2, 40), (0, 9)):
+        x = RNG.standard_normal((n, depth * group, *[places] * rank)).astype(np.float32)
+        (expected,), (actual,) = reference.run(None, {"x": x}), session.run(None, {"x": x})
+        assert actual.shape == expected.shape
+        assert np.max(np.abs(actual - expected), initial=0.0) <= 1e-2 * np.max(np.abs(expected), initial=0.0)
