@@ -78,6 +78,9 @@ class CompileOptions:
     """The pipeline from regions to programs; "" leaves each region a custom op of its own."""
     profile: bool = False
     """True if programs record the time between their steps, in outputs of their own: see `igniter bench --profile`."""
+    left: tuple[tuple[str, str], ...] = ()
+    """The nodes to leave to ONNX Runtime, by the name of remarks, each with the reason; a mapping is accepted. A node
+    without a kernel in ONNX Runtime is compiled all the same. See `igniter.compiler.measuring`."""
     provider: str = ""
     """The execution provider for custom ops of GPU kernels; "" is the backend's own."""
     sanitize: bool = field(default_factory=wants_sanitizer)
@@ -97,6 +100,12 @@ class CompileOptions:
 
             sizes = checked_sizes(sizes)
         object.__setattr__(self, "sizes", tuple(sorted(sizes.items())))
+        object.__setattr__(self, "left", tuple(sorted(dict(cast("Any", self.left)).items())))
+        for name, why in self.left:
+            if "=" in why:
+                raise IgniterError(
+                    f"the reason '{why}' to leave the node '{name}' has a '=', which ends names: reword it"
+                )
         if isinstance(self.winograd, str) and self.winograd not in WINOGRAD:
             raise IgniterError(f"winograd must be {', '.join(WINOGRAD)}, 2 or 4, not '{self.winograd}'")
         if self.subnormals not in SUBNORMALS:
@@ -114,9 +123,10 @@ class CompileOptions:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def kernel_key(self) -> str:
-        """Returns `key` without the options of programs and of weights, and without typical sizes: the former do not
-        affect a kernel, the latter are part of the kernel's text where they matter."""
-        return dataclasses.replace(self, program_passes="", profile=False, sizes=(), subnormals="flush").key()
+        """Returns `key` without the options of programs, of weights and of nodes left to ONNX Runtime, and without
+        typical sizes: the former do not affect a kernel, the latter are part of the kernel's text where they matter."""
+        plain = dataclasses.replace(self, program_passes="", profile=False, sizes=(), subnormals="flush", left=())
+        return plain.key()
 
     def tuned_digest(self) -> str:
         """Returns a hash of the schedules for the targets in the database; "" without one. Raises `IgniterError` if the
@@ -160,7 +170,7 @@ class CompileOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the options for reports."""
-        said = {**self._said(), "sizes": dict(self.sizes)}
+        said = {**self._said(), "sizes": dict(self.sizes), "left": dict(self.left)}
         return {**said, "tuned_digest": self.tuned_digest()} if self.tuned else said
 
     def _said(self) -> dict[str, Any]:

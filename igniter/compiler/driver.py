@@ -426,7 +426,8 @@ def _run(
     passes = parse_passes(pipeline, pass_figures(c.machines if part is None else [machine]))
     if author:
         passes = _with_author(passes, pipeline, author)
-    passes = _with_options(passes, "form-fusion-regions", required=c.required or None)
+    left = tuple(f"{name}={why}" for name, why in c.options.left)
+    passes = _with_options(passes, "form-fusion-regions", required=c.required or None, left=left or None)
     passes = _with_options(passes, "schedule-kernels", passes=kernels or None, tuned=tuned or None)
     passes = _with_options(passes, "lower-programs", profile=profile or None)
     run_passes(c.context(machine), c.module, passes, verify_each=c.verify_each)

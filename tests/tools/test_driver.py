@@ -30,6 +30,7 @@ def test_every_option_is_in_the_key(tmp_path: Path) -> None:
     others = {
         "machine": {"l2_bytes": 1 << 19},
         "sizes": {"n": 8},
+        "left": {"relu": "slow"},
         "tuned": str(database),
         "winograd": "on",
         "subnormals": "keep",

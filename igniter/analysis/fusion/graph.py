@@ -6,7 +6,7 @@ region's symbols (`operand_kind` says `values`) makes no edge to a fusible node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -142,10 +142,12 @@ class Judges:
     legal: Legality = all_legal
     can_leave: Callable[[OnnxOp], bool] = has_kernel
     """True if ONNX Runtime has a kernel for a node."""
+    left: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
+    """The nodes left to ONNX Runtime on request, by label."""
 
     def reason(self, node: FusionNode) -> Reason | None:
         """Returns the reason why a node with a lowering is in no region."""
-        return self.legal(node.op) or self.choice(node, author_reason(self.author, node))
+        return self.legal(node.op) or self.choice(node, self.left.get(node.label) or author_reason(self.author, node))
 
     def choice(self, node: FusionNode, reason: Reason | None) -> Reason | None:
         """Returns the author's reason for leaving a node; `None` if ONNX Runtime has no kernel for it."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from functools import partial
 
 from xdsl.context import Context
@@ -47,6 +48,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import base_name
 from igniter.dialects.onnx.names import is_loop
 from igniter.dialects.onnx.structure import GraphOp
+from igniter.errors import IgniterError
 from igniter.remarks import Remarks, remark, remarks_of
 from igniter.rewrite_budget import budget
 from igniter.targets import Backend, backend_of
@@ -86,6 +88,9 @@ class FormFusionRegions(ModulePass):
     kernel."""
     byte_products: bool = True
     """True if a target multiplies bytes; otherwise products of dequantised factors are left to ONNX Runtime."""
+    left: tuple[str, ...] = ()
+    """The nodes to leave to ONNX Runtime, each as `NAME` or `NAME=REASON`, where it has a kernel for them. Names are
+    those of remarks."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
@@ -102,7 +107,11 @@ class FormFusionRegions(ModulePass):
         backend, machine = backend_of(ctx), machine_of(ctx)
         cost = backend.cost_model(machine, self.typical_dim, sizes_of(ctx, module))
         return Judges(
-            self._make_author(backend), cost, partial(backend.fusion_reason, machine=machine), self._can_leave(backend)
+            self._make_author(backend),
+            cost,
+            partial(backend.fusion_reason, machine=machine),
+            self._can_leave(backend),
+            left_nodes(self.left, module),
         )
 
     def _can_leave(self, backend: Backend) -> Callable[[OnnxOp], bool]:
@@ -150,6 +159,26 @@ class FormFusionRegions(ModulePass):
             kinds = count_kinds(selection.left.values())
             summary = FusionSummary(name, len(graph.nodes), after, regions, missed, kinds)
             remark(ctx, self.name, "", "note", str(summary).partition("\n")[0], summary=summary.to_dict())
+
+
+def left_nodes(asked: Sequence[str], module: ModuleOp) -> dict[str, Reason]:
+    """Returns the reasons of the nodes to leave to ONNX Runtime, by name, from `NAME` and `NAME=REASON`. Raises
+    `IgniterError` for a name without a node."""
+    if not asked:
+        return {}
+    labels = {node_label(op) for op in module.walk() if isinstance(op, OnnxOp) and is_node(op)}
+    found: dict[str, Reason] = {}
+    for text in asked:
+        name, _, why = (text, "", "") if text in labels else text.rpartition("=")
+        name = name or text
+        if name not in labels:
+            like = get_close_matches(name, labels)
+            raise IgniterError(
+                f"no node is called '{name}', so it cannot be left to ONNX Runtime"
+                + (f"; similar: {', '.join(like)}" if like else "")
+            )
+        found[name] = Reason("request", why or "it is left to ONNX Runtime on request")
+    return found
 
 
 def summaries(remarks: Remarks) -> list[FusionSummary]:
