@@ -17,6 +17,7 @@ cached and nothing fails.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -87,7 +88,23 @@ def default_cache() -> Cache:
         limit = DEFAULT_LIMIT if size is None else parse_size(size)
     except IgniterError as error:
         raise IgniterError(f"IGNITER_CACHE_SIZE: {error.message}") from error
-    return Cache(default_folder(), limit)
+    folder = default_folder()
+    return Cache(folder, limit, _size_of(folder))
+
+
+@dataclass
+class CacheSize:
+    """The estimate of a folder's total size, and the number of entries stored since it was measured."""
+
+    size: int | None = None
+    """None before the first measurement."""
+    puts: int = 0
+
+
+@functools.cache
+def _size_of(folder: Path) -> CacheSize:
+    """Returns the estimate that the compilations of this process share: a measurement looks at every file."""
+    return CacheSize()
 
 
 @dataclass
@@ -104,20 +121,18 @@ class CacheStatistics:
 class _Entry:
     used: int
     size: int
-    path: Path
+    path: str
 
 
 class Cache:
     """The cache described in the module docstring. `limit` is in bytes of files; 0 stores nothing."""
 
-    def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT):
+    def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT, known: CacheSize | None = None):
         self.folder = folder
         self.limit = limit
         self.statistics = CacheStatistics()
         self._objects = folder / LAYOUT
-        # The known total size of the files; None before the first measurement.
-        self._size: int | None = None
-        self._puts = 0
+        self._known = known or CacheSize()
 
     def has(self, key: str) -> bool:
         """True if `key` has an entry; only `get` checks that the entry is whole."""
@@ -199,11 +214,11 @@ class Cache:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             return False
-        self._puts += 1
+        self._known.puts += 1
         # Other processes write too: the size is measured now and then, and estimated in between.
-        known = None if self._puts % MEASURE_EVERY == 0 else self._size
-        self._size = self._measure() if known is None else known + size
-        if self._size > self.limit:
+        known = None if self._known.puts % MEASURE_EVERY == 0 else self._known.size
+        self._known.size = self._measure() if known is None else known + size
+        if self._known.size > self.limit:
             self._evict(path)
         return True
 
@@ -226,7 +241,7 @@ class Cache:
     def clear(self) -> int:
         """Removes every entry; returns their number."""
         removed = sum(_remove(e.path) for e in self._entries())
-        self._size = 0
+        self._known.size = 0
         return removed
 
     def _path(self, key: str) -> Path:
@@ -241,37 +256,35 @@ class Cache:
 
     def _entries(self) -> Iterator[_Entry]:
         """Yields every entry; files that vanish meanwhile are skipped."""
-        for path in self._files():
-            if not path.name.endswith(".tmp"):
+        for file in self._files():
+            if not file.name.endswith(".tmp"):
                 with contextlib.suppress(OSError):
-                    status = path.stat()
-                    yield _Entry(status.st_mtime_ns, status.st_size, path)
+                    status = file.stat()
+                    yield _Entry(status.st_mtime_ns, status.st_size, file.path)
 
-    def _files(self) -> Iterator[Path]:
-        try:
-            shelves = sorted(self._objects.iterdir())
-        except OSError:
-            return
-        for shelf in shelves:
-            with contextlib.suppress(OSError):
-                yield from sorted(shelf.iterdir())
+    def _files(self) -> Iterator[os.DirEntry[str]]:
+        # `scandir` instead of paths: a full cache has tens of thousands of files.
+        with contextlib.suppress(OSError), os.scandir(self._objects) as shelves:
+            for shelf in shelves:
+                with contextlib.suppress(OSError), os.scandir(shelf) as files:
+                    yield from files
 
     def _evict(self, newest: Path) -> None:
         """Removes entries by time of use until they fit; the newest one stays."""
         with self._lock():
-            for path in self._files():
-                if path.name.endswith(".tmp"):
-                    _remove_stale(path)
-            entries = sorted(self._entries(), key=lambda e: (e.used, e.path.name))
+            for file in self._files():
+                if file.name.endswith(".tmp"):
+                    _remove_stale(file.path)
+            entries = sorted(self._entries(), key=lambda e: (e.used, e.path))
             total = sum(e.size for e in entries)
             target = int(self.limit * KEEP_FRACTION) if total > self.limit else self.limit
             for entry in entries:
                 if total <= target:
                     break
-                if entry.path != newest:
+                if entry.path != str(newest):
                     total -= entry.size
                     self.statistics.evicted += _remove(entry.path)
-            self._size = total
+            self._known.size = total
 
     @contextlib.contextmanager
     def _lock(self) -> Generator[None]:
@@ -311,15 +324,15 @@ def _touch(path: Path) -> None:
     os.utime(path, ns=(now, now))
 
 
-def _remove(path: Path) -> bool:
+def _remove(path: str) -> bool:
     try:
-        path.unlink()
+        os.unlink(path)
     except OSError:
         return False
     return True
 
 
-def _remove_stale(path: Path) -> None:
+def _remove_stale(path: str) -> None:
     with contextlib.suppress(OSError):
-        if time.time() - path.stat().st_mtime > STALE_SECONDS:
-            path.unlink()
+        if time.time() - os.stat(path).st_mtime > STALE_SECONDS:
+            os.unlink(path)

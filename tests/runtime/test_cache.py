@@ -160,6 +160,21 @@ def test_where_and_how_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert [parse_size(t) for t in ("0", "7", "2k", "2 KiB", "1G")] == [0, 7, 2048, 2048, 1 << 30]
 
 
+def test_compilations_of_a_process_measure_the_folder_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A measurement looks at every file; and the limit holds all the same."""
+    monkeypatch.setenv("IGNITER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("IGNITER_CACHE_SIZE", "8000")
+    measured: list[int] = []
+    measure = Cache._measure
+    monkeypatch.setattr(Cache, "_measure", lambda cache: measured.append(1) or measure(cache))
+    for i in range(7):
+        default_cache().put(key(i), payload(i))
+    assert len(measured) == 1
+    for i in range(7, 20):
+        default_cache().put(key(i), payload(i))
+    assert default_cache().contents()[1] <= 8000 and default_cache().get(key(19)) is not None
+
+
 def hammer(folder: str, seed: int, failures) -> None:
     """Puts and gets of few keys under a limit that keeps eviction busy; every hit must be whole and the right one."""
     import random
