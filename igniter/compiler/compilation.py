@@ -193,6 +193,8 @@ class CompiledKernel:
     name: str
     variants: tuple[str, ...]
     ops: tuple[str, ...]
+    tasks: Mapping[str, Any] | None = None
+    """The tasks for threads, as `KernelTasks.to_dict` gives them; `None` for programs and for kernels of a GPU."""
 
 
 @dataclass

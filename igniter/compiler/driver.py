@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.parser import Parser
@@ -28,7 +28,7 @@ from xdsl.parser import Parser
 from igniter._version import build_id
 from igniter.analysis.fusion.fallback_nodes import fallback_nodes
 from igniter.analysis.fusion.program_steps import program_steps
-from igniter.analysis.machine import pass_figures
+from igniter.analysis.machine import machine_of, pass_figures
 from igniter.analysis.onnx.input_places import by_symbol, shown_dims
 from igniter.analysis.typical_sizes import give_module_sizes, module_symbols, require_known
 from igniter.compiler.compilation import Compilation, CompiledKernel
@@ -44,6 +44,7 @@ from igniter.passes import parse_passes, run_passes
 from igniter.remarks import Remark, remark
 from igniter.runtime.cache import cache_key
 from igniter.runtime.library import LibraryPart, build_library
+from igniter.schedules.task_chains import kernel_tasks
 from igniter.transforms.conversion.schedule_kernels import schedule_kernel
 from igniter.transforms.fusion.form_fusion_regions import FormFusionRegions
 from igniter.transforms.fusion.inline_failed_regions import mark_failed
@@ -236,13 +237,13 @@ def compile_kernel(c: Compilation, kernel: KernelOp, text: str) -> CompiledKerne
         compiled = _compile_variants(c, kernel)
         said = [r.to_dict() for r in remarks.items[before:]]
         del remarks.items[before:]
-        found = json.dumps([compiled.name, compiled.variants, compiled.ops, said], default=str).encode()
+        found = json.dumps([compiled.name, compiled.variants, compiled.ops, said, compiled.tasks], default=str).encode()
         if c.cache is not None:
             c.cache.put(key, found)
-    name, variants, ops, said = json.loads(found)
+    name, variants, ops, said, tasks = json.loads(found)
     for entry in said:
         remarks.add(Remark.from_dict(entry))
-    return CompiledKernel(name, tuple(variants), tuple(ops))
+    return CompiledKernel(name, tuple(variants), tuple(ops), tasks)
 
 
 def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
@@ -250,6 +251,7 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     machines = iter(c.machines)
     texts: list[str] = []
     ops: list[str] = []
+    tasks: Mapping[str, Any] | None = None
     for number, part in enumerate(c.parts):
         op: OpOp | None = None
         backend = part.backend
@@ -258,6 +260,9 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
             ctx = c.context(next(machines))
             func = schedule_kernel(ctx, kernel, passes, options.tuned, verify_each=c.verify_each)
             described = describe(func)
+            if not texts:
+                shared = kernel_tasks(func, machine_of(ctx))
+                tasks = None if shared is None else shared.to_dict()
             func.sym_name = StringAttr(name + suffix)
             texts.append(backend.emit_func(func, target, options.sanitize))
             backend.vouch(texts[-1], target)
@@ -265,7 +270,7 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
                 remark(ctx, EXPECTED, name, "note", str(each), **asdict(each))
             op = described if op is None else with_scratch(op, described.scratch)
         ops.append(str(op))
-    return CompiledKernel(name, tuple(texts), tuple(ops))
+    return CompiledKernel(name, tuple(texts), tuple(ops), tasks)
 
 
 def emit_programs(c: Compilation) -> None:

@@ -160,7 +160,8 @@ def _shared(bands: Bands, machine: Machine) -> Bands:
         size += stored_bytes(value.type)
     if batch.symbol is None or size.symbols != batch.symbols or typical_of(bands.nest).value(batch, 1) != 1:
         return bands
-    fits = size.evaluate({batch.symbol: 1}) <= SHARED_BAND * machine.l2_bytes
+    caches = machine.l2_bytes * max(2, machine.cores) / 2
+    fits = size.evaluate({batch.symbol: 1}) <= SHARED_BAND * caches
     return replace(bands, common=()) if fits else bands
 
 

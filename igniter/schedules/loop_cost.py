@@ -24,16 +24,21 @@ def body_cycles(block: Block, machine: MachineModel, lanes: int = 1) -> Expr:
     total = 0
     nested = ZERO
     for op in block.ops:
-        if isinstance(op, ForOp):
-            wide = op.words.vector or 1
-            nested = nested + _iterations(op) * body_cycles(op.block, machine, max(lanes, wide)) + machine.loop_cycles
-        elif isinstance(op, IfOp):
-            nested = nested + body_cycles(op.block, machine, lanes)
-        elif isinstance(op, TileProductOp):
-            nested = nested + tile_cycles(op, machine)
+        if isinstance(op, (ForOp, IfOp, TileProductOp)):
+            nested = nested + op_cycles(op, machine, lanes)
         else:
             total += _op_cycles(op, machine)
     return nested + max(1, -(-total // lanes)) if total else nested
+
+
+def op_cycles(op: Operation, machine: MachineModel, lanes: int = 1) -> Expr:
+    """Returns the cycles of one run of a statement, with the statements in it."""
+    if isinstance(op, ForOp):
+        wide = op.words.vector or 1
+        return _iterations(op) * body_cycles(op.block, machine, max(lanes, wide)) + machine.loop_cycles
+    if isinstance(op, IfOp):
+        return body_cycles(op.block, machine, lanes)
+    return tile_cycles(op, machine) if isinstance(op, TileProductOp) else Expr.of(_op_cycles(op, machine))
 
 
 def _iterations(loop: ForOp) -> Expr:

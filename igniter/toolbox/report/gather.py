@@ -10,6 +10,7 @@ from igniter.analysis.typical_sizes import module_symbols
 from igniter.api import load
 from igniter.compiler.compilation import CompileOptions
 from igniter.toolbox.plan.compiled import CompiledPlan, compiled_programs, plan_programs
+from igniter.toolbox.plan.threads import ThreadPlan, thread_plan
 from igniter.toolbox.report.charts import Roof
 from igniter.toolbox.report.graph import Graph, graph_of
 from igniter.toolbox.report.shares import share_times
@@ -34,6 +35,8 @@ class ReportData:
     graph: Graph
     plan: MemoryPlan
     compiled: CompiledPlan
+    threads_plan: ThreadPlan | None
+    """The work that threads can share; None if nothing is compiled, or for a GPU."""
     profile: Profile | None
     roof: Roof | None
     measured: bool
@@ -76,6 +79,7 @@ def gather(
         graph,
         plan,
         compiled,
+        thread_plan(c, programs, {**plan.sizes, **known}),
         profile,
         roof,
         machine is not None,

@@ -15,6 +15,7 @@ from typing import Any
 
 from igniter._version import __version__
 from igniter.toolbox.plan.chart import Chart, bytes_text
+from igniter.toolbox.plan.threads import THREADS
 from igniter.toolbox.report.charts import KernelTime, Roof, by_kernel, roofline
 from igniter.toolbox.report.gather import ReportData
 from igniter.toolbox.report.shares import Share, by_module, by_op
@@ -29,6 +30,7 @@ def page(data: ReportData) -> str:
         ("overview", "Overview", _overview(data)),
         ("graph", "Graph", GRAPH),
         ("time", "Time", _time(data)),
+        ("threads", "Threads", _sharing(data)),
         ("memory", "Memory", _memory(data)),
         ("left", "Left to ONNX Runtime", _left(data)),
         ("verification", "Verification", _verification(data)),
@@ -251,6 +253,37 @@ def _kernels(kernels: Sequence[KernelTime], roof: Roof | None, rest: float, run:
         ".of the roof",
     )
     return _table(head, rows, "kernels")
+
+
+MOST_KERNELS = 20
+"""The most kernels in the table of threads."""
+
+
+def _sharing(data: ReportData) -> str:
+    """Returns how far threads can share the work, and the kernels that limit it."""
+    plan = data.threads_plan
+    if plan is None:
+        return "<p>There is no kernel whose tasks threads of a CPU share.</p>"
+    note = (
+        f"<p>On paper: the longest chain of tasks has {plan.chain:.1%} of the work of all kernels at "
+        f"{_text(_sizes(data.sizes))}, so no number of threads gains more than {1 / plan.chain:.3g} times. Work is an "
+        "estimate in cycles. The hand-over of tasks, the caches and the memory that threads share, and the nodes of "
+        "ONNX Runtime are not counted.</p>"
+    )
+    whole = [("all kernels", "100.0%", f"{plan.chain:.1%}", *(f"{plan.gain(n):.3g}" for n in THREADS))]
+    work = sum(k.total for k in plan.kernels) or 1
+    worst = sorted(plan.kernels, key=lambda k: k.total / THREADS[-1] - k.on(THREADS[-1]))[:MOST_KERNELS]
+    rows = [
+        (
+            f'<button class="link" data-kernel="{_text(k.kernel)}">{_text(k.kernel)}</button>',
+            f"{k.total / work:.1%}",
+            f"{k.chain / max(1, k.total):.1%}",
+            *(f"{k.gain(n):.3g}" for n in THREADS),
+        )
+        for k in worst
+    ]
+    head = ("kernel", ".work", ".longest chain", *(f".{n} threads" for n in THREADS))
+    return note + _table(head, [*whole, *rows], "threads")
 
 
 def _memory(data: ReportData) -> str:

@@ -102,6 +102,7 @@ def test_sections_say_what_is_left_and_how_exact_it_is(parsed: Parsed) -> None:
     assert "StringNormalizer" in parsed.sections["left"] and "no lowering" in parsed.sections["left"]
     assert "passed" in parsed.sections["verification"] and "n=4" in parsed.sections["verification"]
     assert "of a run of" in parsed.sections["time"].lower() and "n=4" in parsed.sections["time"]
+    assert "longest chain of tasks" in parsed.sections["threads"] and "all kernels" in parsed.sections["threads"]
     assert "node by node" in parsed.sections["memory"] and "step 3" in parsed.sections["memory"]
 
 
