@@ -209,6 +209,16 @@ def test_a_machine_that_there_is_no_code_for(monkeypatch: pytest.MonkeyPatch) ->
     assert "riscv64" in found.says
 
 
+def test_the_cpu_is_named_by_its_figures() -> None:
+    from igniter.backends.cpu.machine import machine_for
+
+    found = named(list(machine.cpu()), "figures")
+    assert machine_for("native").microarchitecture in found.says
+    for name in (machine_for(t).microarchitecture for t in ("x86-64", "x86-64-v3", "x86-64-v4", "aarch64")):
+        assert machine._figures(name).status == "warning" and name in machine._figures(name).says
+    assert machine._figures(machine_for("sapphirerapids").microarchitecture).says.startswith("of sapphirerapids")
+
+
 class Driver:
     """A driver of CUDA with one device."""
 
