@@ -32,7 +32,8 @@ from igniter.schedules.products import (
     row_product_schedule,
 )
 from igniter.schedules.scheduling import AxisPlan, Group, Machine, in_order, vector_width
-from igniter.schedules.tiles import SOME_ROWS, is_whole, register_tile, tile_row, tile_schedules
+from igniter.schedules.short_windows import window_schedules
+from igniter.schedules.tiles import SOME_ROWS, contiguous_last, is_whole, register_tile, tile_row, tile_schedules
 
 MASKED_SHARE, MASKED_SHARE_WITHOUT_REGISTERS = 4, 2
 """A vector under a mask register is worth its time if a row fills at least one in so many of its lanes; and one under a
@@ -65,6 +66,9 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
         height = row_block(group, machine)
         return Choice(_schedule_rows(group, label, machine), f"all nests share blocks of {height} rows")
     if group.products:
+        windows = window_schedules(group, label, machine)
+        if windows is not None:
+            return Choice(windows, "tiles of its sums stay in registers: the columns of a group fill no panels")
         found = product_schedules(group, label, machine)
         return Choice(found, _product_text(group, found[group.members[0].label]))
     if _is_dot_products(group):
@@ -396,6 +400,7 @@ def _place_vector(
         found = None
     if found is not None:
         row, window = found
+        reductions = contiguous_last(nest, row, reductions)
         rows = axes[row].extent.constant
         height, columns = register_tile(rows or SOME_ROWS, extent, width, machine, window)
         if window.axis:
