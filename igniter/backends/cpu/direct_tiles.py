@@ -17,11 +17,11 @@ from xdsl.dialects.builtin import bf16
 from igniter.analysis.structured.contractions import DIRECT_TILE
 from igniter.backends.cpu.builder import Builder, LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I64
+from igniter.backends.cpu.tile_blocks import TileBlock
 from igniter.backends.cpu.tile_calls import SECOND, SIGNATURE, argument, call, function, offset, prefetch, stripes
 from igniter.backends.cpu.tile_registers import (
     BYTES,
     HIGH,
-    I8,
     add_request,
     branch_on_permission,
     configuration,
@@ -102,7 +102,7 @@ def _tiles(module: LlvmModule, name: str, panels: int, instruction: str) -> str:
     f.branch(alone, "one", "two")
     for label, count in (("one", 1), ("two", 2)):
         f.start(label)
-        _Block(f, label, count, panels, instruction).run(groups)
+        _Block(f, label, count, panels, instruction).run(groups, GROUPS)
         f.jump("done")
     f.start("done")
     # Without the release, every thread switch would save and restore the tiles.
@@ -111,64 +111,26 @@ def _tiles(module: LlvmModule, name: str, panels: int, instruction: str) -> str:
     return function(f, f"define internal void @{name}.tiles({SIGNATURE}) noinline #0 {{")
 
 
-class _Block:
-    """One or two tiles of rows by the panels."""
+class _Block(TileBlock):
+    """One or two tiles of rows by the panels, both in the caller's memory."""
 
     def __init__(self, f: Builder, label: str, high: int, panels: int, instruction: str):
-        self.f = f
-        self.label = label
-        self.high = high
-        self.panels = panels
+        super().__init__(f, label, high, panels, argument("c"))
         self.instruction = instruction
 
-    def run(self, groups: Value) -> None:
-        """Sums over `groups` of the depth, a positive multiple of a tile's groups."""
-        f, label = self.f, self.label
-        add, plain, loop, done = (f"{label}.{part}" for part in ("add", "plain", "loop", "sums"))
-        f.branch(f.icmp("ne", argument("add"), f.const(I64, 0)), add, plain)
-        f.start(add)
-        self._sums("llvm.x86.tileloadd64")
-        f.jump(loop)
-        f.start(plain)
-        for r in range(self.high):
-            for p in range(self.panels):
-                f.call_void("llvm.x86.tilezero", [f.const(I8, 2 * r + p)])
-        f.jump(loop)
-        f.start(loop)
-        following = Value(I64, f"%{label}.following")
-        none = f.const(I64, 0)
-        group = f.phi(I64, [(none, add), (none, plain), (following, loop)])
-        self._step(group)
-        f.raw(f"{following.text} = add i64 {group.text}, {GROUPS}")
-        f.branch(f.icmp("slt", following, groups), loop, done)
-        f.start(done)
-        self._sums("llvm.x86.tilestored64")
-
-    def _sums(self, intrinsic: str) -> None:
-        """Moves every tile of sums from or to memory."""
-        f, step = self.f, argument("c_row")
-        for r in range(self.high):
-            row = offset(f, argument("c"), f.binary("mul", step, f.const(I64, HIGH * r)))
-            for p in range(self.panels):
-                place = offset(f, row, f.const(I64, BYTES * p))
-                f.call_void(intrinsic, [f.const(I8, 2 * r + p), place, step])
-
-    def _step(self, group: Value) -> None:
+    def step(self, k: Value) -> None:
         f = self.f
-        lines = f.binary("mul", group, f.const(I64, BYTES))
-        for k in range(GROUPS):
-            place = offset(f, argument("next"), f.binary("add", lines, f.const(I64, BYTES * k)))
+        lines = f.binary("mul", k, f.const(I64, BYTES))
+        for line in range(GROUPS):
+            place = offset(f, argument("next"), f.binary("add", lines, f.const(I64, BYTES * line)))
             prefetch(f, place, SECOND)
-        along = f.binary("mul", group, f.const(I64, 4))
-        down = f.binary("mul", group, argument("b_depth"))
+        along = f.binary("mul", k, f.const(I64, 4))
+        down = f.binary("mul", k, argument("b_depth"))
         for r in range(self.high):
             row = offset(f, argument("a"), f.binary("mul", argument("a_row"), f.const(I64, HIGH * r)))
-            f.call_void("llvm.x86.tileloadd64", [f.const(I8, 4 + r), offset(f, row, along), argument("a_row")])
-            for p in range(self.panels):
+            self.load_left(r, offset(f, row, along), argument("a_row"))
+            for p in range(self.wide):
                 if not r:
                     panel = offset(f, argument("b"), f.binary("mul", argument("b_panel"), f.const(I64, p)))
-                    f.call_void(
-                        "llvm.x86.tileloadd64", [f.const(I8, 6 + p), offset(f, panel, down), argument("b_depth")]
-                    )
-                tiles = [f.const(I8, k) for k in (2 * r + p, 4 + r, 6 + p)]
-                f.call_void(f"llvm.x86.{self.instruction}", tiles)
+                    self.load_right(p, offset(f, panel, down), argument("b_depth"))
+                self.multiply(self.instruction, r, p)

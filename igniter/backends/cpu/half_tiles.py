@@ -14,17 +14,14 @@ f32 count as 0; no f16 converts to one.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-
 from igniter.analysis.structured.contractions import HALF_TILE
 from igniter.backends.cpu.builder import Builder, LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type
+from igniter.backends.cpu.tile_blocks import TileBlock, counted
 from igniter.backends.cpu.tile_calls import SECOND, SIGNATURE, argument, call, function, offset, prefetch, stripes
 from igniter.backends.cpu.tile_registers import (
     BYTES,
     HIGH,
-    I8,
     add_request,
     branch_on_permission,
     configuration,
@@ -195,22 +192,6 @@ def _moved(f: Builder, first: Value) -> dict[str, Value]:
     }
 
 
-@contextmanager
-def _loop(f: Builder, label: str, end: Value, step: int) -> Generator[Value]:
-    """Emits a loop from 0 to `end` (> 0); yields the index."""
-    before = f.block
-    f.jump(f"{label}.body")
-    f.start(f"{label}.body")
-    after = Value(I64, f"%{label}.after")
-    index = f.phi(I64, [(f.const(I64, 0), before), (after, f"{label}.end")])
-    yield index
-    f.jump(f"{label}.end")
-    f.start(f"{label}.end")
-    f.raw(f"{after.text} = add i64 {index.text}, {step}")
-    f.branch(f.icmp("slt", after, end), f"{label}.body", f"{label}.done", f.module.loop_metadata())
-    f.start(f"{label}.done")
-
-
 def _parts(f: Builder, x: Value) -> tuple[Value, Value]:
     """Splits an f32: the upper 16 bits, in place, and the remainder."""
     high = f.binary("and", f.bitcast(x, WORDS), f.splat(f.const(I32, UPPER), LANES))
@@ -252,10 +233,10 @@ def _split_rows(module: LlvmModule, name: str) -> str:
     apart are side by side. The function returns nonzero if an element is not the sum of its parts."""
     f = Builder(module)
     bits, sums = _cell(f, WORDS), _cell(f, F32)
-    with _loop(f, "row", argument("rows"), 1) as row:
+    with counted(f, "row", argument("rows"), 1) as row:
         source = offset(f, argument("a"), f.binary("mul", row, argument("a_row")))
         target = offset(f, Value(PTR, "%left"), f.binary("mul", row, f.const(I64, PLANE)))
-        with _loop(f, "step", Value(I64, "%steps"), DEEP) as k:
+        with counted(f, "step", Value(I64, "%steps"), DEEP) as k:
             place = offset(f, source, f.binary("mul", k, f.const(I64, 4)))
             pair = [f.emit(F32, f"load {F32}, ptr {offset(f, place, at).text}, align 4") for at in (0, 4 * LANES)]
             (high, low), (other_high, other_low) = (_parts(f, x) for x in pair)
@@ -277,7 +258,7 @@ def _split_panels(module: LlvmModule, name: str, panels: int) -> str:
     f = Builder(module)
     half, sums = Type("half", LANES), _cell(f, F32)
     apart = f.binary("mul", argument("b_depth"), f.const(I64, LANES))
-    with _loop(f, "chunk", Value(I64, "%steps"), DEEP) as k, _loop(f, "pair", f.const(I64, LANES), 1) as i:
+    with counted(f, "chunk", Value(I64, "%steps"), DEEP) as k, counted(f, "pair", f.const(I64, LANES), 1) as i:
         down = f.binary("mul", f.binary("add", k, i), argument("b_depth"))
         pairs = f.binary("add", f.binary("lshr", k, f.const(I64, 1)), i)
         across = f.binary("mul", pairs, f.const(I64, BYTES))
@@ -300,7 +281,7 @@ def _split_panels(module: LlvmModule, name: str, panels: int) -> str:
 def _multiply(module: LlvmModule, name: str, panels: int) -> str:
     """Returns the function for all rows, two tiles at a time, by a pair of panels."""
     f = Builder(module)
-    with _loop(f, "block", argument("rows"), 2 * HIGH) as row:
+    with counted(f, "block", argument("rows"), 2 * HIGH) as row:
         count = f.call("llvm.smin.i64", I64, [f.binary("sub", argument("rows"), row), f.const(I64, 2 * HIGH)])
         upper, lower, alone = halves_of(f, count)
         configure(f, Value(PTR, "%config"), upper, lower)
@@ -309,7 +290,7 @@ def _multiply(module: LlvmModule, name: str, panels: int) -> str:
         f.branch(alone, "one", "two")
         for label, high in (("one", 1), ("two", 2)):
             f.start(label)
-            _Block(f, label, high, panels, sums, left, Value(PTR, "%right")).run()
+            _Block(f, label, high, panels, sums, left, Value(PTR, "%right")).run(Value(I64, "%steps"), DEEP)
             f.jump("blocks")
         f.start("blocks")
     # Without the release, every thread switch would save and restore the tiles.
@@ -319,44 +300,15 @@ def _multiply(module: LlvmModule, name: str, panels: int) -> str:
     return function(f, f"define internal void @{name}.multiply.{panels}({head}) noinline #0 {{")
 
 
-class _Block:
-    """One or two tiles of rows by one or two panels, over a stretch."""
+class _Block(TileBlock):
+    """One or two tiles of rows by one or two panels, over a stretch; both factors are in parts."""
 
     def __init__(self, f: Builder, label: str, high: int, wide: int, sums: Value, left: Value, right: Value):
-        self.f = f
-        self.label = label
-        self.high = high
-        self.wide = wide
-        self.sums = sums
+        super().__init__(f, label, high, wide, sums)
         self.left = left
         self.right = right
 
-    def run(self) -> None:
-        f, label = self.f, self.label
-        add, plain, start = (f"{label}.{part}" for part in ("add", "plain", "start"))
-        f.branch(f.icmp("ne", argument("add"), f.const(I64, 0)), add, plain)
-        f.start(add)
-        self._move("llvm.x86.tileloadd64")
-        f.jump(start)
-        f.start(plain)
-        for r in range(self.high):
-            for p in range(self.wide):
-                f.call_void("llvm.x86.tilezero", [f.const(I8, 2 * r + p)])
-        f.jump(start)
-        f.start(start)
-        with _loop(f, f"{label}.k", Value(I64, "%steps"), DEEP) as k:
-            self._step(k)
-        self._move("llvm.x86.tilestored64")
-
-    def _move(self, intrinsic: str) -> None:
-        """Moves every tile of sums from or to memory."""
-        f, step = self.f, argument("c_row")
-        for r in range(self.high):
-            row = offset(f, self.sums, f.binary("mul", step, f.const(I64, HIGH * r)))
-            for p in range(self.wide):
-                f.call_void(intrinsic, [f.const(I8, 2 * r + p), offset(f, row, BYTES * p), step])
-
-    def _step(self, k: Value) -> None:
+    def step(self, k: Value) -> None:
         """Emits all products of parts: high by high, high by low, low by low, low by high."""
         self._load_left(k, 0)
         self._load_right(k, 0)
@@ -373,17 +325,16 @@ class _Block:
         along = f.binary("mul", k, f.const(I64, 2))
         for r in range(self.high):
             place = offset(f, offset(f, self.left, along), part * ROWS * PLANE + r * HIGH * PLANE)
-            f.call_void("llvm.x86.tileloadd64", [f.const(I8, 4 + r), place, f.const(I64, PLANE)])
+            self.load_left(r, place, f.const(I64, PLANE))
 
     def _load_right(self, k: Value, part: int) -> None:
         f = self.f
         down = f.binary("mul", k, f.const(I64, BYTES // 2))
         for p in range(self.wide):
             place = offset(f, offset(f, self.right, down), (2 * p + part) * STRETCH * BYTES // 2)
-            f.call_void("llvm.x86.tileloadd64", [f.const(I8, 6 + p), place, f.const(I64, BYTES)])
+            self.load_right(p, place, f.const(I64, BYTES))
 
     def _products(self) -> None:
-        f = self.f
         for r in range(self.high):
             for p in range(self.wide):
-                f.call_void("llvm.x86.tdpbf16ps", [f.const(I8, 2 * r + p), f.const(I8, 4 + r), f.const(I8, 6 + p)])
+                self.multiply("tdpbf16ps", r, p)
