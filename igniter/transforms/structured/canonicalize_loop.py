@@ -232,9 +232,17 @@ def rough_key(nest: NestOp) -> tuple[object, ...]:
 
 
 def nest_key(nest: NestOp) -> tuple[object, ...]:
-    """Returns a key that is equal for equal nests. The names of axes do not matter."""
-    names = {a.name: f"${k}" for k, a in enumerate(nest.axes)}
-    text: list[object] = [tuple((a.kind, a.extent) for a in nest.axes), nest.schedule, tuple(nest.result_types)]
+    """Returns a key that is equal for equal nests. The names of axes do not matter, nor does the order of parallel axes
+    without a schedule; that of reductions does, as sums round."""
+    axes = list(nest.axes)
+    if nest.schedule is None:
+        written = [name for clause in nest.yield_op.clauses for s in clause.subscripts if (name := s.symbol)]
+        places = {name: k for k, name in reversed(list(enumerate(written)))}
+        axes.sort(
+            key=lambda a: (a.kind == "reduction", 0 if a.kind == "reduction" else places.get(a.name, len(places)))
+        )
+    names = {a.name: f"${k}" for k, a in enumerate(axes)}
+    text: list[object] = [tuple((a.kind, a.extent) for a in axes), nest.schedule, tuple(nest.result_types)]
     numbers: dict[SSAValue, int] = {}
     for op in nest.block.ops:
         operands = tuple(numbers.get(o, id(o)) for o in op.operands)

@@ -155,3 +155,39 @@ loop.kernel @merge symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf3
   loop.return %c, %copy : tensor<4xf32>, tensor<4xf32>
 }
 // REMARK: 'dead' applied: it is unused
+
+// The order of parallel axes does not matter, that of reductions does.
+
+// CHECK-LABEL: loop.kernel @orders
+loop.kernel @orders symbols [] (%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<2xf32>) {
+  // CHECK: %[[A:.*]] = loop.nest "a"
+  %a = loop.nest "a" [i: parallel 4, j: parallel 5] -> tensor<4x5xf32> {
+    %v = loop.read %x[i, j] : f32
+    %e = math.exp %v : f32
+    loop.yield none %e at [i, j]
+  }
+  // CHECK-NOT: loop.nest "b"
+  %b = loop.nest "b" [k: parallel 5, l: parallel 4] -> tensor<4x5xf32> {
+    %v = loop.read %x[l, k] : f32
+    %e = math.exp %v : f32
+    loop.yield none %e at [l, k]
+  }
+  // CHECK: loop.nest "sum" [o: parallel 2, r: reduction 4, s: reduction 5]
+  // CHECK-NEXT: loop.read %[[A]]
+  %c = loop.nest "sum" [o: parallel 2, r: reduction 4, s: reduction 5] -> tensor<2xf32> {
+    %v = loop.read %b[r, s] : f32
+    loop.yield add %v at [o]
+  }
+  // CHECK: loop.nest "other" [o: parallel 2, s: reduction 5, r: reduction 4]
+  %d = loop.nest "other" [o: parallel 2, s: reduction 5, r: reduction 4] -> tensor<2xf32> {
+    %v = loop.read %b[r, s] : f32
+    loop.yield add %v at [o]
+  }
+  %e = loop.nest "both" [o: parallel 2] -> tensor<2xf32> {
+    %v = loop.read %c[o] : f32
+    %w = loop.read %d[o] : f32
+    %s = arith.mulf %v, %w : f32
+    loop.yield none %s at [o]
+  }
+  loop.return %a, %e : tensor<4x5xf32>, tensor<2xf32>
+}
