@@ -102,6 +102,9 @@ def _results(model: Model, options: Mapping[str, Any]) -> Results | None:
     """Returns the cached results of a model's file with these options; `None` if there can be none."""
     if not isinstance(model, (str, PathLike)) or str(model).endswith(".mlir") or not options.get("cache", True):
         return None
+    if options.get("measure") or options.get("threads", 1) != 1:
+        # The outcome of a measurement has an entry of its own, by this machine.
+        return None
     named = (
         "options",
         "target",

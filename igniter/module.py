@@ -19,6 +19,7 @@ from igniter.compiler.artifact import Artifact
 from igniter.compiler.compilation import Compilation, CompileOptions, chosen_options
 from igniter.compiler.compile_model import compile_model
 from igniter.compiler.driver import count_nodes
+from igniter.compiler.measuring.request import Measure
 from igniter.context import IgniterContext
 from igniter.dialects.onnx import building
 from igniter.errors import IgniterError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import onnx
 
     from igniter.compiler.compilation import Inputs, Machine
+    from igniter.compiler.measuring.request import Asked
 
     Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"
 
@@ -122,6 +124,8 @@ class Module(ModelTools):
         strict: bool = False,
         sanitize: bool = False,
         progress: Callable[[str], None] | None = None,
+        measure: Asked = False,
+        threads: int = 1,
     ) -> Artifact:
         """Compiles a copy of the model, and checks the result against ONNX Runtime unless `verify` is false.
 
@@ -138,8 +142,12 @@ class Module(ModelTools):
         could be compared, the report says so. Unless `load` is false, ONNX Runtime loads a result for this machine,
         verified or not; `NotLoaded` names the refused node, and nothing is written. `strict` forbids nodes left to ONNX
         Runtime for want of a kernel; with `sanitize`, every access of a kernel checks its address at run time.
-        `fusion_author` selects the author of fusion (`NAME` or `NAME{option=value ...}`).
+        `fusion_author` selects the author of fusion (`NAME` or `NAME{option=value ...}`). With `measure`, each region
+        is timed beside ONNX Runtime on this machine, with `threads` threads, at `shapes` or on `inputs`, or else at
+        `sizes`; regions without which the whole model is faster are left to it. `"again"` ignores earlier outcomes in
+        the cache. See `igniter.compiler.measuring`.
         """
+        asked = Measure.of(measure, threads)
         chosen = chosen_options(
             options,
             target=target,
@@ -163,6 +171,10 @@ class Module(ModelTools):
         # An edited model is its own reference: its inputs and outputs may differ from the file's.
         source = None if self.edits else self.source
         with blaming(self.source):
+            if asked is not None:
+                from igniter.compiler.measuring.measure import with_measured
+
+                compilation = with_measured(compilation, self.ir, source, given, asked)
             return compile_model(compilation, source, self.ir, output, given if verify else None, load)
 
     def __str__(self) -> str:

@@ -219,6 +219,8 @@ class Compilation:
     steps: list[ProgramSteps] = field(default_factory=list["ProgramSteps"])
     """The steps of the programs, for reports and profiles."""
     nodes_before: int = 0
+    measured: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The outcome of a measurement before this compilation, for reports; empty without one."""
     isolation: Isolation = field(default_factory=Isolation)
     """The nodes returned to ONNX Runtime because their kernel failed to compile, with the reasons."""
 

@@ -33,6 +33,7 @@ def report(c: Compilation) -> dict[str, Any]:
         "programs": [p.to_dict() for p in c.steps],
         "inputs": _input_dims(c),
         "subnormal_weights": subnormal_weights(c),
+        **({"measured": c.measured} if c.measured else {}),
         "left_to_onnxruntime": [node.to_dict() for node in nodes_left(c)],
         "seconds": c.report_seconds(),
         "peak_memory": c.peak_memory,

@@ -51,13 +51,17 @@ def run(session: Any, feed: Mapping[str, Any], outputs: Sequence[str] | None = N
 def runner(session: Any, feed: Mapping[str, Any]) -> Callable[[], object]:
     """Returns a function to run `session` on `feed` without converting results: `OrtValue`s are made once for all
     runs."""
-    foreign = any(_foreign(o.type) for o in session.get_outputs()) or any(_is_foreign(a) for a in feed.values())
-    if not foreign:
+    if not has_foreign_types(session, feed):
         arrays = dict(feed)
         return lambda: session.run(None, arrays)
     values = {n: to_value(a) for n, a in feed.items()}
     names = [o.name for o in session.get_outputs()]
     return lambda: session.run_with_ort_values(names, values)
+
+
+def has_foreign_types(session: Any, feed: Mapping[str, Any]) -> bool:
+    """True if an input in `feed` or an output of `session` has a type missing in numpy."""
+    return any(_foreign(o.type) for o in session.get_outputs()) or any(_is_foreign(a) for a in feed.values())
 
 
 def typed(session: Any, feed: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class ProviderMissing(LibraryElsewhere):
     """Raised if the installed ONNX Runtime lacks the execution provider of a library."""
 
 
-def _onnxruntime() -> Any:
+def onnxruntime_package() -> Any:
     """Returns the package, imported at the first call: a result from the cache needs no session."""
     import onnxruntime
 
@@ -38,7 +38,7 @@ def _onnxruntime() -> Any:
 
 def silence() -> None:
     """Disables ONNX Runtime's log on standard error: errors carry the same messages."""
-    ort = _onnxruntime()
+    ort = onnxruntime_package()
     ort.set_default_logger_severity(4)
 
 
@@ -51,7 +51,7 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
     an unknown option, and carries ORT's message about a model (`SessionError`) or a library that it refuses;
     `LibraryElsewhere` is for a library for another machine, `ProviderMissing` for one whose provider this ORT lacks.
     """
-    ort = _onnxruntime()
+    ort = onnxruntime_package()
     given = dict(options)
     settings: Any = given.pop("sess_options", None)
     if settings is None:
@@ -102,7 +102,7 @@ def _refused_library(library: str | Path, error: Exception) -> IgniterError:
 def _providers_of(libraries: Sequence[str | Path]) -> list[str]:
     """Returns the providers of libraries, and that of CPUs for the rest; raises `ProviderMissing` if none is
     available."""
-    ort = _onnxruntime()
+    ort = onnxruntime_package()
     available: list[str] = ort.get_available_providers()
     wanted: list[str] = []
     for library in libraries:

@@ -20,7 +20,7 @@ from igniter.frontend import surgery
 from igniter.frontend.exact_integers import with_exact_integers
 from igniter.frontend.reading import byte_size
 from igniter.frontend.unsigned_weights import with_unsigned_weights
-from igniter.runtime.session import SessionError, make_session
+from igniter.runtime.session import SessionError, make_session, onnxruntime_package
 from igniter.verification.guard import TooMuch, guarded_run
 from igniter.verification.judgement import SOURCE_ULPS
 from igniter.verification.mapped import mapped
@@ -373,10 +373,7 @@ def nudged_feed(feed: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
 
 def unoptimised() -> Any:
     """Returns ORT's level without graph optimisations."""
-    import onnxruntime
-
-    ort: Any = onnxruntime
-    return ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime_package().GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
 _MEANS = frozenset(("Mean", "ReduceMean"))

@@ -224,7 +224,8 @@ def side_by_side(module: ModuleOp, regions: Sequence[RegionOp]) -> tuple[ModuleO
     for region in regions:
         for operand in region.inputs:
             _copy_constant(operand, block, mapping)
-        copy = region.clone(mapping)
+        # A clone maps its results too, which would connect the next region to it.
+        copy = region.clone({operand: mapping[operand] for operand in region.inputs if operand in mapping})
         block.add_op(copy)
         results += copy.results
     block.add_op(ReturnOp.make(results))

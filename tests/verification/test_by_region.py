@@ -9,14 +9,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from typer.testing import CliRunner
+from xdsl.ir import BlockArgument
 
 import igniter
 from igniter import registry
+from igniter.dialects.fusion import RegionOp
 from igniter.errors import IgniterError
 from igniter.tools.main import app
-from igniter.verification import by_region
+from igniter.verification import by_region, regions
 
 from . import bad_pass
 from .models import NEWER, model
@@ -122,3 +125,18 @@ def test_a_npz_of_another_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IgniterError, match="lacks x"):
         np.savez(tmp_path / "in.npz", z=np.ones(2, np.float32))
         artifact.verify(tmp_path / "in.npz")
+
+
+def test_regions_side_by_side_are_apart(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    chain (float[4, 64] x, float[64, 64] v, float[64, 64] w) => (float[4, 64] y)
+    { a = MatMul(x, v)  b = Exp(a)  c = MatMul(b, w)  y = Exp(c) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "chain.onnx")
+    module = igniter.load(tmp_path / "chain.onnx").run_passes("infer-shapes,form-fusion-regions{max-nodes=2}")
+    found = [op for op in module.ir.walk() if isinstance(op, RegionOp)]
+    assert len(found) == 2 and found[0].results[0] in found[1].inputs
+    apart, crossing = regions.side_by_side(module.ir, found)
+    # Each reads inputs alone, not the results of another: only the wrong one differs.
+    copies = [op for op in apart.walk() if isinstance(op, RegionOp)]
+    assert found[0].results[0] in crossing
+    assert all(isinstance(v, BlockArgument) for copy in copies for v in copy.inputs)

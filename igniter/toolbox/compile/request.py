@@ -61,6 +61,20 @@ class CompileRequest(Request):
     load: Annotated[
         bool, Option("Load the result in ONNX Runtime, verified or not; one that it refuses is an error.")
     ] = True
+    measure: Annotated[
+        bool,
+        Option(
+            "Time every region beside ONNX Runtime on this machine, and leave to it those without which the model is "
+            "faster. Outcomes are cached.",
+            "--measure",
+        ),
+    ] = False
+    measure_again: Annotated[
+        bool, Option("Like --measure, without the outcomes of earlier runs.", "--measure-again")
+    ] = False
+    threads: Annotated[
+        int, Option("ONNX Runtime's threads within an op, for --measure; 0 leaves it to ONNX Runtime.", min=0)
+    ] = 1
     given: InputRequest = DEFAULT_INPUTS
     cache: Annotated[bool, Option("Use kernels and results of earlier runs.")] = True
     strict: Annotated[

@@ -38,6 +38,11 @@ def run(request: CompileRequest) -> None:
         raise IgniterError("--db names the database of --tuned: give both, or neither")
     if request.tuned and request.emit in ("onnx", "fusion", "loop"):
         raise IgniterError(f"--tuned decides about a level behind --emit={request.emit}: leave one of them out")
+    measures = request.measure or request.measure_again
+    if measures and request.emit != "library":
+        raise IgniterError(f"--measure times a library, and --emit={request.emit} makes none: leave one of them out")
+    if request.threads != 1 and not measures:
+        raise IgniterError("--threads is for --measure: give both, or neither")
     if request.tuned:
         # Reports a missing database before the work.
         _options(request).tuned_digest()
@@ -66,6 +71,8 @@ def _compile_library(request: CompileRequest) -> None:
             strict=request.strict,
             **request.given.for_verify(),
             progress=step,
+            measure="again" if request.measure_again else request.measure,
+            threads=request.threads,
         )
     report = artifact.report
     if request.sizes:
@@ -110,6 +117,11 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
         out.print(line)
     if "verification" not in report and not report.get("loads", {}).get("tried", True):
         out.print(f"[yellow]not loaded:[/] {report['loads']['reason']}")
+    measured = report.get("measured", {"text": (), "explanation": ()})
+    for line in measured["text"]:
+        out.print(line, style="bold red" if line.startswith("WRONG") else "", markup=False)
+    for line in measured["explanation"] if request.explain else ():
+        out.print(line, markup=False)
     _print_left(out, report["left_to_onnxruntime"], request.explain)
     if request.explain:
         from igniter.analysis.typical_sizes import MEMORY
