@@ -1,8 +1,8 @@
 // RUN: igniter-opt %s --target=znver3 -p "choose-schedule" | filecheck %s
-// RUN: sed -e 's/16000/3200/g' -e 's/1000/200/g' -e 's/15999/3199/g' %s | igniter-opt --target=znver3 -p "choose-schedule" | filecheck %s --check-prefix=SHORT
+// RUN: sed -e 's/16000/800/g' -e 's/1000/50/g' -e 's/15999/799/g' %s | igniter-opt --target=znver3 -p "choose-schedule" | filecheck %s --check-prefix=SHORT
 
 // Results that may exceed the caches are prefetched before a tile of sums is done, but not where tiles follow one
-// another along rows of several pages.
+// another along rows of a page or more.
 
 // CHECK: "bias" {{.*}} i1, i2 vector 8
 // SHORT: "bias" {{.*}} i1 prefetch, i2 vector 8
