@@ -126,10 +126,10 @@ def in_place(session: Any, feed: Mapping[str, Any]) -> Callable[[], object]:
     # The binding does not keep the memory that it reads and writes.
     kept: list[Any] = []
     for item in session.get_inputs():
-        kept.append(ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(feed[item.name])))
+        kept.append(ort.OrtValue.ortvalue_from_numpy(np.asarray(feed[item.name], order="C")))
         binding.bind_ortvalue_input(item.name, kept[-1])
     for item, result in zip(session.get_outputs(), results, strict=True):
-        kept.append(ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(result)))
+        kept.append(ort.OrtValue.ortvalue_from_numpy(np.asarray(result, order="C")))
         binding.bind_ortvalue_output(item.name, kept[-1])
 
     def bound(_kept: object = kept) -> None:
