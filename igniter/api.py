@@ -113,6 +113,7 @@ def _results(model: Model, options: Mapping[str, Any]) -> Results | None:
         "precision",
         "winograd",
         "subnormals",
+        "tile_weights",
         "fusion_author",
         "sanitize",
     )

@@ -110,6 +110,7 @@ class Module(ModelTools):
         precision: str = "f32",
         winograd: int | str = "auto",
         subnormals: str = "flush",
+        tile_weights: str = "load",
         fusion_author: str = "",
         options: CompileOptions | None = None,
         verify: bool = True,
@@ -135,8 +136,9 @@ class Module(ModelTools):
         them, and the code is correct for all sizes. `precision` is f32, or on request bf16 or int8-dynamic for products
         with weights. `winograd` selects the convolutions of 3 x 3 computed in tiles: `auto` the profitable ones, 2 or 4
         the same with at most this number of results in a tile along each axis, `on` all possible ones, `off` none.
-        `subnormals` is flush to write subnormal weights as 0, flush-values to
-        take subnormal values in kernels for 0 too, or keep.
+        Their transformed weights are computed when a session is created (`tile_weights` is load) or stored (file).
+        `subnormals` is flush to write subnormal weights as 0, flush-values to take subnormal values in kernels for 0
+        too, or keep.
         `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are passed to the verification
         (`Artifact.verify`). `VerificationFailed` names the differing output, and leaves `output` unchanged; if nothing
         could be compared, the report says so. Unless `load` is false, ONNX Runtime loads a result for this machine,
@@ -156,6 +158,7 @@ class Module(ModelTools):
             precision=precision,
             winograd=winograd,
             subnormals=subnormals,
+            tile_weights=tile_weights,
             fusion_author=fusion_author,
             sanitize=sanitize,
         )

@@ -106,6 +106,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "plan-buffers",
         "inline-failed-regions",
     ),
+    # fusion -> fusion: constants that kernels compute when a session is created.
+    "cpu-made": ("make-at-load",),
     # fusion -> onnx: the weights in the layout of kernels.
     "cpu-weights": ("fold-packs",),
     # The same for GPUs, as far as implemented.

@@ -110,6 +110,7 @@ PASSES: dict[str, str] = {
     "lower-programs": "igniter.transforms.conversion.lower_programs:LowerPrograms",
     "lower-to-loops": "igniter.transforms.conversion.lower_to_loops:LowerToLoops",
     "lower-to-triton": "igniter.transforms.conversion.lower_to_triton:LowerToTriton",
+    "make-at-load": "igniter.transforms.fusion.make_at_load:MakeAtLoad",
     "mark-batches": "igniter.transforms.fusion.mark_batches:MarkBatches",
     "narrow-convolutions": "igniter.transforms.fusion.narrow_convolutions:NarrowConvolutions",
     "order-dims": "igniter.transforms.structured.order_dims:OrderDims",

@@ -189,6 +189,9 @@ class Pipelines:
     subnormals: str = ""
     """Subnormal weights written as 0; runs after `onnx`, before `tiles`, unless an option disables it. Empty for
     machines on which they cost nothing."""
+    made: str = ""
+    """The constants that kernels compute when a session is created; runs before `weights`, unless an option disables
+    it. Empty for backends without such kernels."""
 
 
 @dataclass(frozen=True)

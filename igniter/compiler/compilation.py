@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 WINOGRAD = ("off", "auto", "on")
 """The values of `winograd`, besides the largest tile."""
 
+TILE_WEIGHTS = ("load", "file")
+"""The values of `tile_weights`."""
+
 SUBNORMALS = ("flush", "flush-values", "keep")
 """The values of `subnormals`."""
 
@@ -60,6 +63,9 @@ class CompileOptions:
     """The convolutions of 3 x 3 computed in tiles: with `auto` the profitable ones by the backend's estimate, with 2 or
     4 the same with at most this number of results in a tile along each axis; with `on` all possible ones; with `off` or
     0 none. See `igniter.transforms.onnx.winograd`."""
+    tile_weights: str = "load"
+    """The transformed weights of convolutions in tiles: with `load` a kernel computes them when a session is created;
+    with `file` the folder stores them. See `igniter.transforms.fusion.make_at_load`."""
     subnormals: str = "flush"
     """`flush` to write subnormal weights as 0 where the outputs can change by no more than a stated bound, or `keep`:
     see `igniter.transforms.onnx.flush_subnormals`. With `flush-values`, kernels on CPUs also take subnormal operands
@@ -108,6 +114,8 @@ class CompileOptions:
                 )
         if isinstance(self.winograd, str) and self.winograd not in WINOGRAD:
             raise IgniterError(f"winograd must be {', '.join(WINOGRAD)}, 2 or 4, not '{self.winograd}'")
+        if self.tile_weights not in TILE_WEIGHTS:
+            raise IgniterError(f"tile_weights must be {' or '.join(TILE_WEIGHTS)}, not '{self.tile_weights}'")
         if self.subnormals not in SUBNORMALS:
             raise IgniterError(f"subnormals must be one of {', '.join(SUBNORMALS)}, not '{self.subnormals}'")
         object.__setattr__(self, "winograd", 0 if self.winograd == "off" else self.winograd)
@@ -125,7 +133,8 @@ class CompileOptions:
     def kernel_key(self) -> str:
         """Returns `key` without the options of programs, of weights and of nodes left to ONNX Runtime, and without
         typical sizes: the former do not affect a kernel, the latter are part of the kernel's text where they matter."""
-        plain = dataclasses.replace(self, program_passes="", profile=False, sizes=(), subnormals="flush", left=())
+        weights = {"subnormals": "flush", "tile_weights": "load"}
+        plain = dataclasses.replace(self, program_passes="", profile=False, sizes=(), left=(), **weights)
         return plain.key()
 
     def tuned_digest(self) -> str:
@@ -216,6 +225,8 @@ class Compilation:
     """The process's peak memory after each stage, in bytes."""
     kernels: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
     programs: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
+    makers: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
+    """The kernels that compute constants when a session is created."""
     steps: list[ProgramSteps] = field(default_factory=list["ProgramSteps"])
     """The steps of the programs, for reports and profiles."""
     nodes_before: int = 0
@@ -338,6 +349,7 @@ def chosen_options(
     precision: str = "f32",
     winograd: int | str = "auto",
     subnormals: str = "flush",
+    tile_weights: str = "load",
     fusion_author: str = "",
     sanitize: bool = False,
 ) -> CompileOptions:
@@ -353,6 +365,7 @@ def chosen_options(
         "precision": precision,
         "winograd": 0 if winograd == "off" else winograd,
         "subnormals": subnormals,
+        "tile_weights": tile_weights,
         "fusion_author": fusion_author,
     }
     chosen, plain = options or CompileOptions(), CompileOptions()

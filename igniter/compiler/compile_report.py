@@ -15,6 +15,7 @@ from igniter.dialects.onnx.structure import main_graph
 from igniter.dialects.sym import dims_of
 from igniter.runtime.library import versions
 from igniter.transforms.fusion.form_fusion_regions import summaries
+from igniter.transforms.fusion.make_at_load import MakeAtLoad
 from igniter.transforms.onnx.flush_subnormals import FlushSubnormals
 
 
@@ -33,6 +34,7 @@ def report(c: Compilation) -> dict[str, Any]:
         "programs": [p.to_dict() for p in c.steps],
         "inputs": _input_dims(c),
         "subnormal_weights": subnormal_weights(c),
+        "tile_weights": tile_weights(c),
         **({"measured": c.measured} if c.measured else {}),
         "left_to_onnxruntime": [node.to_dict() for node in nodes_left(c)],
         "seconds": c.report_seconds(),
@@ -53,6 +55,21 @@ def subnormal_weights(c: Compilation) -> dict[str, Any]:
     pass counted them."""
     found = c.ctx.remarks.of(FlushSubnormals.name, "note")
     return {**found[-1].details, "text": found[-1].message} if found else {}
+
+
+def tile_weights(c: Compilation) -> dict[str, Any]:
+    """Returns the place of the transformed weights of convolutions in tiles: `load` or `file`, with the number and the
+    bytes of those that kernels compute when a session is created, the number of stored ones and a sentence; empty if
+    no convolution is computed in tiles."""
+    marked = c.ctx.remarks.of("winograd", "note")
+    if not marked or not marked[-1].details.get("count"):
+        return {}
+    found = c.ctx.remarks.of(MakeAtLoad.name, "note")
+    if not found:
+        return {"at": "file", "text": "the folder stores the weights of convolutions in tiles"}
+    details = found[-1].details
+    text = f"weights of convolutions in tiles: {found[-1].message}"
+    return {"at": "load" if details["count"] else "file", **details, "text": text}
 
 
 def _input_dims(c: Compilation) -> dict[str, list[str]]:

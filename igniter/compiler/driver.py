@@ -35,6 +35,7 @@ from igniter.compiler.compilation import Compilation, CompiledKernel
 from igniter.compiler.compile_helpers import CompileHelpers
 from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp, program_around
 from igniter.dialects.loop import CallOp, FuncOp, KernelOp
+from igniter.dialects.made import MakeOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.ort import LibraryOp
@@ -48,6 +49,8 @@ from igniter.schedules.task_chains import kernel_tasks
 from igniter.transforms.conversion.schedule_kernels import schedule_kernel
 from igniter.transforms.fusion.form_fusion_regions import FormFusionRegions
 from igniter.transforms.fusion.inline_failed_regions import mark_failed
+from igniter.transforms.fusion.inline_regions import drop_make
+from igniter.transforms.fusion.make_at_load import with_made
 from igniter.transforms.scheduled.form_ort_library import (
     describe,
     name_carriers,
@@ -297,6 +300,25 @@ def emit_programs(c: Compilation) -> None:
             c.steps.append(program_steps(program))
 
 
+def emit_makers(c: Compilation) -> None:
+    """Has constants computed by kernels when a session is created, unless an option or a backend forbids it, and emits
+    these kernels. The constants of a failed kernel are stored."""
+    if c.options.tile_weights != "load" or len(c.parts) > 1 or not c.pipelines.made:
+        return
+    _run(c, c.pipelines.made)
+    for kernel in _kernels(c.module):
+        name, failures = kernel.sym_name.data, list[str]()
+        compiled = attempt(c.context(), partial(compile_kernel, c, kernel, str(kernel)), failures.append)
+        _erase(kernel)
+        if compiled is not None:
+            c.makers.append(compiled)
+            continue
+        for reason in failures:
+            remark(c.context(), "driver", name, "missed", f"its constants are stored: {reason}")
+        for make in [op for op in c.module.walk() if isinstance(op, MakeOp) and op.kernel_name == name]:
+            drop_make(make)
+
+
 def _compile_program(c: Compilation, func: FuncOp, part: Part) -> tuple[tuple[str, ...], str]:
     """Compiles one program for the targets of a backend, or takes it from the cache; returns its texts and its op."""
     func.verify()
@@ -362,10 +384,12 @@ def make_library(c: Compilation) -> Library | None:
     """Builds the shared library, and replaces each program, and each region outside programs, in `module` by a custom
     op; returns `None` if no region compiled."""
     with c.stage("library"):
+        if c.kernels:
+            emit_makers(c)
         _run(c, c.pipelines.weights)
         if not c.kernels:
             return None
-        code = (*c.kernels, *c.programs)
+        code = (*c.kernels, *c.programs, *c.makers)
         info = {
             "options": c.options.to_dict(),
             "target_name": c.options.target,
@@ -394,11 +418,12 @@ def _named_ops(c: Compilation, part: int) -> tuple[list[OpOp], dict[str, OpOp]]:
     """Returns the custom ops of a library for one backend, and by its label the op of each region outside programs."""
     alone = {region.kernel_name for region in _regions_alone(c.module)}
     groups = {op.label: op for op in c.module.walk() if isinstance(op, ProgramOp)}
-    ops = [name_ports(_parse_op(c, p.ops[part]), groups[p.name]) for p in c.programs]
+    makers = {k.name: _parse_op(c, k.ops[part]) for k in c.makers}
+    ops = [with_made(name_ports(_parse_op(c, p.ops[part]), groups[p.name]), groups[p.name], makers) for p in c.programs]
     named: dict[str, OpOp] = {}
     for kernel in (k for k in c.kernels if k.name in alone):
         users = [region for region in _regions_alone(c.module) if region.kernel_name == kernel.name]
-        own = name_nodes(_parse_op(c, kernel.ops[part]), users)
+        own = name_nodes(with_made(_parse_op(c, kernel.ops[part]), users[0], makers), users)
         named.update(own)
         ops += dict.fromkeys(own.values())
     return ops, named

@@ -23,6 +23,8 @@ then does not need the nodes behind it.
 time. `fusion.unpack`, in a region, is its inverse and moves no data: it describes where readers of the weight find its
 elements.
 
+`fusion.make` (`igniter.dialects.made`) is a constant that a kernel computes from another one when a session is created.
+
 A program is a sequence of regions that ONNX Runtime enters once: it calls their kernels in order, on buffers in one
 arena. Between them it holds only views (`cost.VIEWS`, ONNX nodes without data movement), the sources of their shapes,
 and Loop and Scan nodes. The bodies of these nodes hold the same ops and may read values from around them.
@@ -67,6 +69,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.layouts import Layout, Part
+from igniter.dialects.made import MakeOp
 from igniter.dialects.onnx.names import VIEWS, is_loop, op_name
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
 from igniter.dialects.sym.expr import Expr, ExprLike
@@ -490,4 +493,4 @@ def _verify_types(here: str, outside: str, outer: Sequence[Attribute], inside: s
             raise VerifyException(f"{here}: {outside} {index} has type {out}, but its {inside} has type {inn}")
 
 
-Fusion = Dialect("fusion", [RegionOp, ProgramOp, DimsOp, PackOp, UnpackOp, TablesOp, YieldOp], [])
+Fusion = Dialect("fusion", [RegionOp, ProgramOp, DimsOp, PackOp, UnpackOp, MakeOp, TablesOp, YieldOp], [])

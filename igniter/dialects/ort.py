@@ -4,7 +4,7 @@
     op      ::= ort.op @name kernel @symbol symbols [sym, ...] (scratch(expr))? (requires [requirement, ...])?
                 (checks [check, ...])? ins [port, ...] outs [port, ...]
     port    ::= "name" : type [dim, ...] mode? (reuses i)?
-    mode    ::= optional(sym) | variadic(sym, least)
+    mode    ::= optional(sym) | variadic(sym, least) | made(@symbol, [integer, ...], bytes, bytes)
 
     ort.library @encoder {
       ort.op @bias_gelu kernel @kernel_0 symbols [batch, seq] scratch(batch*256)
@@ -29,6 +29,10 @@ them after the run and raises an error if one fails.
 is the op that makes a carrier (docs/explanation/values.md): it has no kernel, takes i64[n + 1], and gives bool[0, v1,
 .., vn], whose dims are the last n elements. `text` is the error message for a negative element.
 
+`made(@k, [4, 64], 73728, 0)`: the input is a constant of the model, and the kernel gets in its place 73,728 bytes that
+kernel @k computes from it, once, when a session is created, with the values 4 and 64 of its own symbols and 0 bytes of
+scratch memory (`fusion.make`).
+
 `reuses i`: the kernel allows the output to alias input `i`, so ORT may place it there.
 """
 
@@ -37,6 +41,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region
@@ -86,6 +91,20 @@ REQUIRED, OPTIONAL, VARIADIC = "required", "optional", "variadic"
 
 
 @dataclass(frozen=True)
+class Made:
+    """The kernel that computes an input from a constant: see the module's docstring."""
+
+    kernel: str
+    symbols: tuple[int, ...]
+    bytes: int
+    """The size of the result."""
+    scratch: int = 0
+
+    def __str__(self) -> str:
+        return f"made(@{self.kernel}, [{', '.join(map(str, self.symbols))}], {self.bytes}, {self.scratch})"
+
+
+@dataclass(frozen=True)
 class Port:
     """One formal input or output of an op; the module's docstring defines the fields.
 
@@ -100,6 +119,12 @@ class Port:
     symbol: str = ""
     least: int = 1
     reuses: int | None = None
+    made: Made | None = None
+
+    @property
+    def bytes(self) -> int:
+        """The size of a static port's value."""
+        return prod(d.constant or 0 for d in self.dims) * element_type(self.element).bits // 8
 
     @property
     def always(self) -> bool:
@@ -121,6 +146,8 @@ class Port:
             tail = f" optional({Expr.of(self.symbol)})"
         elif self.mode == VARIADIC:
             tail = f" variadic({Expr.of(self.symbol)}, {self.least})"
+        if self.made is not None:
+            tail += f" {self.made}"
         if self.reuses is not None:
             tail += f" reuses {self.reuses}"
         return f"{self.element} {self.shape_text}{tail}"
@@ -161,7 +188,7 @@ def _parse_port(parser: AttrParser) -> Port:
     parser.parse_characters(":")
     element = parser.parse_type()
     dims = parse_exprs(parser)
-    mode, symbol, least, reuses = REQUIRED, "", 1, None
+    mode, symbol, least, reuses, made = REQUIRED, "", 1, None, None
     if parser.parse_optional_keyword(OPTIONAL) is not None:
         mode = OPTIONAL
         with parser.in_parens():
@@ -172,9 +199,22 @@ def _parse_port(parser: AttrParser) -> Port:
             symbol = _parse_symbol(parser)
             parser.parse_characters(",")
             least = parser.parse_integer()
+    elif parser.parse_optional_keyword("made") is not None:
+        made = _parse_made(parser)
     if parser.parse_optional_keyword("reuses") is not None:
         reuses = parser.parse_integer()
-    return Port(name, element, dims, mode, symbol, least, reuses)
+    return Port(name, element, dims, mode, symbol, least, reuses, made)
+
+
+def _parse_made(parser: AttrParser) -> Made:
+    with parser.in_parens():
+        kernel = parser.parse_symbol_name().data
+        parser.parse_punctuation(",")
+        symbols = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        parser.parse_punctuation(",")
+        size = parser.parse_integer()
+        parser.parse_punctuation(",")
+        return Made(kernel, tuple(symbols), size, parser.parse_integer())
 
 
 def _parse_symbol(parser: AttrParser) -> str:
@@ -374,6 +414,8 @@ def _verify_port(what: str, p: Port, last: bool) -> None:
         element_type(p.element)
     except ValueError as error:
         raise VerifyException(f"{what}: {error}") from None
+    if p.made is not None and not (what.startswith("input") and p.mode == REQUIRED and p.static):
+        raise VerifyException(f"{what} is made by @{p.made.kernel}, so it must be a required input with constant dims")
     if p.element == STRING:
         raise VerifyException(f"{what} is a tensor of strings, which kernels do not support")
 

@@ -27,8 +27,8 @@ from igniter.runtime.elf import read_elf
 COMPILER_SYMBOLS = ("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf")
 """The functions called by LLVM itself."""
 
-SYSTEM_SYMBOLS = ("sched_yield", "sched_getaffinity", "open", "read", "close")
-"""The functions of the C library that the run time calls: waiting, and counting the CPUs of the process."""
+SYSTEM_SYMBOLS = ("sched_yield", "sched_getaffinity", "open", "read", "close", "madvise")
+"""The functions of the C library that the run time calls: waiting, counting the CPUs of the process, large pages."""
 
 PROCESS_SYMBOLS = frozenset(COMPILER_SYMBOLS + SYSTEM_SYMBOLS)
 """The functions present in every process with ORT."""

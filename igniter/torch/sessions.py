@@ -43,6 +43,7 @@ KEYED = {
     "sanitize",
     "strict",
     "subnormals",
+    "tile_weights",
 }
 """Options of `igniter.compile` in the key of a cached result. With any other option, results are not cached."""
 INSIDE = 1024

@@ -34,6 +34,7 @@ def test_every_option_is_in_the_key(tmp_path: Path) -> None:
         "tuned": str(database),
         "winograd": "on",
         "subnormals": "keep",
+        "tile_weights": "file",
     }
     for option in fields(base):
         keys.add(replace(base, **{option.name: others.get(option.name, "other")}).key())

@@ -22,7 +22,7 @@ import llvmlite.binding as llvm
 
 from igniter.errors import IgniterError
 
-UNITS = ("gpu", "register", "cpu", "sanitized", "infer", "ops", "cpus", "messages", "team", "load")
+UNITS = ("gpu", "register", "cpu", "sanitized", "infer", "ops", "made", "cpus", "messages", "team", "load")
 """The units by name, each before those that it needs."""
 
 EXPORTED = frozenset({"RegisterCustomOps"})

@@ -44,6 +44,7 @@ class CpuBackend(Backend):
         weights="cpu-weights",
         tiles="cpu-tiles",
         subnormals="cpu-subnormals",
+        made="cpu-made",
     )
     fusion_author = "default"
     schedule_author = "default"

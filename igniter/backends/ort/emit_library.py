@@ -121,7 +121,8 @@ def emit_library(
     functions = [_emit_op(op, f"op.{i}", version, strings, run, where, flush) for i, (op, where) in enumerate(placed)]
     functions += [_emit_values(op, f"op.{i}", version, strings) for i, op in enumerate(values, len(ops))]
     count = len(functions)
-    kernels = tuple(dict.fromkeys(op.kernel_name for op in library.ops))
+    makers = (p.made.kernel for op in library.ops for p in op.inputs if p.made is not None)
+    kernels = tuple(dict.fromkeys((*(op.kernel_name for op in library.ops), *makers)))
     launching = tuple(dict.fromkeys(op.kernel_name + gpu.suffix for op in gpu.ops)) if gpu is not None else ()
     shared = [
         glue.TYPES,
@@ -207,6 +208,8 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, g
         pointers, run = dict(_GPU_CALLBACKS), "igniter_gpu_run"
         kernel += gpu.suffix
         launched, listed = emit_launched(name, gpu.launched.get(kernel, ()), gpu), f"@launched.{name}"
+    computed = _emit_made(op.inputs, name)
+    made = f"ptr @made.{name}" if computed else "ptr null"
     if infer is not None:
         pointers[18] = infer.name
     if inplace:
@@ -221,10 +224,11 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, g
             infer.text if infer is not None else "",
             inplace,
             launched,
+            computed,
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
             f' ptr @outputs.{name}, ptr @shapes.{name}, ptr @"{kernel}",'
             f" {', '.join(f'i64 {n}' for n in numbers)}, {tested}, ptr @{run}, ptr {listed},"
-            f" i64 {int(flush)} }}",
+            f" i64 {int(flush)}, {made}, i64 {sum(p.made is not None for p in op.inputs)} }}",
             _emit_callbacks(name, version, pointers),
         )
     )
@@ -248,7 +252,7 @@ def _emit_values(op: ValuesOp, name: str, version: int, strings: StringPool) -> 
             _emit_ports([replace(p, name=op.text) for p in op.outputs], f"outputs.{name}", slots, strings),
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
             f" ptr @outputs.{name}, ptr null, ptr null, i64 1, i64 1, i64 0, i64 1, i64 {op.count + 1}, i64 -1, i64 0,"
-            " i64 0, ptr null, ptr null, ptr null, i64 0 }",
+            " i64 0, ptr null, ptr null, ptr null, i64 0, ptr null, i64 0 }",
             _emit_callbacks(name, version, {**_CALLBACKS, 17: "igniter_values"}),
         )
     )
@@ -273,6 +277,24 @@ def _emit_ports(ports: Sequence[Port], name: str, slots: Mapping[str, int], stri
         )
     lines.append(f"@{name} = internal constant [{len(rows)} x %Port] [{', '.join(rows)}]")
     return "\n".join(lines)
+
+
+def _emit_made(ports: Sequence[Port], name: str) -> str:
+    """Returns the table of the inputs that kernels compute; "" if there are none."""
+    lines: list[str] = []
+    rows: list[str] = []
+    for i, p in enumerate(ports):
+        if p.made is None:
+            continue
+        symbols = ", ".join(f"i64 {value}" for value in p.made.symbols)
+        lines.append(f"@symbols.{name}.{i} = internal constant [{len(p.made.symbols)} x i64] [{symbols}]")
+        rows.append(
+            f'%Made {{ ptr @"{p.made.kernel}", ptr @symbols.{name}.{i}, i64 {i}, i64 {p.bytes}, i64 {p.made.bytes},'
+            f" i64 {p.made.scratch} }}"
+        )
+    if not rows:
+        return ""
+    return "\n".join((*lines, f"@made.{name} = internal constant [{len(rows)} x %Made] [{', '.join(rows)}]\n"))
 
 
 def _dim_code(dim: Expr, slots: Mapping[str, int]) -> str:

@@ -11,7 +11,8 @@ COMPOUND = -(1 << 63)
 
 TYPES = """
 %Port = type { ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64, i64, i64 }
-%Desc = type { ptr, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64, ptr, ptr, ptr, i64 }
+%Desc = type { ptr, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64, ptr, ptr, ptr, i64, ptr, i64 }
+%Made = type { ptr, ptr, i64, i64, i64, i64 }
 %Failure = type { i64, i64, i64, i64, i64, ptr, [8 x i64] }
 %Message = type { i64, ptr }
 %Text = type { ptr, i64, i64 }
@@ -20,6 +21,7 @@ TYPES = """
 STRUCTS = {
     "Port": "igniter_port",
     "Desc": "igniter_desc",
+    "Made": "igniter_made",
     "Failure": "igniter_failure",
     "Message": "igniter_message",
     "Text": "igniter_string",

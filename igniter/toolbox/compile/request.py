@@ -38,6 +38,13 @@ class CompileRequest(Request):
             "in kernels taken for 0, too, which changes such results; or all kept."
         ),
     ] = "flush"
+    tile_weights: Annotated[
+        Literal["load", "file"],
+        Option(
+            "The transformed weights of convolutions in tiles: computed whenever a session is created, or stored in "
+            "the folder, where they take up to 4 times the space."
+        ),
+    ] = "load"
     fusion_author: Annotated[
         str,
         Option("Who decides what is fused, NAME or NAME{option=value}.", "--fusion-author", completes="fusion_authors"),

@@ -111,6 +111,8 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
                 continue
             colour = "" if remark["details"]["count"] else "[yellow]"
             out.print(f"{colour}{remark['message']}")
+    if report.get("tile_weights"):
+        out.print(report["tile_weights"]["text"])
     for line in subnormal_lines(report):
         out.print(line)
     for line in verification_lines(report["verification"]) if "verification" in report else ():
@@ -188,6 +190,7 @@ def _options(request: CompileRequest) -> CompileOptions:
         precision=request.precision,
         winograd=int(request.winograd) if request.winograd.isdigit() else request.winograd,
         subnormals=request.subnormals,
+        tile_weights=request.tile_weights,
         fusion_author=request.fusion_author,
         profile=request.profile,
         tuned=str(database_path(request.db)) if request.tuned else "",

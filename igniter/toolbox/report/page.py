@@ -150,6 +150,10 @@ def _overview(data: ReportData) -> str:
     if subnormal.get("flushed") or subnormal.get("kept"):
         count = int(subnormal["flushed"]) + int(subnormal["kept"])
         tiles.append(_tile(f"{count:,}", "subnormal weights", str(subnormal["text"])))
+    tiled: dict[str, Any] = report.get("tile_weights") or {}
+    if tiled:
+        place = {"load": "made at load", "file": "in the file"}[str(tiled["at"])]
+        tiles.append(_tile(place, "weights of convolutions in tiles", str(tiled["text"])))
     left = report.get("left_to_onnxruntime", [])
     kept = sum(not node.get("choice") for node in left)
     tiles.append(_tile(str(len(left)), "nodes left to ONNX Runtime", f"{kept} of them for want of a kernel"))

@@ -24,6 +24,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import GroupOp, PackOp, ProgramOp, RegionOp, TablesOp, UnpackOp
+from igniter.dialects.made import MakeOp
 from igniter.dialects.onnx import building
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.transforms.fusion.expand_dims import expand_dims
@@ -53,7 +54,9 @@ def onnx_level(module: ModuleOp) -> ModuleOp:
 
 
 def inline_all(module: ModuleOp) -> None:
-    """Inlines every program, and then every region."""
+    """Inlines every program, and then every region. Constants that kernels compute are the stored ones again."""
+    for make in [op for op in building.ops_inside(module) if isinstance(op, MakeOp)]:
+        drop_make(make)
     for kind in (ProgramOp, RegionOp):
         for group in [op for op in building.ops_inside(module) if isinstance(op, kind)]:
             inline_group(group)
@@ -85,6 +88,13 @@ def inline_group(group: GroupOp) -> None:
             drop_tables(node)
         elif isinstance(node, OnnxOp):
             widen(node)
+
+
+def drop_make(op: MakeOp) -> None:
+    """Has readers take the stored constant in place of the computed one."""
+    op.result.replace_all_uses_with(op.constant)
+    op.detach()
+    op.erase()
 
 
 def drop_tables(op: TablesOp) -> None:

@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp, program_around
 from igniter.dialects.loop import CallOp, FuncOp
+from igniter.dialects.made import MakeOp
 from igniter.dialects.onnx.attributes import text_of, texts_attr, texts_of
 from igniter.dialects.onnx.base import OnnxOp, make_op
 from igniter.dialects.onnx.bound import carrier_text, is_carrier
@@ -150,6 +151,8 @@ def value_name(value: SSAValue) -> str:
         if isinstance(graph, GraphOp):
             return graph.input_names[value.index]
         return value_name(graph.inputs[value.index]) if isinstance(graph, GroupOp) else ""
+    if isinstance(owner, MakeOp):
+        return value_name(owner.constant)
     if isinstance(owner, GroupOp) and isinstance(value, OpResult):
         return value_name(owner.yield_op.values[value.index])
     if isinstance(owner, OnnxOp) and isinstance(value, OpResult):
@@ -169,7 +172,19 @@ def replace_regions(module: ModuleOp, domain: str, profile: bool = False, ops: M
     for group in groups:
         named = (ops or {}).get(group.label)
         _replace(group, domain, profile, None if named is None else named.sym_name.data)
+    for make in [op for op in module.walk() if isinstance(op, MakeOp)]:
+        _drop_unread(make, make.constant)
     return len(groups)
+
+
+def _drop_unread(make: MakeOp, constant: SSAValue) -> None:
+    """Erases an op without readers, and the constant that nothing else reads."""
+    make.detach()
+    make.erase()
+    if isinstance(constant.owner, Operation) and constant.first_use is None:
+        owner = constant.owner
+        owner.detach()
+        owner.erase()
 
 
 def _replace(group: GroupOp, domain: str, profile: bool, name: str | None) -> None:
@@ -180,7 +195,9 @@ def _replace(group: GroupOp, domain: str, profile: bool, name: str | None) -> No
     stamped = profile and isinstance(group, ProgramOp)
     if isinstance(group, ProgramOp) and stamped:
         types.append(tensor_of(i64, [time_stamps(group)]))
-    node = make_op(name or op_name(kernel), list(group.inputs), types, domain=domain, node_name=group.label)
+    # A constant that a kernel computes is made by the op itself, from its source.
+    given = [v.owner.source if isinstance(v.owner, MakeOp) else v for v in group.inputs]
+    node = make_op(name or op_name(kernel), given, types, domain=domain, node_name=group.label)
     for key, attr in group.attributes.items():
         node.attributes[key] = attr
     block = group.parent_block()

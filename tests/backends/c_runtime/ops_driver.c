@@ -177,7 +177,7 @@ static const struct igniter_port takes[] = {
     {"v", "[n]", texts, rows, 1, VARIADIC, 1, 0, 1, 3, 1},
 };
 static const struct igniter_port gives[] = {{"y", "[n, 3]", texts, matrix, 1, REQUIRED, 1, 0, 2, 0, -1}};
-static const struct igniter_desc desc = {"Mul", takes, gives, sizes, kernel, 3, 1, 2, 3, 2, 1, 0, 1, checks, igniter_run, 0, 1};
+static const struct igniter_desc desc = {"Mul", takes, gives, sizes, kernel, 3, 1, 2, 3, 2, 1, 0, 1, checks, igniter_run, 0, 1, 0, 0};
 static const OrtCustomOp op = {17, 0, {0}, &desc};
 
 const OrtCustomOp *const igniter_ops[] = {&op};

@@ -14,7 +14,7 @@ import pytest
 from igniter.backends.c_runtime.build import SOURCES
 
 HERE = Path(__file__).parent
-OPS = ("ops", "cpus", "infer", "messages", "register", "cpu", "sanitized")
+OPS = ("ops", "made", "cpus", "infer", "messages", "register", "cpu", "sanitized")
 FLAGS = (
     "-std=c11",
     "-g",
@@ -86,6 +86,27 @@ def test_ops_are_sound(tmp_path: Path) -> None:
     for arguments in ("", *map(str, range(1, 7))):
         done = run(driver, arguments)
         assert (done.returncode, done.stdout) == (0, "ok\n"), f"{arguments}: {done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_computed_constants_are_sound(sanitizers: str, tmp_path: Path) -> None:
+    """Sessions of several threads share them, and a failed call or a lack of memory loses nothing."""
+    units = [SOURCES / f"{name}.c" for name in ("ops", "made", "cpus", "messages")]
+    driver = build(compiler(), sanitizers, tmp_path, "made_driver.c", units)
+    done = run(driver, "4 300")
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
+
+
+def test_a_block_without_a_lock_is_found(tmp_path: Path) -> None:
+    """Without the lock of the list, the thread sanitizer sees a race."""
+    text = (SOURCES / "made.c").read_text()
+    wait = "while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))"
+    assert text.count(wait) == 1
+    made = tmp_path / "made.c"
+    made.write_text(text.replace(wait, "while (__atomic_exchange_n(&lock, 0, __ATOMIC_RELAXED))"))
+    units = [made, *(SOURCES / f"{name}.c" for name in ("ops", "cpus", "messages"))]
+    driver = build(compiler(), "thread", tmp_path, "made_driver.c", units)
+    assert "data race" in run(driver, "4 300").stderr
 
 
 @pytest.mark.full

@@ -348,14 +348,13 @@ def test_a_weight_that_is_not_finite_is_left(tmp_path: Path) -> None:
     assert said == ["its weight is not finite, so no tile would be finite", "0 of 1 convolutions are computed in tiles"]
 
 
-def test_a_weight_is_stored_twice(tmp_path: Path) -> None:
-    """In tiles, and as the sums over windows read it; the one that the model has is not in what is written."""
-    artifact = igniter.compile(Case(64, 64).model((1, 28, 28)), tmp_path / "out", strict=True)
+@pytest.mark.parametrize(("at", "stored"), [("load", [(3, 3, 64, 64)]), ("file", [(3, 3, 64, 64), (36, 4, 64, 16)])])
+def test_a_weight_is_stored_as_it_is_read(at: str, stored: list[tuple[int, ...]], tmp_path: Path) -> None:
+    """As the sums over windows read it, and in tiles on request; the one that the model has is not in what is
+    written."""
+    artifact = igniter.compile(Case(64, 64).model((1, 28, 28)), tmp_path / "out", strict=True, tile_weights=at)
     model = onnx.load(artifact.model_path, load_external_data=False)
-    assert sorted(tuple(t.dims) for t in model.graph.initializer if len(t.dims) > 1) == [
-        (3, 3, 64, 64),
-        (36, 4, 64, 16),
-    ]
+    assert sorted(tuple(t.dims) for t in model.graph.initializer if len(t.dims) > 1) == stored
 
 
 def test_residual_and_activation_are_in_the_region(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ enum {
   UNSOLVABLE = 12,
   BROKEN_REQUIREMENT = 13,
   NEGATIVE_VALUE = 14,
+  NOT_CONSTANT = 15,
+  NO_MEMORY_TO_MAKE = 16,
 };
 
 /* A string in a buffer: capacity includes the terminating zero. */
@@ -68,6 +70,7 @@ struct igniter_string {
 
 struct igniter_state;
 struct igniter_desc;
+struct igniter_block;
 
 /* The op's own functions. Both return 0 or the number of a failure, with its details. */
 typedef int32_t (*igniter_shapes)(const int64_t *dims, int64_t members, int64_t *symbols, int64_t *output_dims,
@@ -75,6 +78,17 @@ typedef int32_t (*igniter_shapes)(const int64_t *dims, int64_t members, int64_t 
 typedef int32_t (*igniter_checks)(const int64_t *found, const int64_t *symbols, struct igniter_failure *failure);
 typedef OrtStatus *(*igniter_runner)(struct igniter_state *state, const struct igniter_desc *desc, const OrtApi *api,
                                      OrtKernelContext *context, void **buffers, int64_t *symbols, int64_t scratch);
+
+/* An input that the op's kernel gets not as given, but as another kernel computes it when a session is created
+ * (`made.c`). */
+struct igniter_made {
+  igniter_kernel kernel; /* Its buffers are the given constant and the result. */
+  const int64_t *symbols;
+  int64_t input;
+  int64_t source_bytes;
+  int64_t bytes;
+  int64_t scratch;
+};
 
 /* An op. The kernel's symbols come first, so that one array serves the kernel and the shapes. */
 struct igniter_desc {
@@ -95,11 +109,14 @@ struct igniter_desc {
   igniter_runner run;
   const void *launched; /* The GPU kernels that it launches, or null. */
   int64_t flushes;      /* Its kernel takes subnormal numbers for 0. */
+  const struct igniter_made *made; /* Inputs that are computed, or null. */
+  int64_t made_count;
 };
 
 /* The sizes of the generated tables' types (`igniter/backends/ort/glue.py`). */
 _Static_assert(sizeof(struct igniter_port) == 72, "%Port");
-_Static_assert(sizeof(struct igniter_desc) == 136, "%Desc");
+_Static_assert(sizeof(struct igniter_desc) == 152, "%Desc");
+_Static_assert(sizeof(struct igniter_made) == 48, "%Made");
 _Static_assert(sizeof(struct igniter_failure) == 112, "%Failure");
 _Static_assert(sizeof(struct igniter_message) == 16, "%Message");
 _Static_assert(sizeof(struct igniter_string) == 24, "%Text");
@@ -116,6 +133,8 @@ struct igniter_state {
   const OrtCustomOp *op;
   const OrtApi *api;
   void *device;        /* Of a kernel on a GPU, or null. */
+  struct igniter_block *block; /* Of computed inputs, or null. */
+  void *const *made;   /* By input: what the kernel gets in its place, or null. Null without a block. */
   uint8_t checked[]; /* Per input: a constant whose type and dims have been checked. */
 };
 
@@ -136,6 +155,9 @@ OrtStatus *igniter_check(const OrtApi *api, const struct igniter_desc *desc, con
                          int64_t index, const OrtValue *value, int64_t *dims, int64_t *symbols);
 OrtStatus *igniter_create(const OrtCustomOp *op, const OrtApi *api, const OrtKernelInfo *info, void **made);
 void igniter_destroy(struct igniter_state *state);
+OrtStatus *igniter_make(const OrtApi *api, const struct igniter_desc *desc, const OrtKernelInfo *info,
+                        OrtAllocator *allocator, struct igniter_state *state);
+void igniter_unmake(const OrtApi *api, OrtAllocator *allocator, struct igniter_state *state);
 
 /* A function that runs before an error only, or as rarely: it is not inlined. */
 #define COLD __attribute__((noinline, cold))

@@ -150,6 +150,18 @@ static void describe(struct igniter_string *string, int32_t kind, const void *ab
     igniter_number(string, got);
     igniter_text(string, " bytes of scratch");
     return;
+  case NOT_CONSTANT:
+    value(string, "input ", index, port);
+    igniter_text(string, "must be a constant of the model (an initializer that is no input of the graph): a kernel "
+                         "transforms it when the session is created; compile with --tile-weights=file to store it "
+                         "transformed");
+    return;
+  case NO_MEMORY_TO_MAKE:
+    igniter_text(string, "no memory for ");
+    igniter_number(string, got);
+    igniter_text(string, " bytes of constants that it computes when the session is created; compile with "
+                         "--tile-weights=file to map them from the model's folder");
+    return;
   case BROKEN_REQUIREMENT:
     requirement(string, about);
     return;
@@ -169,7 +181,7 @@ COLD OrtStatus *igniter_fail(const OrtApi *api, const struct igniter_desc *desc,
   struct igniter_string string;
   igniter_begin(&string, buffer, CAPACITY, desc);
   describe(&string, kind, about, index, axis, want, got);
-  return api->CreateStatus(kind == NO_MEMORY ? ORT_RUNTIME_EXCEPTION : ORT_INVALID_ARGUMENT, buffer);
+  return api->CreateStatus(kind == NO_MEMORY || kind == NO_MEMORY_TO_MAKE ? ORT_RUNTIME_EXCEPTION : ORT_INVALID_ARGUMENT, buffer);
 }
 
 /* The kernel's cell for an access out of bounds: null, or its text. Sanitized libraries only. */

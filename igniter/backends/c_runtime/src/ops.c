@@ -111,7 +111,11 @@ OrtStatus *igniter_create(const OrtCustomOp *op, const OrtApi *api, const OrtKer
   state->op = op;
   state->api = api;
   state->device = 0;
+  state->block = 0;
+  state->made = 0;
   OrtStatus *status = check_constants(api, desc, info, state);
+  if (!status && desc->made_count)
+    status = igniter_make(api, desc, info, allocator, state);
   if (status)
     succeeds(api, api->AllocatorFree(allocator, state));
   else
@@ -122,8 +126,11 @@ OrtStatus *igniter_create(const OrtCustomOp *op, const OrtApi *api, const OrtKer
 void igniter_destroy(struct igniter_state *state) {
   const OrtApi *api = state->api;
   OrtAllocator *allocator;
-  if (succeeds(api, api->GetAllocatorWithDefaultOptions(&allocator)))
-    succeeds(api, api->AllocatorFree(allocator, state));
+  if (!succeeds(api, api->GetAllocatorWithDefaultOptions(&allocator)))
+    return;
+  if (state->block)
+    igniter_unmake(api, allocator, state);
+  succeeds(api, api->AllocatorFree(allocator, state));
 }
 
 /* -- running ------------------------------------------------------------------------------------------------------- */
@@ -236,6 +243,10 @@ static OrtStatus *take_input(struct igniter_state *state, OrtKernelContext *cont
   int64_t formal = smaller(k, desc->input_count - 1);
   const struct igniter_port *port = INPUT(desc, formal);
   const OrtValue *value = 0;
+  if (state->made && state->made[formal]) {
+    v->buffers[k] = state->made[formal];
+    return 0;
+  }
   if ((uint64_t)k < v->given)
     TRY(api->KernelContext_GetInput(context, (size_t)k, &value));
   if (port->mode == OPTIONAL)

@@ -35,4 +35,18 @@ static inline void end_flush(uint64_t before) {
     set_float_mode((float_mode() & ~(uint64_t)FLUSH_BITS) | (before & FLUSH_BITS));
 }
 
+/* Lets subnormal numbers be as they are on this thread, and returns its mode as it was. */
+static inline uint64_t begin_exact(void) {
+  uint64_t before = float_mode();
+  if (before & FLUSH_BITS)
+    set_float_mode(before & ~(uint64_t)FLUSH_BITS);
+  return before;
+}
+
+/* Restores the mode of the thread. */
+static inline void end_exact(uint64_t before) {
+  if (before & FLUSH_BITS)
+    set_float_mode(float_mode() | (before & FLUSH_BITS));
+}
+
 #endif

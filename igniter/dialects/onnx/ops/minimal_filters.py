@@ -18,8 +18,9 @@ less. These coefficients are exact in f32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import frexp
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -89,6 +90,29 @@ class MinimalFilter:
             found.append(_sum([*first, *last, *terms]))
         return found
 
+    def of_weight(self, g: Sequence[Element]) -> list[Element]:
+        """Applies G without its divisors: the values of a polynomial with the coefficients `g` at each point.
+
+        Every product is one with a power of two, so it is exact: the results have the same bits with fused
+        multiply-adds and without, in every implementation of these operators.
+        """
+        first, middle, last = g
+        found = [first]
+        for a in self.pairs:
+            even, odd = first + _scaled(last, a * a), _scaled(middle, a)
+            found += [even + odd, even - odd]
+        return [*found, last]
+
+    @property
+    def divisors(self) -> tuple[float, ...]:
+        """The divisors of `of_weight`, by point: the product of a point's distances from the others; 1 at infinity."""
+        return (*(float(np.prod([p - q for q in self.points if q != p])) for p in self.points), 1.0)
+
+    def factors(self) -> list[float]:
+        """Returns the factors of a transformed window, row by row: the reciprocals of the products of two divisors,
+        in f64."""
+        return [1.0 / (a * b) for a in self.divisors for b in self.divisors]
+
     # -- as matrices ---------------------------------------------------------------------------------------------------
 
     def input_matrix(self) -> np.ndarray[Any, Any]:
@@ -102,19 +126,24 @@ class MinimalFilter:
     def weight_matrix(self) -> np.ndarray[Any, Any]:
         """Returns G: the powers of each point, divided by the product of its distances from the others; at infinity the
         last tap."""
-        rows = [
-            [p**k / float(np.prod([p - q for q in self.points if q != p])) for k in range(TAPS)] for p in self.points
-        ]
-        return np.array([*rows, [0.0] * (TAPS - 1) + [1.0]])
+        powers = np.stack(self.of_weight(list(np.eye(TAPS))))
+        return powers / np.array(self.divisors)[:, None]
 
     def weight(self, plain: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Returns G g G^T of windows `[.., 3, 3]`, computed in f64. Numbers that the windows' type would make subnormal
-        are 0, because products with them are slow (docs/explanation/numerics.md)."""
-        matrix = self.weight_matrix()
-        both = np.kron(matrix, matrix)
-        values = plain.astype(np.float64).reshape(-1, TAPS**2) @ both.T
-        values[np.abs(values) < np.finfo(plain.dtype).tiny] = 0.0
-        return values.reshape(*plain.shape[:-2], self.size, self.size)
+        are 0, because products with them are slow (docs/explanation/numerics.md). The kernels that compute the same
+        when a session loads (`igniter.dialects.onnx.ops.tile_weights`) give the same bits."""
+        taps = np.ascontiguousarray(plain.transpose(-2, -1, *range(plain.ndim - 2)), dtype=np.float64)
+        made = np.stack(self.at_points(taps, float(np.finfo(plain.dtype).tiny)), axis=-1)
+        return made.reshape(*plain.shape[:-2], self.size, self.size)
+
+    def at_points(self, taps: np.ndarray[Any, Any], least: float) -> list[np.ndarray[Any, Any]]:
+        """Returns `weight` point by point, for taps `[3, 3, ..]` in f64; magnitudes below `least` are 0."""
+        values = both_axes([list(row) for row in taps], self.of_weight)
+        made = [value * factor for value, factor in zip(values, self.factors(), strict=True)]
+        for value in made:
+            value[np.abs(value) < least] = 0.0
+        return made
 
     # -- the error -----------------------------------------------------------------------------------------------------
 
@@ -141,6 +170,27 @@ class MinimalFilter:
 
 FILTERS = {2: MinimalFilter((1.0,), usual_error=0.7), 4: MinimalFilter((0.625, 1.5), usual_error=2)}
 """The filters, by the results of a tile along each axis."""
+
+
+def both_axes(
+    tile: Sequence[Sequence[Element]], transform: Callable[[Sequence[Element]], list[Element]]
+) -> list[Element]:
+    """Applies a transform to the columns of a tile, then to the rows of the result, row by row."""
+    columns = [transform([row[k] for row in tile]) for k in range(len(tile[0]))]
+    return [value for k in range(len(columns[0])) for value in transform([column[k] for column in columns])]
+
+
+def _scaled(value: Element, coefficient: float) -> Element:
+    """Returns a positive multiple of a value as a sum of multiples by powers of two, the largest first."""
+    total: Element | None = None
+    left = coefficient
+    while left:
+        power = 2.0 ** (frexp(left)[1] - 1)
+        term = value if power == 1.0 else value * power
+        total = term if total is None else total + term
+        left -= power
+    assert total is not None, "a coefficient is positive"
+    return total
 
 
 def _squares(pairs: Sequence[float]) -> list[float]:

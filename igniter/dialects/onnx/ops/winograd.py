@@ -18,15 +18,16 @@ non-finite: for each window that contains the element, one of its points contrib
 A tile with finite results only is therefore correct; the results of any other tile are recomputed as sums over their
 windows.
 
-The weight comes transformed (`G g G^T`) and in panels, as a table of the node, computed when the model is written. The
-node stays a Conv with the plain weight: ONNX Runtime runs it if no kernel can be made, and a kernel reads that weight
-for the recomputed sums, with output channels last (`pack-weights`).
+The weight comes transformed (`G g G^T`) and in panels, as a table of the node, computed when a session is created
+(`make-at-load`) or when the model is written. The node stays a Conv with the plain weight: ONNX Runtime runs it if no
+kernel can be made, and a kernel reads that weight for the recomputed sums, with output channels last (`pack-weights`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,10 +38,12 @@ from igniter.dialects.fusion import UnpackOp
 from igniter.dialects.layouts import Layout, Part
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.made_weights import Recipe
 from igniter.dialects.onnx.names import op_name
-from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilter
+from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilter, both_axes
 from igniter.dialects.onnx.ops.rules import weight_operand
 from igniter.dialects.onnx.ops.sliding import Slide
+from igniter.dialects.onnx.ops.tile_weights import transform_kernel
 from igniter.dialects.onnx.registry import PADDING_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
@@ -131,14 +134,24 @@ class Transformed:
     def compute(self) -> np.ndarray[Any, Any]:
         """Returns the panels, with zeros for missing columns of the last one."""
         plain = self.source.array()
-        points, panels, channels, lanes = self.shape
+        _, panels, _, lanes = self.shape
         made = np.zeros(self.shape, plain.dtype)
+        least = float(np.finfo(plain.dtype).tiny)
         # Panel by panel: all values in f64 at once would take eight times the memory of the weight.
         for panel in range(panels):
             columns = plain[panel * lanes : (panel + 1) * lanes]
-            values = self.filter.weight(columns).reshape(len(columns), channels, points)
-            made[:, panel, :, : len(columns)] = values.transpose(2, 1, 0)
+            taps = np.ascontiguousarray(columns.transpose(LAST_CHANNELS), dtype=np.float64)
+            for point, values in enumerate(self.filter.at_points(taps, least)):
+                made[point, panel, :, : len(columns)] = values
         return made
+
+    def recipe(self) -> Recipe:
+        """Returns the computation of the same panels by a kernel, from the weight with output channels last."""
+        element, outs = self.source.element_type, self.source.shape[0]
+        full = outs % self.lanes == 0
+        name = f"tile_weights_{self.filter.results}_{element}{'' if full else '_part'}"
+        build = partial(transform_kernel, name, self.filter, element, self.lanes, full)
+        return Recipe(self.source, Layout(tuple(map(Part, LAST_CHANNELS))), name, build)
 
 
 def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
@@ -247,7 +260,7 @@ def _of_input(ctx: Lowering, bands: _Bands, image: SSAValue, first: Sequence[Exp
         top = (i * tiling.rows + row) * step + first[0]
         left = (j * bands.columns + column) * step + first[1]
         tile = [[p.load(source, [b, top + k, left + n, c]) for n in range(size)] for k in range(size)]
-        for number, value in enumerate(_both_axes(tile, tiling.filter.of_input)):
+        for number, value in enumerate(both_axes(tile, tiling.filter.of_input)):
             p.store(value, target, [b, i, j, number, row * bands.columns + column, c])
     return p.end()[0]
 
@@ -280,7 +293,7 @@ def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue, image: SSAValue
     zeros = p.local(element, [outs], "zeros")
     with p.loop(outs) as o:
         tile = [[p.load(source, [*at, k * size + n, place, o]) for n in range(size)] for k in range(size)]
-        values = _both_axes(tile, tiling.filter.of_products)
+        values = both_axes(tile, tiling.filter.of_products)
         for number, value in enumerate(values):
             p.store(value, target, [*at, row, column, number // step, number % step, o])
         p.store(_times_zero(values), zeros, [o])
@@ -337,9 +350,3 @@ def _results(ctx: Lowering, bands: _Bands, made: SSAValue) -> SSAValue:
         return value if bias is None else value + nest.read(bias, [o])
 
     return ctx.generate(ctx.out_dims(), point, element=element_of(made.type), part="image")
-
-
-def _both_axes(tile: Sequence[Sequence[Scalar]], transform: Callable[[Sequence[Scalar]], list[Scalar]]) -> list[Scalar]:
-    """Applies a transform to the columns of a tile, then to the rows of the result, row by row."""
-    columns = [transform([row[k] for row in tile]) for k in range(len(tile[0]))]
-    return [value for k in range(len(columns[0])) for value in transform([column[k] for column in columns])]

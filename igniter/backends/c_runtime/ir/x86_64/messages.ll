@@ -23,11 +23,13 @@ target triple = "x86_64-unknown-linux-gnu"
 @.str.18 = private unnamed_addr constant [47 x i8] c"the size of its scratch memory is out of range\00", align 1
 @.str.19 = private unnamed_addr constant [15 x i8] c"no memory for \00", align 1
 @.str.20 = private unnamed_addr constant [18 x i8] c" bytes of scratch\00", align 1
-@.str.21 = private unnamed_addr constant [9 x i8] c" (value \00", align 1
-@.str.22 = private unnamed_addr constant [5 x i8] c" is \00", align 1
-@.str.23 = private unnamed_addr constant [2 x i8] c")\00", align 1
-@.str.24 = private unnamed_addr constant [4 x i8] c" ('\00", align 1
-@.str.25 = private unnamed_addr constant [4 x i8] c"') \00", align 1
+@.str.21 = private unnamed_addr constant [189 x i8] c"must be a constant of the model (an initializer that is no input of the graph): a kernel transforms it when the session is created; compile with --tile-weights=file to store it transformed\00", align 1
+@.str.22 = private unnamed_addr constant [135 x i8] c" bytes of constants that it computes when the session is created; compile with --tile-weights=file to map them from the model's folder\00", align 1
+@.str.23 = private unnamed_addr constant [9 x i8] c" (value \00", align 1
+@.str.24 = private unnamed_addr constant [5 x i8] c" is \00", align 1
+@.str.25 = private unnamed_addr constant [2 x i8] c")\00", align 1
+@.str.26 = private unnamed_addr constant [4 x i8] c" ('\00", align 1
+@.str.27 = private unnamed_addr constant [4 x i8] c"') \00", align 1
 @igniter_type_names = external local_unnamed_addr constant [0 x ptr], align 8
 @igniter_type_count = external local_unnamed_addr constant i64, align 8
 
@@ -156,8 +158,10 @@ entry:
     i32 7, label %sw.bb11.i
     i32 8, label %sw.bb14.i
     i32 9, label %sw.bb15.i
-    i32 13, label %sw.bb16.i
-    i32 14, label %sw.bb17.i
+    i32 15, label %sw.bb16.i
+    i32 16, label %sw.bb17.i
+    i32 13, label %sw.bb18.i
+    i32 14, label %sw.bb19.i
   ]
 
 sw.bb.i:                                          ; preds = %entry
@@ -251,20 +255,33 @@ sw.bb15.i:                                        ; preds = %entry
   br label %describe.exit
 
 sw.bb16.i:                                        ; preds = %entry
-  call fastcc void @requirement(ptr noundef nonnull %string, ptr noundef readonly %about) #6
+  call fastcc void @value(ptr noundef nonnull %string, ptr noundef nonnull @.str.5, i64 noundef %index, ptr noundef readonly %about) #6
+  call void @igniter_text(ptr noundef nonnull %string, ptr noundef nonnull @.str.21) #6
   br label %describe.exit
 
 sw.bb17.i:                                        ; preds = %entry
-  %6 = load ptr, ptr %about, align 8
-  call void @igniter_text(ptr noundef nonnull %string, ptr noundef %6) #6
-  call fastcc void @pair(ptr noundef nonnull %string, ptr noundef nonnull @.str.21, i64 noundef %index, ptr noundef nonnull @.str.22, i64 noundef %got) #6
-  call void @igniter_text(ptr noundef nonnull %string, ptr noundef nonnull @.str.23) #6
+  call void @igniter_text(ptr noundef nonnull %string, ptr noundef nonnull @.str.19) #6
+  call void @igniter_number(ptr noundef nonnull %string, i64 noundef %got) #6
+  call void @igniter_text(ptr noundef nonnull %string, ptr noundef nonnull @.str.22) #6
   br label %describe.exit
 
-describe.exit:                                    ; preds = %sw.bb17.i, %sw.bb16.i, %sw.bb15.i, %sw.bb14.i, %sw.bb11.i, %sw.bb8.i, %sw.bb7.i, %sw.bb6.i, %sw.bb5.i, %sw.bb4.i, %sw.bb3.i, %sw.bb2.i, %sw.bb1.i, %sw.bb.i, %entry
+sw.bb18.i:                                        ; preds = %entry
+  call fastcc void @requirement(ptr noundef nonnull %string, ptr noundef readonly %about) #6
+  br label %describe.exit
+
+sw.bb19.i:                                        ; preds = %entry
+  %6 = load ptr, ptr %about, align 8
+  call void @igniter_text(ptr noundef nonnull %string, ptr noundef %6) #6
+  call fastcc void @pair(ptr noundef nonnull %string, ptr noundef nonnull @.str.23, i64 noundef %index, ptr noundef nonnull @.str.24, i64 noundef %got) #6
+  call void @igniter_text(ptr noundef nonnull %string, ptr noundef nonnull @.str.25) #6
+  br label %describe.exit
+
+describe.exit:                                    ; preds = %sw.bb19.i, %sw.bb18.i, %sw.bb17.i, %sw.bb16.i, %sw.bb15.i, %sw.bb14.i, %sw.bb11.i, %sw.bb8.i, %sw.bb7.i, %sw.bb6.i, %sw.bb5.i, %sw.bb4.i, %sw.bb3.i, %sw.bb2.i, %sw.bb1.i, %sw.bb.i, %entry
   %7 = load ptr, ptr %api, align 8
   %cmp = icmp eq i32 %kind, 9
-  %cond = select i1 %cmp, i32 6, i32 2
+  %cmp1 = icmp eq i32 %kind, 16
+  %8 = or i1 %cmp, %cmp1
+  %cond = select i1 %8, i32 6, i32 2
   %call = call ptr %7(i32 noundef %cond, ptr noundef nonnull %buffer) #7
   call void @llvm.lifetime.end.p0(ptr nonnull %string) #5
   call void @llvm.lifetime.end.p0(ptr nonnull %buffer) #5
@@ -302,10 +319,10 @@ define internal fastcc void @value(ptr noundef nonnull captures(none) %string, p
 entry:
   tail call void @igniter_text(ptr noundef nonnull %string, ptr noundef %what) #6
   tail call void @igniter_number(ptr noundef nonnull %string, i64 noundef %index) #6
-  tail call void @igniter_text(ptr noundef nonnull %string, ptr noundef nonnull @.str.24) #6
+  tail call void @igniter_text(ptr noundef nonnull %string, ptr noundef nonnull @.str.26) #6
   %0 = load ptr, ptr %port, align 8
   tail call void @igniter_text(ptr noundef nonnull %string, ptr noundef %0) #6
-  tail call void @igniter_text(ptr noundef nonnull %string, ptr noundef nonnull @.str.25) #6
+  tail call void @igniter_text(ptr noundef nonnull %string, ptr noundef nonnull @.str.27) #6
   ret void
 }
 

@@ -257,7 +257,7 @@ entry:
   %1 = load ptr, ptr %GetAllocatorWithDefaultOptions, align 8
   %call = call ptr %1(ptr noundef nonnull %allocator) #8
   %tobool.not = icmp eq ptr %call, null
-  br i1 %tobool.not, label %do.body2, label %cleanup23
+  br i1 %tobool.not, label %do.body2, label %cleanup29
 
 do.body2:                                         ; preds = %entry
   %AllocatorAlloc = getelementptr inbounds nuw i8, ptr %api, i64 600
@@ -265,10 +265,10 @@ do.body2:                                         ; preds = %entry
   %3 = load ptr, ptr %allocator, align 8
   %input_count = getelementptr inbounds nuw i8, ptr %0, i64 40
   %4 = load i64, ptr %input_count, align 8
-  %add = add i64 %4, 24
+  %add = add i64 %4, 40
   %call4 = call ptr %2(ptr noundef %3, i64 noundef %add, ptr noundef nonnull %memory) #8
   %tobool5.not = icmp eq ptr %call4, null
-  br i1 %tobool5.not, label %do.end12, label %cleanup23
+  br i1 %tobool5.not, label %do.end12, label %cleanup29
 
 do.end12:                                         ; preds = %do.body2
   %5 = load ptr, ptr %memory, align 8
@@ -277,6 +277,10 @@ do.end12:                                         ; preds = %do.body2
   store ptr %api, ptr %api14, align 8
   %device = getelementptr inbounds nuw i8, ptr %5, i64 16
   store ptr null, ptr %device, align 8
+  %block = getelementptr inbounds nuw i8, ptr %5, i64 24
+  store ptr null, ptr %block, align 8
+  %made15 = getelementptr inbounds nuw i8, ptr %5, i64 32
+  store ptr null, ptr %made15, align 8
   call void @llvm.lifetime.start.p0(ptr nonnull %given.i) #6
   store i64 0, ptr %given.i, align 8
   %KernelInfo_GetInputCount.i = getelementptr inbounds nuw i8, ptr %api, i64 1840
@@ -291,7 +295,7 @@ for.cond.preheader.i:                             ; preds = %do.end12
   br i1 %cmp.not39.i, label %for.body.lr.ph.i, label %check_constants.exit
 
 for.body.lr.ph.i:                                 ; preds = %for.cond.preheader.i
-  %checked.i = getelementptr inbounds nuw i8, ptr %5, i64 24
+  %checked.i = getelementptr inbounds nuw i8, ptr %5, i64 40
   %inputs.i = getelementptr inbounds nuw i8, ptr %0, i64 8
   br label %for.body.i
 
@@ -326,33 +330,51 @@ for.inc.i:                                        ; preds = %do.body5.i, %for.bo
 check_constants.exit:                             ; preds = %for.inc.i, %do.body5.i, %for.cond.preheader.i, %do.end12
   %retval.5.i = phi ptr [ %call.i, %do.end12 ], [ null, %for.cond.preheader.i ], [ %retval.1.call9.i, %do.body5.i ], [ null, %for.inc.i ]
   call void @llvm.lifetime.end.p0(ptr nonnull %given.i) #6
-  %tobool16.not = icmp eq ptr %retval.5.i, null
-  br i1 %tobool16.not, label %if.else, label %if.then17
+  %tobool17.not = icmp eq ptr %retval.5.i, null
+  br i1 %tobool17.not, label %land.lhs.true, label %if.end21
 
-if.then17:                                        ; preds = %check_constants.exit
-  %AllocatorFree = getelementptr inbounds nuw i8, ptr %api, i64 608
-  %12 = load ptr, ptr %AllocatorFree, align 8
+land.lhs.true:                                    ; preds = %check_constants.exit
+  %made_count = getelementptr inbounds nuw i8, ptr %0, i64 144
+  %12 = load i64, ptr %made_count, align 8
+  %tobool18.not = icmp eq i64 %12, 0
+  br i1 %tobool18.not, label %if.end21, label %if.then19
+
+if.then19:                                        ; preds = %land.lhs.true
   %13 = load ptr, ptr %allocator, align 8
-  %call18 = call ptr %12(ptr noundef %13, ptr noundef nonnull %5) #8
-  %tobool.not.i43 = icmp eq ptr %call18, null
-  br i1 %tobool.not.i43, label %cleanup23, label %if.then.i
+  %call20 = call ptr @igniter_make(ptr noundef %api, ptr noundef %0, ptr noundef %info, ptr noundef %13, ptr noundef nonnull %5) #8
+  br label %if.end21
 
-if.then.i:                                        ; preds = %if.then17
+if.end21:                                         ; preds = %if.then19, %land.lhs.true, %check_constants.exit
+  %status.0 = phi ptr [ %retval.5.i, %check_constants.exit ], [ %call20, %if.then19 ], [ null, %land.lhs.true ]
+  %tobool22.not = icmp eq ptr %status.0, null
+  br i1 %tobool22.not, label %if.else, label %if.then23
+
+if.then23:                                        ; preds = %if.end21
+  %AllocatorFree = getelementptr inbounds nuw i8, ptr %api, i64 608
+  %14 = load ptr, ptr %AllocatorFree, align 8
+  %15 = load ptr, ptr %allocator, align 8
+  %call24 = call ptr %14(ptr noundef %15, ptr noundef nonnull %5) #8
+  %tobool.not.i57 = icmp eq ptr %call24, null
+  br i1 %tobool.not.i57, label %cleanup29, label %if.then.i
+
+if.then.i:                                        ; preds = %if.then23
   %ReleaseStatus.i = getelementptr inbounds nuw i8, ptr %api, i64 744
-  %14 = load ptr, ptr %ReleaseStatus.i, align 8
-  call void %14(ptr noundef nonnull %call18) #8
-  br label %cleanup23
+  %16 = load ptr, ptr %ReleaseStatus.i, align 8
+  call void %16(ptr noundef nonnull %call24) #8
+  br label %cleanup29
 
-if.else:                                          ; preds = %check_constants.exit
+if.else:                                          ; preds = %if.end21
   store ptr %5, ptr %made, align 8
-  br label %cleanup23
+  br label %cleanup29
 
-cleanup23:                                        ; preds = %if.else, %if.then.i, %if.then17, %do.body2, %entry
-  %retval.2 = phi ptr [ %call, %entry ], [ %call4, %do.body2 ], [ null, %if.else ], [ %retval.5.i, %if.then17 ], [ %retval.5.i, %if.then.i ]
+cleanup29:                                        ; preds = %if.else, %if.then.i, %if.then23, %do.body2, %entry
+  %retval.2 = phi ptr [ %call, %entry ], [ %call4, %do.body2 ], [ null, %if.else ], [ %status.0, %if.then23 ], [ %status.0, %if.then.i ]
   call void @llvm.lifetime.end.p0(ptr nonnull %memory) #6
   call void @llvm.lifetime.end.p0(ptr nonnull %allocator) #6
   ret ptr %retval.2
 }
+
+declare ptr @igniter_make(ptr noundef, ptr noundef, ptr noundef, ptr noundef, ptr noundef) local_unnamed_addr #4
 
 ; Function Attrs: nounwind
 define hidden void @igniter_destroy(ptr noundef %state) local_unnamed_addr #2 {
@@ -365,27 +387,40 @@ entry:
   %1 = load ptr, ptr %GetAllocatorWithDefaultOptions, align 8
   %call = call ptr %1(ptr noundef nonnull %allocator) #8
   %tobool.not.i.not = icmp eq ptr %call, null
-  br i1 %tobool.not.i.not, label %if.then, label %if.end.sink.split
+  br i1 %tobool.not.i.not, label %if.end, label %cleanup.sink.split
 
-if.then:                                          ; preds = %entry
-  %AllocatorFree = getelementptr inbounds nuw i8, ptr %0, i64 608
-  %2 = load ptr, ptr %AllocatorFree, align 8
+if.end:                                           ; preds = %entry
+  %block = getelementptr inbounds nuw i8, ptr %state, i64 24
+  %2 = load ptr, ptr %block, align 8
+  %tobool3.not = icmp eq ptr %2, null
+  br i1 %tobool3.not, label %if.end5, label %if.then4
+
+if.then4:                                         ; preds = %if.end
   %3 = load ptr, ptr %allocator, align 8
-  %call3 = call ptr %2(ptr noundef %3, ptr noundef %state) #8
-  %tobool.not.i9 = icmp eq ptr %call3, null
-  br i1 %tobool.not.i9, label %if.end, label %if.end.sink.split
+  call void @igniter_unmake(ptr noundef %0, ptr noundef %3, ptr noundef %state) #8
+  br label %if.end5
 
-if.end.sink.split:                                ; preds = %if.then, %entry
-  %call.sink = phi ptr [ %call, %entry ], [ %call3, %if.then ]
+if.end5:                                          ; preds = %if.then4, %if.end
+  %AllocatorFree = getelementptr inbounds nuw i8, ptr %0, i64 608
+  %4 = load ptr, ptr %AllocatorFree, align 8
+  %5 = load ptr, ptr %allocator, align 8
+  %call6 = call ptr %4(ptr noundef %5, ptr noundef %state) #8
+  %tobool.not.i16 = icmp eq ptr %call6, null
+  br i1 %tobool.not.i16, label %cleanup, label %cleanup.sink.split
+
+cleanup.sink.split:                               ; preds = %if.end5, %entry
+  %call.sink = phi ptr [ %call, %entry ], [ %call6, %if.end5 ]
   %ReleaseStatus.i = getelementptr inbounds nuw i8, ptr %0, i64 744
-  %4 = load ptr, ptr %ReleaseStatus.i, align 8
-  call void %4(ptr noundef nonnull %call.sink) #8
-  br label %if.end
+  %6 = load ptr, ptr %ReleaseStatus.i, align 8
+  call void %6(ptr noundef nonnull %call.sink) #8
+  br label %cleanup
 
-if.end:                                           ; preds = %if.end.sink.split, %if.then
+cleanup:                                          ; preds = %cleanup.sink.split, %if.end5
   call void @llvm.lifetime.end.p0(ptr nonnull %allocator) #6
   ret void
 }
+
+declare void @igniter_unmake(ptr noundef, ptr noundef, ptr noundef) local_unnamed_addr #4
 
 ; Function Attrs: nounwind
 define hidden ptr @igniter_run(ptr noundef readnone captures(none) %state, ptr noundef %desc, ptr noundef %api, ptr noundef %context, ptr noundef %buffers, ptr noundef %symbols, i64 noundef %size) local_unnamed_addr #2 {
@@ -606,7 +641,7 @@ cleanup35:                                        ; preds = %cleanup32, %run_wit
 ; Function Attrs: nounwind
 define hidden ptr @igniter_compute(ptr noundef %state, ptr noundef %context) local_unnamed_addr #2 {
 entry:
-  %value.i202 = alloca ptr, align 8
+  %value.i203 = alloca ptr, align 8
   %failure.i = alloca %struct.igniter_failure, align 8
   %value.i = alloca ptr, align 8
   %v = alloca %struct.values, align 8
@@ -732,8 +767,8 @@ do.end:                                           ; preds = %count_values.exit
   %symbols = getelementptr inbounds nuw i8, ptr %v, i64 64
   store ptr %24, ptr %symbols, align 8
   %25 = load i64, ptr %symbol_count, align 8
-  %cmp227 = icmp sgt i64 %25, 0
-  br i1 %cmp227, label %for.body, label %for.cond.cleanup
+  %cmp232 = icmp sgt i64 %25, 0
+  br i1 %cmp232, label %for.body, label %for.cond.cleanup
 
 for.cond.cleanup:                                 ; preds = %for.body, %do.end
   %26 = load i64, ptr %spread, align 8
@@ -741,11 +776,11 @@ for.cond.cleanup:                                 ; preds = %for.body, %do.end
   br i1 %cmp17, label %if.then18, label %if.end24
 
 for.body:                                         ; preds = %for.body, %do.end
-  %k.0228 = phi i64 [ %inc, %for.body ], [ 0, %do.end ]
+  %k.0233 = phi i64 [ %inc, %for.body ], [ 0, %do.end ]
   %27 = load ptr, ptr %symbols, align 8
-  %arrayidx = getelementptr inbounds nuw i64, ptr %27, i64 %k.0228
+  %arrayidx = getelementptr inbounds nuw i64, ptr %27, i64 %k.0233
   store i64 -1, ptr %arrayidx, align 8
-  %inc = add nuw nsw i64 %k.0228, 1
+  %inc = add nuw nsw i64 %k.0233, 1
   %28 = load i64, ptr %symbol_count, align 8
   %cmp = icmp slt i64 %inc, %28
   br i1 %cmp, label %for.body, label %for.cond.cleanup, !llvm.loop !3
@@ -766,22 +801,23 @@ if.then18:                                        ; preds = %for.cond.cleanup
 
 if.end24:                                         ; preds = %if.then18, %for.cond.cleanup
   %35 = load i64, ptr %inputs, align 8
-  %cmp28.not229 = icmp sgt i64 %35, 0
-  br i1 %cmp28.not229, label %do.body31.lr.ph, label %cleanup44
+  %cmp28.not234 = icmp sgt i64 %35, 0
+  br i1 %cmp28.not234, label %do.body31.lr.ph, label %cleanup44
 
 do.body31.lr.ph:                                  ; preds = %if.end24
-  %checked.i = getelementptr inbounds nuw i8, ptr %state, i64 24
+  %made.i = getelementptr inbounds nuw i8, ptr %state, i64 32
+  %checked.i = getelementptr inbounds nuw i8, ptr %state, i64 40
   br label %do.body31
 
 for.cond26:                                       ; preds = %take_input.exit
-  %inc43 = add nuw nsw i64 %k25.0230, 1
+  %inc43 = add nuw nsw i64 %k25.0235, 1
   %36 = load i64, ptr %inputs, align 8
   %cmp28.not = icmp slt i64 %inc43, %36
   br i1 %cmp28.not, label %do.body31, label %cleanup44, !llvm.loop !4
 
 do.body31:                                        ; preds = %for.cond26, %do.body31.lr.ph
-  %retval.1231 = phi ptr [ null, %do.body31.lr.ph ], [ %retval.1.call33, %for.cond26 ]
-  %k25.0230 = phi i64 [ 0, %do.body31.lr.ph ], [ %inc43, %for.cond26 ]
+  %retval.1236 = phi ptr [ null, %do.body31.lr.ph ], [ %retval.1.call33, %for.cond26 ]
+  %k25.0235 = phi i64 [ 0, %do.body31.lr.ph ], [ %inc43, %for.cond26 ]
   %37 = load ptr, ptr %api1, align 8
   %38 = load ptr, ptr %state, align 8
   %desc2.i = getelementptr inbounds nuw i8, ptr %38, i64 208
@@ -789,95 +825,112 @@ do.body31:                                        ; preds = %for.cond26, %do.bod
   %input_count.i184 = getelementptr inbounds nuw i8, ptr %39, i64 40
   %40 = load i64, ptr %input_count.i184, align 8
   %sub.i185 = add nsw i64 %40, -1
-  %cond.i.i186 = call range(i64 -9223372036854775808, 9223372036854775807) i64 @llvm.smin.i64(i64 %k25.0230, i64 range(i64 -9223372036854775808, 9223372036854775807) %sub.i185)
+  %cond.i.i186 = call range(i64 -9223372036854775808, 9223372036854775807) i64 @llvm.smin.i64(i64 %k25.0235, i64 range(i64 -9223372036854775808, 9223372036854775807) %sub.i185)
   %inputs.i187 = getelementptr inbounds nuw i8, ptr %39, i64 8
   %41 = load ptr, ptr %inputs.i187, align 8
   %arrayidx.i = getelementptr inbounds %struct.igniter_port, ptr %41, i64 %cond.i.i186
   call void @llvm.lifetime.start.p0(ptr nonnull %value.i) #6
   store ptr null, ptr %value.i, align 8
-  %42 = load i64, ptr %v, align 8
-  %cmp.i188 = icmp ult i64 %k25.0230, %42
-  br i1 %cmp.i188, label %do.body.i, label %if.end5.i
+  %42 = load ptr, ptr %made.i, align 8
+  %tobool.not.i = icmp eq ptr %42, null
+  br i1 %tobool.not.i, label %if.end.i, label %land.lhs.true.i
 
-do.body.i:                                        ; preds = %do.body31
+land.lhs.true.i:                                  ; preds = %do.body31
+  %arrayidx4.i = getelementptr inbounds ptr, ptr %42, i64 %cond.i.i186
+  %43 = load ptr, ptr %arrayidx4.i, align 8
+  %tobool5.not.i = icmp eq ptr %43, null
+  br i1 %tobool5.not.i, label %if.end.i, label %if.then.i
+
+if.then.i:                                        ; preds = %land.lhs.true.i
+  %44 = load ptr, ptr %buffers, align 8
+  %arrayidx8.i = getelementptr inbounds nuw ptr, ptr %44, i64 %k25.0235
+  store ptr %43, ptr %arrayidx8.i, align 8
+  br label %take_input.exit
+
+if.end.i:                                         ; preds = %land.lhs.true.i, %do.body31
+  %45 = load i64, ptr %v, align 8
+  %cmp.i188 = icmp ult i64 %k25.0235, %45
+  br i1 %cmp.i188, label %do.body.i, label %if.end14.i
+
+do.body.i:                                        ; preds = %if.end.i
   %KernelContext_GetInput.i = getelementptr inbounds nuw i8, ptr %37, i64 720
-  %43 = load ptr, ptr %KernelContext_GetInput.i, align 8
-  %call3.i192 = call ptr %43(ptr noundef %context, i64 noundef %k25.0230, ptr noundef nonnull %value.i) #8
-  %tobool.not.i = icmp eq ptr %call3.i192, null
-  br i1 %tobool.not.i, label %if.end5.i, label %take_input.exit
+  %46 = load ptr, ptr %KernelContext_GetInput.i, align 8
+  %call10.i = call ptr %46(ptr noundef %context, i64 noundef %k25.0235, ptr noundef nonnull %value.i) #8
+  %tobool11.not.i = icmp eq ptr %call10.i, null
+  br i1 %tobool11.not.i, label %if.end14.i, label %take_input.exit
 
-if.end5.i:                                        ; preds = %do.body.i, %do.body31
+if.end14.i:                                       ; preds = %do.body.i, %if.end.i
   %mode.i = getelementptr inbounds nuw i8, ptr %arrayidx.i, i64 36
-  %44 = load i32, ptr %mode.i, align 4
-  %cmp6.i = icmp eq i32 %44, 1
-  br i1 %cmp6.i, label %if.then7.i, label %if.end11.i
+  %47 = load i32, ptr %mode.i, align 4
+  %cmp15.i189 = icmp eq i32 %47, 1
+  br i1 %cmp15.i189, label %if.then16.i, label %if.end20.i
 
-if.then7.i:                                       ; preds = %if.end5.i
-  %45 = load ptr, ptr %value.i, align 8
-  %cmp8.i = icmp ne ptr %45, null
-  %conv9.i = zext i1 %cmp8.i to i64
-  %46 = load ptr, ptr %symbols, align 8
+if.then16.i:                                      ; preds = %if.end14.i
+  %48 = load ptr, ptr %value.i, align 8
+  %cmp17.i = icmp ne ptr %48, null
+  %conv18.i = zext i1 %cmp17.i to i64
+  %49 = load ptr, ptr %symbols, align 8
   %symbol.i = getelementptr inbounds nuw i8, ptr %arrayidx.i, i64 64
-  %47 = load i64, ptr %symbol.i, align 8
-  %arrayidx10.i = getelementptr inbounds i64, ptr %46, i64 %47
-  store i64 %conv9.i, ptr %arrayidx10.i, align 8
-  br label %if.end11.i
+  %50 = load i64, ptr %symbol.i, align 8
+  %arrayidx19.i = getelementptr inbounds i64, ptr %49, i64 %50
+  store i64 %conv18.i, ptr %arrayidx19.i, align 8
+  br label %if.end20.i
 
-if.end11.i:                                       ; preds = %if.then7.i, %if.end5.i
-  %48 = load ptr, ptr %buffers, align 8
-  %arrayidx12.i = getelementptr inbounds nuw ptr, ptr %48, i64 %k25.0230
-  store ptr null, ptr %arrayidx12.i, align 8
-  %49 = load ptr, ptr %value.i, align 8
-  %tobool13.not.i = icmp eq ptr %49, null
-  br i1 %tobool13.not.i, label %if.then14.i, label %do.body20.i
+if.end20.i:                                       ; preds = %if.then16.i, %if.end14.i
+  %51 = load ptr, ptr %buffers, align 8
+  %arrayidx22.i = getelementptr inbounds nuw ptr, ptr %51, i64 %k25.0235
+  store ptr null, ptr %arrayidx22.i, align 8
+  %52 = load ptr, ptr %value.i, align 8
+  %tobool23.not.i = icmp eq ptr %52, null
+  br i1 %tobool23.not.i, label %if.then24.i, label %do.body30.i
 
-if.then14.i:                                      ; preds = %if.end11.i
-  %50 = load i32, ptr %mode.i, align 4
-  %cmp16.i = icmp eq i32 %50, 1
-  br i1 %cmp16.i, label %take_input.exit, label %cond.false.i
+if.then24.i:                                      ; preds = %if.end20.i
+  %53 = load i32, ptr %mode.i, align 4
+  %cmp26.i = icmp eq i32 %53, 1
+  br i1 %cmp26.i, label %take_input.exit, label %cond.false.i
 
-cond.false.i:                                     ; preds = %if.then14.i
-  %call18.i = call ptr @igniter_fail(ptr noundef %37, ptr noundef %39, i32 noundef 2, ptr noundef %arrayidx.i, i64 noundef %k25.0230, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
+cond.false.i:                                     ; preds = %if.then24.i
+  %call28.i193 = call ptr @igniter_fail(ptr noundef %37, ptr noundef %39, i32 noundef 2, ptr noundef %arrayidx.i, i64 noundef %k25.0235, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
   br label %take_input.exit
 
-do.body20.i:                                      ; preds = %if.end11.i
+do.body30.i:                                      ; preds = %if.end20.i
   %GetTensorMutableData.i = getelementptr inbounds nuw i8, ptr %37, i64 408
-  %51 = load ptr, ptr %GetTensorMutableData.i, align 8
-  %52 = load ptr, ptr %buffers, align 8
-  %arrayidx23.i = getelementptr inbounds nuw ptr, ptr %52, i64 %k25.0230
-  %call24.i = call ptr %51(ptr noundef nonnull %49, ptr noundef %arrayidx23.i) #8
-  %tobool25.not.i189 = icmp eq ptr %call24.i, null
-  br i1 %tobool25.not.i189, label %do.end32.i, label %take_input.exit
+  %54 = load ptr, ptr %GetTensorMutableData.i, align 8
+  %55 = load ptr, ptr %buffers, align 8
+  %arrayidx33.i = getelementptr inbounds nuw ptr, ptr %55, i64 %k25.0235
+  %call34.i = call ptr %54(ptr noundef nonnull %52, ptr noundef %arrayidx33.i) #8
+  %tobool35.not.i190 = icmp eq ptr %call34.i, null
+  br i1 %tobool35.not.i190, label %do.end42.i, label %take_input.exit
 
-do.end32.i:                                       ; preds = %do.body20.i
-  %arrayidx34.i = getelementptr inbounds i8, ptr %checked.i, i64 %cond.i.i186
-  %53 = load i8, ptr %arrayidx34.i, align 1
-  %tobool36.i = icmp eq i8 %53, 0
-  %tobool37.i = icmp sge i64 %k25.0230, %40
-  %or.cond.i190 = select i1 %tobool36.i, i1 true, i1 %tobool37.i
-  br i1 %or.cond.i190, label %if.end39.i, label %take_input.exit
+do.end42.i:                                       ; preds = %do.body30.i
+  %arrayidx44.i = getelementptr inbounds i8, ptr %checked.i, i64 %cond.i.i186
+  %56 = load i8, ptr %arrayidx44.i, align 1
+  %tobool46.i = icmp eq i8 %56, 0
+  %tobool48.i = icmp sge i64 %k25.0235, %40
+  %or.cond.i191 = select i1 %tobool46.i, i1 true, i1 %tobool48.i
+  br i1 %or.cond.i191, label %if.end50.i, label %take_input.exit
 
-if.end39.i:                                       ; preds = %do.end32.i
-  %sub33.i = sub nsw i64 %k25.0230, %cond.i.i186
+if.end50.i:                                       ; preds = %do.end42.i
+  %sub43.i = sub nsw i64 %k25.0235, %cond.i.i186
   %offset.i = getelementptr inbounds nuw i8, ptr %arrayidx.i, i64 56
-  %54 = load i64, ptr %offset.i, align 8
-  %spread.i191 = getelementptr inbounds nuw i8, ptr %39, i64 80
-  %55 = load i64, ptr %spread.i191, align 8
-  %cond.i84.i = call noundef i64 @llvm.smax.i64(i64 %55, i64 0)
-  %mul.i = mul nsw i64 %cond.i84.i, %sub33.i
-  %56 = load ptr, ptr %value.i, align 8
-  %57 = load ptr, ptr %dims, align 8
-  %58 = getelementptr i64, ptr %57, i64 %54
-  %add.ptr.i = getelementptr i64, ptr %58, i64 %mul.i
-  %59 = load ptr, ptr %symbols, align 8
-  %call42.i = call ptr @igniter_check(ptr noundef %37, ptr noundef %39, ptr noundef %arrayidx.i, i64 noundef %k25.0230, ptr noundef %56, ptr noundef %add.ptr.i, ptr noundef %59) #9
+  %57 = load i64, ptr %offset.i, align 8
+  %spread.i192 = getelementptr inbounds nuw i8, ptr %39, i64 80
+  %58 = load i64, ptr %spread.i192, align 8
+  %cond.i104.i = call noundef i64 @llvm.smax.i64(i64 %58, i64 0)
+  %mul.i = mul nsw i64 %cond.i104.i, %sub43.i
+  %59 = load ptr, ptr %value.i, align 8
+  %60 = load ptr, ptr %dims, align 8
+  %61 = getelementptr i64, ptr %60, i64 %57
+  %add.ptr.i = getelementptr i64, ptr %61, i64 %mul.i
+  %62 = load ptr, ptr %symbols, align 8
+  %call53.i = call ptr @igniter_check(ptr noundef %37, ptr noundef %39, ptr noundef %arrayidx.i, i64 noundef %k25.0235, ptr noundef %59, ptr noundef %add.ptr.i, ptr noundef %62) #9
   br label %take_input.exit
 
-take_input.exit:                                  ; preds = %if.end39.i, %do.end32.i, %do.body20.i, %cond.false.i, %if.then14.i, %do.body.i
-  %retval.4.i = phi ptr [ null, %if.then14.i ], [ %call24.i, %do.body20.i ], [ %call3.i192, %do.body.i ], [ %call18.i, %cond.false.i ], [ %call42.i, %if.end39.i ], [ null, %do.end32.i ]
+take_input.exit:                                  ; preds = %if.end50.i, %do.end42.i, %do.body30.i, %cond.false.i, %if.then24.i, %do.body.i, %if.then.i
+  %retval.4.i = phi ptr [ null, %if.then.i ], [ null, %if.then24.i ], [ %call34.i, %do.body30.i ], [ %call10.i, %do.body.i ], [ %call28.i193, %cond.false.i ], [ %call53.i, %if.end50.i ], [ null, %do.end42.i ]
   call void @llvm.lifetime.end.p0(ptr nonnull %value.i) #6
   %tobool34.not.not.not = icmp ne ptr %retval.4.i, null
-  %retval.1.call33 = select i1 %tobool34.not.not.not, ptr %retval.4.i, ptr %retval.1231
+  %retval.1.call33 = select i1 %tobool34.not.not.not, ptr %retval.4.i, ptr %retval.1236
   br i1 %tobool34.not.not.not, label %cleanup44, label %for.cond26
 
 cleanup44:                                        ; preds = %take_input.exit, %for.cond26, %if.end24
@@ -889,13 +942,13 @@ do.body47:                                        ; preds = %cleanup44
   call void @llvm.lifetime.start.p0(ptr nonnull %failure.i) #6
   store i64 0, ptr %size, align 8
   %shapes.i = getelementptr inbounds nuw i8, ptr %2, i64 24
-  %60 = load ptr, ptr %shapes.i, align 8
-  %61 = load ptr, ptr %dims, align 8
-  %62 = load i64, ptr %members, align 8
-  %63 = load ptr, ptr %symbols, align 8
-  %64 = load ptr, ptr %output_dims11, align 8
-  %call.i196 = call i32 %60(ptr noundef %61, i64 noundef %62, ptr noundef %63, ptr noundef %64, ptr noundef nonnull %size, ptr noundef nonnull %failure.i) #8
-  switch i32 %call.i196, label %cond.false.i200 [
+  %63 = load ptr, ptr %shapes.i, align 8
+  %64 = load ptr, ptr %dims, align 8
+  %65 = load i64, ptr %members, align 8
+  %66 = load ptr, ptr %symbols, align 8
+  %67 = load ptr, ptr %output_dims11, align 8
+  %call.i197 = call i32 %63(ptr noundef %64, i64 noundef %65, ptr noundef %66, ptr noundef %67, ptr noundef nonnull %size, ptr noundef nonnull %failure.i) #8
+  switch i32 %call.i197, label %cond.false.i201 [
     i32 0, label %infer_sizes.exit
     i32 13, label %if.then1.i
     i32 7, label %cond.end.i
@@ -905,24 +958,24 @@ if.then1.i:                                       ; preds = %do.body47
   %call2.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 13, ptr noundef nonnull %failure.i, i64 noundef 0, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
   br label %infer_sizes.exit
 
-cond.false.i200:                                  ; preds = %do.body47
+cond.false.i201:                                  ; preds = %do.body47
   br label %cond.end.i
 
-cond.end.i:                                       ; preds = %cond.false.i200, %do.body47
-  %.sink = phi i64 [ 8, %cond.false.i200 ], [ 16, %do.body47 ]
-  %inputs.i201 = getelementptr inbounds nuw i8, ptr %2, i64 %.sink
-  %65 = load ptr, ptr %inputs.i201, align 8
-  %66 = load i64, ptr %failure.i, align 8
-  %arrayidx7.i = getelementptr inbounds %struct.igniter_port, ptr %65, i64 %66
+cond.end.i:                                       ; preds = %cond.false.i201, %do.body47
+  %.sink = phi i64 [ 8, %cond.false.i201 ], [ 16, %do.body47 ]
+  %inputs.i202 = getelementptr inbounds nuw i8, ptr %2, i64 %.sink
+  %68 = load ptr, ptr %inputs.i202, align 8
+  %69 = load i64, ptr %failure.i, align 8
+  %arrayidx7.i = getelementptr inbounds %struct.igniter_port, ptr %68, i64 %69
   %index.i = getelementptr inbounds nuw i8, ptr %failure.i, i64 8
-  %67 = load i64, ptr %index.i, align 8
+  %70 = load i64, ptr %index.i, align 8
   %axis.i = getelementptr inbounds nuw i8, ptr %failure.i, i64 16
-  %68 = load i64, ptr %axis.i, align 8
+  %71 = load i64, ptr %axis.i, align 8
   %want.i = getelementptr inbounds nuw i8, ptr %failure.i, i64 24
-  %69 = load i64, ptr %want.i, align 8
+  %72 = load i64, ptr %want.i, align 8
   %got.i = getelementptr inbounds nuw i8, ptr %failure.i, i64 32
-  %70 = load i64, ptr %got.i, align 8
-  %call8.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef %call.i196, ptr noundef %arrayidx7.i, i64 noundef %67, i64 noundef %68, i64 noundef %69, i64 noundef %70) #8
+  %73 = load i64, ptr %got.i, align 8
+  %call8.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef %call.i197, ptr noundef %arrayidx7.i, i64 noundef %70, i64 noundef %71, i64 noundef %72, i64 noundef %73) #8
   br label %infer_sizes.exit
 
 infer_sizes.exit:                                 ; preds = %cond.end.i, %if.then1.i, %do.body47
@@ -933,115 +986,115 @@ infer_sizes.exit:                                 ; preds = %cond.end.i, %if.the
   br i1 %tobool50.not, label %for.cond59.preheader, label %cleanup121
 
 for.cond59.preheader:                             ; preds = %infer_sizes.exit
-  %71 = load i64, ptr %outputs, align 8
-  %cmp61.not236 = icmp sgt i64 %71, 0
-  br i1 %cmp61.not236, label %do.body64.lr.ph, label %cleanup77
+  %74 = load i64, ptr %outputs, align 8
+  %cmp61.not241 = icmp sgt i64 %74, 0
+  br i1 %cmp61.not241, label %do.body64.lr.ph, label %cleanup77
 
 do.body64.lr.ph:                                  ; preds = %for.cond59.preheader
-  %output_count.i203 = getelementptr inbounds nuw i8, ptr %2, i64 48
-  %outputs.i206 = getelementptr inbounds nuw i8, ptr %2, i64 16
-  %asked.i208 = getelementptr inbounds nuw i8, ptr %v, i64 8
+  %output_count.i204 = getelementptr inbounds nuw i8, ptr %2, i64 48
+  %outputs.i207 = getelementptr inbounds nuw i8, ptr %2, i64 16
+  %asked.i209 = getelementptr inbounds nuw i8, ptr %v, i64 8
   %KernelContext_GetOutput.i = getelementptr inbounds nuw i8, ptr %0, i64 728
-  %GetTensorMutableData.i213 = getelementptr inbounds nuw i8, ptr %0, i64 408
+  %GetTensorMutableData.i217 = getelementptr inbounds nuw i8, ptr %0, i64 408
   br label %do.body64
 
 for.cond59:                                       ; preds = %make_output.exit
-  %inc76 = add nuw nsw i64 %k58.0237, 1
-  %72 = load i64, ptr %outputs, align 8
-  %cmp61.not = icmp slt i64 %inc76, %72
+  %inc76 = add nuw nsw i64 %k58.0242, 1
+  %75 = load i64, ptr %outputs, align 8
+  %cmp61.not = icmp slt i64 %inc76, %75
   br i1 %cmp61.not, label %do.body64, label %cleanup77, !llvm.loop !5
 
 do.body64:                                        ; preds = %for.cond59, %do.body64.lr.ph
-  %retval.5240 = phi ptr [ %retval.3.call49, %do.body64.lr.ph ], [ %retval.5.call66, %for.cond59 ]
-  %k58.0237 = phi i64 [ 0, %do.body64.lr.ph ], [ %inc76, %for.cond59 ]
-  %73 = load i64, ptr %output_count.i203, align 8
-  %sub.i204 = add nsw i64 %73, -1
-  %cond.i.i205 = call range(i64 -9223372036854775808, 9223372036854775807) i64 @llvm.smin.i64(i64 %k58.0237, i64 range(i64 -9223372036854775808, 9223372036854775807) %sub.i204)
-  %74 = load ptr, ptr %outputs.i206, align 8
-  %arrayidx.i207 = getelementptr inbounds %struct.igniter_port, ptr %74, i64 %cond.i.i205
-  call void @llvm.lifetime.start.p0(ptr nonnull %value.i202) #6
-  store ptr null, ptr %value.i202, align 8
-  %75 = load i64, ptr %asked.i208, align 8
-  %cmp.i209 = icmp ult i64 %k58.0237, %75
-  br i1 %cmp.i209, label %do.body.i221, label %if.end3.i
+  %retval.5245 = phi ptr [ %retval.3.call49, %do.body64.lr.ph ], [ %retval.5.call66, %for.cond59 ]
+  %k58.0242 = phi i64 [ 0, %do.body64.lr.ph ], [ %inc76, %for.cond59 ]
+  %76 = load i64, ptr %output_count.i204, align 8
+  %sub.i205 = add nsw i64 %76, -1
+  %cond.i.i206 = call range(i64 -9223372036854775808, 9223372036854775807) i64 @llvm.smin.i64(i64 %k58.0242, i64 range(i64 -9223372036854775808, 9223372036854775807) %sub.i205)
+  %77 = load ptr, ptr %outputs.i207, align 8
+  %arrayidx.i208 = getelementptr inbounds %struct.igniter_port, ptr %77, i64 %cond.i.i206
+  call void @llvm.lifetime.start.p0(ptr nonnull %value.i203) #6
+  store ptr null, ptr %value.i203, align 8
+  %78 = load i64, ptr %asked.i209, align 8
+  %cmp.i210 = icmp ult i64 %k58.0242, %78
+  br i1 %cmp.i210, label %do.body.i226, label %if.end3.i
 
-do.body.i221:                                     ; preds = %do.body64
-  %76 = load ptr, ptr %KernelContext_GetOutput.i, align 8
-  %77 = load ptr, ptr %output_dims11, align 8
-  %offset.i223 = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 56
-  %78 = load i64, ptr %offset.i223, align 8
-  %add.ptr.i224 = getelementptr inbounds i64, ptr %77, i64 %78
-  %rank.i = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 48
-  %79 = load i64, ptr %rank.i, align 8
-  %call1.i = call ptr %76(ptr noundef %context, i64 noundef %k58.0237, ptr noundef %add.ptr.i224, i64 noundef %79, ptr noundef nonnull %value.i202) #8
-  %tobool.not.i225 = icmp eq ptr %call1.i, null
-  br i1 %tobool.not.i225, label %if.end3.i, label %make_output.exit
+do.body.i226:                                     ; preds = %do.body64
+  %79 = load ptr, ptr %KernelContext_GetOutput.i, align 8
+  %80 = load ptr, ptr %output_dims11, align 8
+  %offset.i228 = getelementptr inbounds nuw i8, ptr %arrayidx.i208, i64 56
+  %81 = load i64, ptr %offset.i228, align 8
+  %add.ptr.i229 = getelementptr inbounds i64, ptr %80, i64 %81
+  %rank.i = getelementptr inbounds nuw i8, ptr %arrayidx.i208, i64 48
+  %82 = load i64, ptr %rank.i, align 8
+  %call1.i = call ptr %79(ptr noundef %context, i64 noundef %k58.0242, ptr noundef %add.ptr.i229, i64 noundef %82, ptr noundef nonnull %value.i203) #8
+  %tobool.not.i230 = icmp eq ptr %call1.i, null
+  br i1 %tobool.not.i230, label %if.end3.i, label %make_output.exit
 
-if.end3.i:                                        ; preds = %do.body.i221, %do.body64
-  %80 = load ptr, ptr %value.i202, align 8
-  %tobool4.not.i = icmp eq ptr %80, null
-  br i1 %tobool4.not.i, label %land.lhs.true.i, label %if.end8.i
+if.end3.i:                                        ; preds = %do.body.i226, %do.body64
+  %83 = load ptr, ptr %value.i203, align 8
+  %tobool4.not.i = icmp eq ptr %83, null
+  br i1 %tobool4.not.i, label %land.lhs.true.i224, label %if.end8.i
 
-land.lhs.true.i:                                  ; preds = %if.end3.i
-  %mode.i220 = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 36
-  %81 = load i32, ptr %mode.i220, align 4
-  %cmp5.not.i = icmp eq i32 %81, 1
+land.lhs.true.i224:                               ; preds = %if.end3.i
+  %mode.i225 = getelementptr inbounds nuw i8, ptr %arrayidx.i208, i64 36
+  %84 = load i32, ptr %mode.i225, align 4
+  %cmp5.not.i = icmp eq i32 %84, 1
   br i1 %cmp5.not.i, label %if.end8.i, label %if.then6.i
 
-if.then6.i:                                       ; preds = %land.lhs.true.i
-  %call7.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 11, ptr noundef %arrayidx.i207, i64 noundef %k58.0237, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
+if.then6.i:                                       ; preds = %land.lhs.true.i224
+  %call7.i = call ptr @igniter_fail(ptr noundef %0, ptr noundef %2, i32 noundef 11, ptr noundef %arrayidx.i208, i64 noundef %k58.0242, i64 noundef 0, i64 noundef 0, i64 noundef 0) #8
   br label %make_output.exit
 
-if.end8.i:                                        ; preds = %land.lhs.true.i, %if.end3.i
-  %symbol.i210 = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 64
-  %82 = load i64, ptr %symbol.i210, align 8
-  %cmp9.i = icmp sgt i64 %82, -1
-  br i1 %cmp9.i, label %if.then10.i, label %if.end20.i
+if.end8.i:                                        ; preds = %land.lhs.true.i224, %if.end3.i
+  %symbol.i211 = getelementptr inbounds nuw i8, ptr %arrayidx.i208, i64 64
+  %85 = load i64, ptr %symbol.i211, align 8
+  %cmp9.i = icmp sgt i64 %85, -1
+  br i1 %cmp9.i, label %if.then10.i, label %if.end20.i212
 
 if.then10.i:                                      ; preds = %if.end8.i
-  %mode11.i = getelementptr inbounds nuw i8, ptr %arrayidx.i207, i64 36
-  %83 = load i32, ptr %mode11.i, align 4
-  %cmp12.i = icmp eq i32 %83, 2
-  br i1 %cmp12.i, label %cond.true.i219, label %cond.false.i214
+  %mode11.i = getelementptr inbounds nuw i8, ptr %arrayidx.i208, i64 36
+  %86 = load i32, ptr %mode11.i, align 4
+  %cmp12.i = icmp eq i32 %86, 2
+  br i1 %cmp12.i, label %cond.true.i223, label %cond.false.i218
 
-cond.true.i219:                                   ; preds = %if.then10.i
-  %84 = load i64, ptr %output_count.i203, align 8
-  %85 = add nuw i64 %k58.0237, 2
-  %sub15.i = sub i64 %85, %84
-  br label %cond.end.i216
+cond.true.i223:                                   ; preds = %if.then10.i
+  %87 = load i64, ptr %output_count.i204, align 8
+  %88 = add nuw i64 %k58.0242, 2
+  %sub15.i = sub i64 %88, %87
+  br label %cond.end.i219
 
-cond.false.i214:                                  ; preds = %if.then10.i
-  %cmp16.i215 = icmp ne ptr %80, null
-  %conv17.i = zext i1 %cmp16.i215 to i64
-  br label %cond.end.i216
+cond.false.i218:                                  ; preds = %if.then10.i
+  %cmp16.i = icmp ne ptr %83, null
+  %conv17.i = zext i1 %cmp16.i to i64
+  br label %cond.end.i219
 
-cond.end.i216:                                    ; preds = %cond.false.i214, %cond.true.i219
-  %cond.i217 = phi i64 [ %sub15.i, %cond.true.i219 ], [ %conv17.i, %cond.false.i214 ]
-  %86 = load ptr, ptr %symbols, align 8
-  %arrayidx19.i = getelementptr inbounds nuw i64, ptr %86, i64 %82
-  store i64 %cond.i217, ptr %arrayidx19.i, align 8
-  br label %if.end20.i
+cond.end.i219:                                    ; preds = %cond.false.i218, %cond.true.i223
+  %cond.i220 = phi i64 [ %sub15.i, %cond.true.i223 ], [ %conv17.i, %cond.false.i218 ]
+  %89 = load ptr, ptr %symbols, align 8
+  %arrayidx19.i222 = getelementptr inbounds nuw i64, ptr %89, i64 %85
+  store i64 %cond.i220, ptr %arrayidx19.i222, align 8
+  br label %if.end20.i212
 
-if.end20.i:                                       ; preds = %cond.end.i216, %if.end8.i
-  %87 = load ptr, ptr %buffers, align 8
-  %88 = load i64, ptr %inputs, align 8
-  %89 = getelementptr ptr, ptr %87, i64 %88
-  %arrayidx22.i = getelementptr ptr, ptr %89, i64 %k58.0237
-  store ptr null, ptr %arrayidx22.i, align 8
-  %90 = load ptr, ptr %value.i202, align 8
-  %tobool23.not.i = icmp eq ptr %90, null
-  br i1 %tobool23.not.i, label %make_output.exit, label %cond.true24.i
+if.end20.i212:                                    ; preds = %cond.end.i219, %if.end8.i
+  %90 = load ptr, ptr %buffers, align 8
+  %91 = load i64, ptr %inputs, align 8
+  %92 = getelementptr ptr, ptr %90, i64 %91
+  %arrayidx22.i215 = getelementptr ptr, ptr %92, i64 %k58.0242
+  store ptr null, ptr %arrayidx22.i215, align 8
+  %93 = load ptr, ptr %value.i203, align 8
+  %tobool23.not.i216 = icmp eq ptr %93, null
+  br i1 %tobool23.not.i216, label %make_output.exit, label %cond.true24.i
 
-cond.true24.i:                                    ; preds = %if.end20.i
-  %91 = load ptr, ptr %GetTensorMutableData.i213, align 8
-  %call25.i = call ptr %91(ptr noundef nonnull %90, ptr noundef nonnull %arrayidx22.i) #8
+cond.true24.i:                                    ; preds = %if.end20.i212
+  %94 = load ptr, ptr %GetTensorMutableData.i217, align 8
+  %call25.i = call ptr %94(ptr noundef nonnull %93, ptr noundef nonnull %arrayidx22.i215) #8
   br label %make_output.exit
 
-make_output.exit:                                 ; preds = %cond.true24.i, %if.end20.i, %if.then6.i, %do.body.i221
-  %retval.1.i = phi ptr [ %call1.i, %do.body.i221 ], [ %call7.i, %if.then6.i ], [ %call25.i, %cond.true24.i ], [ null, %if.end20.i ]
-  call void @llvm.lifetime.end.p0(ptr nonnull %value.i202) #6
+make_output.exit:                                 ; preds = %cond.true24.i, %if.end20.i212, %if.then6.i, %do.body.i226
+  %retval.1.i = phi ptr [ %call1.i, %do.body.i226 ], [ %call7.i, %if.then6.i ], [ %call25.i, %cond.true24.i ], [ null, %if.end20.i212 ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %value.i203) #6
   %tobool67.not.not.not = icmp ne ptr %retval.1.i, null
-  %retval.5.call66 = select i1 %tobool67.not.not.not, ptr %retval.1.i, ptr %retval.5240
+  %retval.5.call66 = select i1 %tobool67.not.not.not, ptr %retval.1.i, ptr %retval.5245
   br i1 %tobool67.not.not.not, label %cleanup77, label %for.cond59
 
 cleanup77:                                        ; preds = %make_output.exit, %for.cond59, %for.cond59.preheader
@@ -1050,44 +1103,44 @@ cleanup77:                                        ; preds = %make_output.exit, %
   br i1 %cmp61.not.lcssa, label %cleanup121, label %for.cond81.preheader
 
 for.cond81.preheader:                             ; preds = %cleanup77
-  %92 = load i64, ptr %check_count, align 8
-  %cmp83246 = icmp sgt i64 %92, 0
-  br i1 %cmp83246, label %for.body85, label %for.cond.cleanup84
+  %95 = load i64, ptr %check_count, align 8
+  %cmp83251 = icmp sgt i64 %95, 0
+  br i1 %cmp83251, label %for.body85, label %for.cond.cleanup84
 
 for.cond.cleanup84:                               ; preds = %for.body85, %for.cond81.preheader
   %run = getelementptr inbounds nuw i8, ptr %2, i64 112
-  %93 = load ptr, ptr %run, align 8
-  %94 = load ptr, ptr %buffers, align 8
-  %95 = load ptr, ptr %symbols, align 8
-  %96 = load i64, ptr %size, align 8
-  %call98 = call ptr %93(ptr noundef nonnull %state, ptr noundef %2, ptr noundef %0, ptr noundef %context, ptr noundef %94, ptr noundef %95, i64 noundef %96) #8
+  %96 = load ptr, ptr %run, align 8
+  %97 = load ptr, ptr %buffers, align 8
+  %98 = load ptr, ptr %symbols, align 8
+  %99 = load i64, ptr %size, align 8
+  %call98 = call ptr %96(ptr noundef nonnull %state, ptr noundef %2, ptr noundef %0, ptr noundef %context, ptr noundef %97, ptr noundef %98, i64 noundef %99) #8
   %tobool99.not = icmp eq ptr %call98, null
   %retval.7.call98 = select i1 %tobool99.not, ptr %retval.7, ptr %call98
   br i1 %tobool99.not, label %do.end106, label %cleanup121
 
 for.body85:                                       ; preds = %for.body85, %for.cond81.preheader
-  %k80.0247 = phi i64 [ %inc91, %for.body85 ], [ 0, %for.cond81.preheader ]
-  %arrayidx86 = getelementptr inbounds nuw i64, ptr %15, i64 %k80.0247
-  %97 = load ptr, ptr %buffers, align 8
-  %98 = getelementptr ptr, ptr %97, i64 %add
-  %arrayidx89 = getelementptr ptr, ptr %98, i64 %k80.0247
+  %k80.0252 = phi i64 [ %inc91, %for.body85 ], [ 0, %for.cond81.preheader ]
+  %arrayidx86 = getelementptr inbounds nuw i64, ptr %15, i64 %k80.0252
+  %100 = load ptr, ptr %buffers, align 8
+  %101 = getelementptr ptr, ptr %100, i64 %add
+  %arrayidx89 = getelementptr ptr, ptr %101, i64 %k80.0252
   store ptr %arrayidx86, ptr %arrayidx89, align 8
-  %inc91 = add nuw nsw i64 %k80.0247, 1
-  %99 = load i64, ptr %check_count, align 8
-  %cmp83 = icmp slt i64 %inc91, %99
+  %inc91 = add nuw nsw i64 %k80.0252, 1
+  %102 = load i64, ptr %check_count, align 8
+  %cmp83 = icmp slt i64 %inc91, %102
   br i1 %cmp83, label %for.body85, label %for.cond.cleanup84, !llvm.loop !6
 
 do.end106:                                        ; preds = %for.cond.cleanup84
   call void @llvm.lifetime.start.p0(ptr nonnull %failure) #6
-  %100 = load i64, ptr %check_count, align 8
-  %tobool108.not = icmp eq i64 %100, 0
+  %103 = load i64, ptr %check_count, align 8
+  %tobool108.not = icmp eq i64 %103, 0
   br i1 %tobool108.not, label %cond.end, label %cond.true
 
 cond.true:                                        ; preds = %do.end106
   %checks = getelementptr inbounds nuw i8, ptr %2, i64 104
-  %101 = load ptr, ptr %checks, align 8
-  %102 = load ptr, ptr %symbols, align 8
-  %call110 = call i32 %101(ptr noundef nonnull %15, ptr noundef %102, ptr noundef nonnull %failure) #8
+  %104 = load ptr, ptr %checks, align 8
+  %105 = load ptr, ptr %symbols, align 8
+  %call110 = call i32 %104(ptr noundef nonnull %15, ptr noundef %105, ptr noundef nonnull %failure) #8
   br label %cond.end
 
 cond.end:                                         ; preds = %cond.true, %do.end106
