@@ -5,6 +5,8 @@
     python -m benchmark.sweep --groups conv pools --filter 3x3     some of them
     python -m benchmark.sweep --list                               their names
     python -m benchmark.sweep --report sweep.jsonl                 the table of a finished run
+    python -m benchmark.sweep --kernels --out kernels.jsonl        every region compiled, for the next line
+    python -m benchmark.sweep --calibrate kernels.jsonl            the measured points of this machine's instruction set
 
 Each graph is compiled by `igniter.compile` with default options, without the compile's own verification (`--verify`
 adds it) and without the cache (`--cache` uses it). Its outputs are compared with ONNX Runtime's; the symbolic form is
@@ -29,6 +31,7 @@ from pathlib import Path
 
 import onnxruntime as ort
 
+from benchmark.sweep.calibrate import ABOUT, calibrate
 from benchmark.sweep.graph import FORMS, STATIC, SYMBOLIC, Graph
 from benchmark.sweep.groups import GROUPS, all_graphs
 from benchmark.sweep.measure import CLOCKS, FAILED, OK, Row, Setting, measure
@@ -38,6 +41,10 @@ from benchmark.sweep.report import FIGURES, key, read, report
 def main(arguments: list[str] | None = None) -> int:
     """Runs the sweep; returns the exit status."""
     chosen = parsed(arguments)
+    if chosen.calibrate:
+        rows = {key(row): row for file in chosen.calibrate for row in read(file)}
+        print(calibrate(list(rows.values()), chosen.target, said(arguments), chosen.about, chosen.without), end="")
+        return 0
     if chosen.report:
         rows = read(chosen.report)
         print(report(rows, chosen.figure), end="")
@@ -78,6 +85,26 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--figure", choices=FIGURES, default=FIGURES[0], help="compare medians, or minima on a machine with other work"
     )
+    parser.add_argument(
+        "--kernels", action="store_true", help="compile regions also where measured points leave them to ONNX Runtime"
+    )
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="write the measured points of --target; later files win",
+    )
+    parser.add_argument(
+        "--without",
+        nargs="+",
+        default=[],
+        metavar="PART",
+        help="no points of graphs with one of these in the name",
+    )
+    parser.add_argument(
+        "--about", type=entry, nargs="+", default=[], metavar="NAME=TEXT", help=f"for points: {', '.join(ABOUT)}"
+    )
     parser.add_argument("--list", action="store_true", help="print the names, and run nothing")
     chosen = parser.parse_args(arguments)
     if chosen.clock == "cpu" and chosen.threads != [1]:
@@ -86,8 +113,28 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("--every is 1 or more, and --offset from 0 to less than that")
     if chosen.report and not chosen.report.is_file():
         parser.error(f"--report: there is no file {chosen.report}")
+    for file in chosen.calibrate or ():
+        if not file.is_file():
+            parser.error(f"--calibrate: there is no file {file}")
+    if not chosen.calibrate and (chosen.about or chosen.without):
+        parser.error("--about and --without are for --calibrate")
+    chosen.about = dict(chosen.about)
     chosen.forms = chosen.forms or list(FORMS)
     return chosen
+
+
+def entry(text: str) -> tuple[str, str]:
+    """Parses `NAME=TEXT`."""
+    name, equals, value = text.partition("=")
+    if name not in ABOUT or not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=TEXT with one of {', '.join(ABOUT)}")
+    return name, value
+
+
+def said(arguments: list[str] | None) -> list[str]:
+    """The arguments for a record, with the files by their names alone."""
+    given = sys.argv[1:] if arguments is None else arguments
+    return [Path(a).name if Path(a).is_file() else a for a in given]
 
 
 def pick(chosen: argparse.Namespace) -> list[Graph]:
@@ -108,11 +155,13 @@ def run(picked: list[Graph], chosen: argparse.Namespace) -> Iterator[Row]:
             for threads in chosen.threads:
                 done += 1
                 setting = Setting(
-                    threads, chosen.target, chosen.seed, chosen.seconds, chosen.clock, chosen.cache, chosen.verify
-                )
+                    threads, chosen.target, chosen.seed, chosen.seconds, chosen.clock, chosen.cache, chosen.verify,
+                    chosen.kernels,
+                )  # fmt: skip
                 begun: Row = {
                     "name": graph.name, "group": graph.group, "form": form, "seed": setting.seed,
-                    "target": setting.target, "threads": threads, "status": "begun", "process": os.getpid(),
+                    "target": setting.target, "threads": threads, "kernels": setting.kernels, "status": "begun",
+                    "process": os.getpid(),
                 }  # fmt: skip
                 row = stored.get(key(begun))
                 if row is None:

@@ -7,6 +7,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import onnxruntime as ort
 import igniter
 from benchmark.beside_ort import options
 from benchmark.sweep.graph import SYMBOLIC, Feeds, Graph, Made
+from igniter.targets import described_machines
 from igniter.verification.judgement import Noise, compare_output
 
 Row = dict[str, Any]
@@ -23,6 +26,8 @@ FAILED, OK, REFUSED = "FAILED", "ok", "refused"
 """`refused` is a graph that ONNX Runtime itself does not run."""
 SYSTEMS = ("igniter", "ort", "again")
 """Igniter, ONNX Runtime, and ONNX Runtime once more: the A/A control."""
+KERNELS = "default{points=off}"
+"""The fusion author that compiles a region also where measured points leave it to ONNX Runtime."""
 FEWEST_ROUNDS = 4
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.thread_time}
 
@@ -39,13 +44,20 @@ class Setting:
     clock: str = "wall"
     cache: bool = False
     verify: bool = False
+    kernels: bool = False
+    """True to compile a region also where measured points leave it to ONNX Runtime."""
+
+    @property
+    def author(self) -> str:
+        """The fusion author; "" is Igniter's own, with measured points."""
+        return KERNELS if self.kernels else ""
 
 
 def measure(graph: Graph, form: str, setting: Setting) -> Row:
     """Returns the row of a graph; a failure is a row with the status `FAILED` and the reason."""
     row: Row = {
         "name": graph.name, "group": graph.group, "form": form, "seed": setting.seed, "target": setting.target,
-        "threads": setting.threads, "clock": setting.clock, "status": FAILED,
+        "threads": setting.threads, "clock": setting.clock, "kernels": setting.kernels, "status": FAILED, **origin(),
     }  # fmt: skip
     made = graph.make(form, setting.seed)
     feeds = made.feeds()
@@ -59,7 +71,12 @@ def measure(graph: Graph, form: str, setting: Setting) -> Row:
         begin = time.perf_counter()
         try:
             artifact = igniter.compile(
-                made.model, Path(folder) / "case", target=setting.target, cache=setting.cache, verify=setting.verify
+                made.model,
+                Path(folder) / "case",
+                target=setting.target,
+                cache=setting.cache,
+                verify=setting.verify,
+                fusion_author=setting.author,
             )
             row["compile_seconds"] = round(time.perf_counter() - begin, 3)
             row |= counts(artifact.report)
@@ -70,6 +87,22 @@ def measure(graph: Graph, form: str, setting: Setting) -> Row:
         if row["status"] == OK:
             row |= timed((ours, theirs, made_session(made, setting.threads)), feeds, setting)
     return row
+
+
+def origin() -> Row:
+    """The versions, the CPU and the day of a measurement."""
+    return {
+        "igniter": igniter.__version__,
+        "onnxruntime": ort.__version__,
+        "cpu": cpu(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+@cache
+def cpu() -> str:
+    """The name of this machine's CPU."""
+    return str(described_machines("native", None)[0].cpu)
 
 
 def made_session(made: Made, threads: int, optimised: bool = True) -> ort.InferenceSession:

@@ -35,12 +35,12 @@ WIDE = [
     Column("form", 9),
 ]
 
-Key = tuple[str, str, str, int, int]
+Key = tuple[str, str, str, int, int, bool]
 
 
 def key(row: Row) -> Key:
     """Identifies a measurement: two rows with the same key measure the same."""
-    return row["name"], row["form"], row["target"], row["threads"], row["seed"]
+    return row["name"], row["form"], row["target"], row["threads"], row["seed"], row.get("kernels", False)
 
 
 def read(path: Path) -> list[Row]:

@@ -362,10 +362,24 @@ def _checked_ops(value: Any) -> tuple[tuple[str, int], ...]:
 # -- passes -----------------------------------------------------------------------------------------------------------
 
 
+ISAS = ("avx2", "avx512", "avx512-amx")
+"""The instruction sets by which measurements are filed."""
+
+
+def isa_of(machine: MachineModel) -> str:
+    """Returns the instruction set of a machine by the name in `ISAS`; "" for any other."""
+    if machine.arch != "x86_64" or not machine.fma or machine.vector_bytes < 32:
+        return ""
+    if machine.vector_bytes == 32:
+        return "avx2"
+    return "avx512-amx" if machine.byte_tiles or machine.half_tiles else "avx512"
+
+
 def pass_figures(machines: Sequence[MachineModel]) -> dict[str, object]:
     """Returns the machine figures for passes, by the names of their options (`igniter.passes`).
 
-    Of several machines, the first gives vectors and tiles. Products of bytes are on if any machine has them.
+    Of several machines, the first gives vectors and tiles. Products of bytes are on if any machine has them. Measured
+    points count if all machines have the same instruction set.
     """
     first = machines[0]
     return {
@@ -378,4 +392,5 @@ def pass_figures(machines: Sequence[MachineModel]) -> dict[str, object]:
         "fma": first.fma,
         "unsigned": all(m.arch == "x86_64" for m in machines),
         "cpu": first.filed_as,
+        "points": isas.pop() if len(isas := {isa_of(m) for m in machines}) == 1 else "",
     }

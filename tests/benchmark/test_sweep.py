@@ -11,12 +11,15 @@ import onnx
 import pytest
 from onnx import shape_inference
 
+from benchmark.sweep import calibrate as calibration
 from benchmark.sweep import measure as measuring
 from benchmark.sweep.__main__ import main
 from benchmark.sweep.graph import FORMS, STATIC, SYMBOLIC, Graph, Sketch
 from benchmark.sweep.groups import GROUPS, all_graphs
 from benchmark.sweep.measure import FEWEST_ROUNDS, Setting, measure, turns
 from benchmark.sweep.report import read, report
+from igniter.analysis.fusion import measured_points
+from igniter.analysis.fusion.measured_points import from_json
 
 GRAPHS = all_graphs()
 SHARE = 12
@@ -74,6 +77,7 @@ def test_two_graphs_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixtur
         "--out",
         str(out),
         "--cache",
+        "--kernels",
     ]
     assert main(chosen) == 0
     assert "all" in capsys.readouterr().out
@@ -82,13 +86,77 @@ def test_two_graphs_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixtur
     for row in rows:
         assert row["status"] == "ok"
         assert row["error"] < 1e-4
-        assert row["regions"] == 1
+        assert row["regions"] == 1, "no point leaves a region"
         assert row["left"] == 0
         assert min(row["igniter_us"], row["ort_us"], row["ratio"], row["control"], row["compile_seconds"]) > 0
     size = out.stat().st_size
     assert main(chosen) == 0, "a second run measures nothing again"
     assert out.stat().st_size == size
     assert main(["--report", str(out)]) == 0
+
+
+def test_calibration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows become points; a model is compared with them by the same features."""
+    monkeypatch.setattr(calibration, "FOLDER", tmp_path)
+    names = ["conv/depthwise 3x3 384>384 on 14x14", "rows/Softmax over axis 1 of 512x1000", "conv/conv + SiLU"]
+    rows = [
+        {
+            "name": name, "group": name.split("/")[0], "form": form, "seed": 0, "target": "native", "threads": 1,
+            "kernels": True, "status": "ok", "regions": 1, "left": 0, "igniter_us": 150.0, "ort_us": 100.0,
+            "ratio": 1.5, "control": 0.98, "least_ratio": 1.45, "cpu": "this", "date": "today",
+        }
+        for name in names
+        for form in FORMS
+    ]  # fmt: skip
+    rows.append(rows[0] | {"seed": 1, "kernels": False})
+    rows.append(rows[0] | {"seed": 2, "left": 1})
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    chosen = ["--calibrate", str(file), "--target", "x86-64-v3", "--about", "igniter=abc"]
+    assert main(chosen) == 0
+    assert "4 points of 4 kinds on avx2" in capsys.readouterr().out
+    written = tmp_path / "avx2.json"
+    text = written.read_text()
+    assert main(chosen) == 0
+    assert written.read_text() == text, "the same rows give the same file"
+    points = from_json(json.loads(text))
+    assert {n: points.about[n] for n in ("igniter", "cpu", "date", "onnxruntime")} == {
+        "igniter": "abc", "cpu": "this", "date": "today", "onnxruntime": "not recorded",
+    }  # fmt: skip
+    assert points.about["command"].startswith("python -m benchmark.sweep --calibrate rows.jsonl --target")
+    assert list(points.kinds) == [
+        "Conv depthwise window=3x3 (f32[....], const f32[....]) -> f32[....]",
+        "Conv depthwise window=3x3 (f32[?.??], const f32[....]) -> f32[?.??]",
+        "Softmax axis=1 (f32[..]) -> f32[..]",
+        "Softmax axis=1 (f32[?.]) -> f32[?.]",
+    ]
+    (point,) = points.kinds["Conv depthwise window=3x3 (f32[....], const f32[....]) -> f32[....]"]
+    assert (point.sizes, point.ratio, point.noise) == ((1, 384, 14, 14, 384, 1, 3, 3), 1.5, 0.05)
+    # Fusion reads the same graph alike: the point leaves it, and --kernels compiles it.
+    monkeypatch.setattr(measured_points, "FOLDER", tmp_path)
+    measured_points.measured.cache_clear()
+    graph = next(g for g in GRAPHS if g.name == names[0])
+    found = {
+        kernels: measure(graph, STATIC, Setting(target="x86-64-v3", seconds=0.01, cache=True, kernels=kernels))
+        for kernels in (True, False)
+    }
+    measured_points.measured.cache_clear()
+    assert {kernels: (row["status"], row["regions"], row["left"]) for kernels, row in found.items()} == {
+        True: ("ok", 1, 0),
+        False: ("ok", 0, 1),
+    }
+
+
+def test_calibration_needs_rows(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("")
+    with pytest.raises(SystemExit, match="no row of these files is a point"):
+        main(["--calibrate", str(file), "--target", "x86-64-v3"])
+    with pytest.raises(SystemExit, match="no points are kept for aarch64"):
+        main(["--calibrate", str(file), "--target", "aarch64"])
+    for wrong in (["--about", "cpu=x"], ["--without", "x"], ["--calibrate", "none"], ["--about", "x"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(wrong)
 
 
 def scaled(factor: float) -> Graph:

@@ -6,6 +6,7 @@
     refuse_merge                                             the merges that are not made
     cycles      exact (`region_growing.py`)                  not the author's, nor are the limits on a region's size
     give_back, refuse_region                                 the grown regions and nodes that are not worth a kernel
+    refuse_finished                                          the same, with the neighbours of a region
 
 A refusal is a `Reason` or a `Refusal`, with a message for the user. `default` (`default_author.py`) is Igniter's own
 author. A package adds one by an entry point of the group `igniter.fusion_authors`; its options are the fields of the
@@ -27,6 +28,7 @@ from igniter.analysis.fusion.legality import Reason
 from igniter.registry import load_fusion_author
 
 if TYPE_CHECKING:
+    from igniter.analysis.fusion.finished_regions import FinishedRegion
     from igniter.analysis.fusion.graph import FusionGraph, FusionNode
     from igniter.analysis.fusion.region_growing import Refusal
     from igniter.analysis.fusion.region_policy import Group
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 """The name of Igniter's own author."""
 
-CHOICE_KINDS = frozenset(("cost", "view"))
+CHOICE_KINDS = frozenset(("cost", "measured", "view"))
 """The possible kinds of an author's `Reason`: the node could be compiled, and is better left to ONNX Runtime."""
 
 Pair = tuple[int, int]
@@ -81,6 +83,11 @@ class FusionAuthor(ArgSpecConvertible):
     def refuse_region(self, nodes: Sequence[FusionNode]) -> Reason | None:
         """Returns the reason why a finished region gets no kernel, and all of its nodes are left to ONNX Runtime; or
         `None`."""
+        return None
+
+    def refuse_finished(self, region: FinishedRegion) -> Reason | None:
+        """Returns the reason why a region gets no kernel beside its neighbours, or `None`. It is asked once all regions
+        are finished, and all answers count together."""
         return None
 
     def within_loop(self) -> FusionAuthor:

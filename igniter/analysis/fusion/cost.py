@@ -43,6 +43,10 @@ class CostModel:
         """Returns the value of an expression at typical sizes."""
         return self._sizes.value(e, self.typical_dim)
 
+    def known(self, e: Expr) -> int | None:
+        """Returns the value of an expression if all of its symbols have a given size."""
+        return self._sizes.known(e)
+
     @cached_property
     def _sizes(self) -> TypicalSizes:
         return TypicalSizes(tuple(self.typical.items()))

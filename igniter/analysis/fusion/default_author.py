@@ -27,6 +27,8 @@ from igniter.analysis.fusion.cost import (
     rounds_many_rows,
 )
 from igniter.analysis.fusion.legality import Reason, as_tensor, operand_kind
+from igniter.analysis.fusion.measured_choice import measured_reason
+from igniter.analysis.fusion.measured_points import measured
 from igniter.analysis.fusion.region_growing import Refusal
 from igniter.analysis.fusion.row_chains import are_chained
 from igniter.analysis.onnx.quantized_neighbours import beside_integer_ops
@@ -34,6 +36,7 @@ from igniter.dialects.onnx.draws import draws
 from igniter.dialects.onnx.names import VIEWS, op_name
 
 if TYPE_CHECKING:
+    from igniter.analysis.fusion.finished_regions import FinishedRegion
     from igniter.analysis.fusion.graph import FusionGraph, FusionNode
     from igniter.analysis.fusion.region_policy import Group
 
@@ -89,6 +92,9 @@ class DefaultAuthor(FusionAuthor):
     """True if a target of the library multiplies bytes (`Target.byte_products`)."""
     views: Views = "fused"
     """The views in regions: those between other nodes of one, or all, as copies."""
+    points: str = ""
+    """The instruction set whose measured points decide about regions (`measured_points.py`); by default that of the
+    targets, and `off` for none. With all `singletons`, no points decide."""
 
     def refuse_node(self, node: FusionNode) -> Reason | None:
         """Refuses a node if ORT's kernel is at least as fast in every fusion."""
@@ -174,6 +180,11 @@ class DefaultAuthor(FusionAuthor):
         if self.singletons == "winning" and (node.name in PROFITABLE_OPS or node.kind in PROFITABLE_KINDS):
             return None
         return Reason("cost", f"{node.name} alone is left to ONNX Runtime (singletons={self.singletons})")
+
+    def refuse_finished(self, region: FinishedRegion) -> Reason | None:
+        """Refuses a region whose like was measured slower than ONNX Runtime."""
+        found = measured(self.points)
+        return None if found is None or self.singletons == "all" else measured_reason(region, found)
 
     def within_loop(self) -> DefaultAuthor:
         """Returns an author with a region for every node: any other node would leave the whole loop to ORT."""

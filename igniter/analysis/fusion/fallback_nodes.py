@@ -16,7 +16,7 @@ from igniter.dialects.onnx.bound import base_name, is_exported
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import Remarks
 
-CHOICES = frozenset(("cost", "view", "shape", "request"))
+CHOICES = frozenset(("cost", "measured", "view", "shape", "request"))
 """Reasons to leave a compilable node: ONNX Runtime runs it as fast, or at no cost, or the caller names it."""
 FAILED = "failed"
 """The kind of the reason where a region was formed and its kernel could not be compiled."""

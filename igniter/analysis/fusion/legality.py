@@ -40,9 +40,9 @@ class Reason:
 
     kind: str
     """`no-lowering`, `illegal`, `type`, `rank`, `subgraph`, `data-dependent`, `shape`, `carrier`: a node that cannot be
-    fused; `loop`: one that programs take; `cost`, `view`, `symbols`: one that should not be; `request`: one named by
-    the caller; `barrier`, `cycle`, `contractions`, `nodes`, `inputs`, `outputs`, `far`, `draws`: two regions that do
-    not merge; `limit`: enough regions were formed (`--stop-after`)."""
+    fused; `loop`: one that programs take; `cost`, `measured`, `view`, `symbols`: one that should not be; `request`: one
+    named by the caller; `barrier`, `cycle`, `contractions`, `nodes`, `inputs`, `outputs`, `far`, `draws`: two regions
+    that do not merge; `limit`: enough regions were formed (`--stop-after`)."""
     message: str
     nodes: tuple[str, ...] = ()
     """The names of the blocking nodes."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import SSAValue
 
 from igniter.analysis.fusion.author import FusionAuthor, asking, checked
+from igniter.analysis.fusion.finished_regions import finished_regions
 from igniter.analysis.fusion.graph import FusionGraph
 from igniter.analysis.fusion.graph_order import tangled_nodes, topological_order
 from igniter.analysis.fusion.legality import Reason
@@ -103,6 +104,7 @@ def select_regions(graph: FusionGraph, author: FusionAuthor, limits: Limits, sou
             elif group:
                 groups.append(group)
                 bindings.append(found)
+        _drop_refused(graph, author, bound, groups, bindings, left)
         if bound is needy:
             # Groups with unbound symbols were dissolved all the same.
             _dissolve_tangled(graph, groups, bindings, left)
@@ -144,6 +146,28 @@ def _region_reason(graph: FusionGraph, author: FusionAuthor, members: tuple[int,
     with asking(author, "refuse_region", *labels):
         answer = author.refuse_region([graph.node(n) for n in members])
     return checked(author, "refuse_region", answer, Reason, *labels)
+
+
+def _drop_refused(
+    graph: FusionGraph,
+    author: FusionAuthor,
+    bound: frozenset[int],
+    groups: list[tuple[int, ...]],
+    bindings: list[tuple[SSAValue, ...]],
+    left: dict[int, Reason],
+) -> None:
+    """Dissolves the finished groups that the author refuses beside their neighbours."""
+    regions = finished_regions(graph, groups)
+    for k in reversed(range(len(groups))):
+        if any(n in bound or graph.must_compile(n) for n in groups[k]):
+            continue
+        labels = [graph.labels[n] for n in groups[k][:3]]
+        with asking(author, "refuse_finished", *labels):
+            answer = author.refuse_finished(regions[k])
+        reason = checked(author, "refuse_finished", answer, Reason, *labels)
+        if reason is not None:
+            left.update((n, reason) for n in groups[k])
+            del groups[k], bindings[k]
 
 
 def _without_rim(

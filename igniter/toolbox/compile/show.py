@@ -170,6 +170,12 @@ def _print_left(out: Any, left: list[dict[str, Any]], explain: bool) -> None:
         out.print(f"[yellow]{len(failed)} nodes had kernels that could not be compiled, and stay:")
         for entry in failed[: None if explain else 3]:
             out.print(f"  {entry['node']} ({entry['op']}): {entry['reason'].splitlines()[0]}", markup=False)
+    faster = [entry for entry in left if entry["kind"] == "measured"]
+    if faster:
+        ops = ", ".join(f"{n} {op}" for op, n in Counter(e["op"] for e in faster).most_common(6))
+        out.print(f"{len(faster)} nodes were measured faster in ONNX Runtime, and stay ({ops}); --explain says why")
+    for entry in faster if explain else ():
+        out.print(f"  {entry['node']} ({entry['op']}): {entry['reason']}", markup=False)
     refused = [entry for entry in left if not entry["choice"] and entry["kind"] != "failed"]
     if refused:
         ops = ", ".join(op if n == 1 else f"{n} {op}" for op, n in Counter(e["op"] for e in refused).most_common(6))

@@ -68,7 +68,7 @@ class FormFusionRegions(ModulePass):
 
     author: str = ""
     """The fusion author, by name, with its options (`NAME{option=value}`). Empty: the backend's. The pass hands its
-    options `contractions` to `byte-products` to the author."""
+    options `contractions` to `points` to the author."""
     contractions: Contractions = "all"
     """The contractions to fuse: none, those of up to `small-flops` operations, or all."""
     singletons: Singletons = "winning"
@@ -88,6 +88,8 @@ class FormFusionRegions(ModulePass):
     kernel."""
     byte_products: bool = True
     """True if a target multiplies bytes; otherwise products of dequantised factors are left to ONNX Runtime."""
+    points: str = ""
+    """The instruction set whose measured points decide about regions, or `off`."""
     left: tuple[str, ...] = ()
     """The nodes to leave to ONNX Runtime, each as `NAME` or `NAME=REASON`, where it has a kernel for them. Names are
     those of remarks."""
@@ -124,7 +126,8 @@ class FormFusionRegions(ModulePass):
         shared = {f.name: getattr(self, f.name) for f in fields(self) if f.name in AUTHOR_OPTIONS}
         defaults = {f.name: f.default for f in fields(self)}
         asked = {name: value for name, value in shared.items() if value != defaults[name]}
-        return make_author(self.author or backend.fusion_author, asked, {"byte_products": self.byte_products})
+        figures = {"byte_products": self.byte_products, "points": self.points}
+        return make_author(self.author or backend.fusion_author, asked, figures)
 
     def _form(
         self,

@@ -15,6 +15,7 @@ import igniter
 from igniter import registry
 from igniter.analysis.fusion.author import FusionAuthor, Pair, make_author
 from igniter.analysis.fusion.default_author import DefaultAuthor
+from igniter.analysis.fusion.finished_regions import FinishedRegion
 from igniter.analysis.fusion.graph import FusionGraph, FusionNode
 from igniter.analysis.fusion.legality import Reason
 from igniter.analysis.fusion.region_growing import Refusal
@@ -122,6 +123,9 @@ class Failing(FusionAuthor):
 
     def refuse_region(self, nodes: Sequence[FusionNode]) -> Reason | None:
         return self._fail("refuse_region", None)
+
+    def refuse_finished(self, region: FinishedRegion) -> Reason | None:
+        return self._fail("refuse_finished", None)
 
     def within_loop(self) -> FusionAuthor:
         return self._fail("within_loop", self)
@@ -278,6 +282,7 @@ METHODS = {
     "refuse_merge": "the fusion author 'failing', asked about 'a' and 'b', in refuse_merge",
     "give_back": "the fusion author 'failing', asked about 'd', in give_back",
     "refuse_region": "the fusion author 'failing', asked about 'a' and 'b' and 'c', in refuse_region",
+    "refuse_finished": "the fusion author 'failing', asked about 'a' and 'b' and 'c', in refuse_finished",
     "within_loop": "the fusion author 'failing' in within_loop",
 }
 
@@ -293,8 +298,12 @@ def test_an_author_that_raises_is_named_with_the_node(where: str):
     "author, said",
     [
         ("failing{where=refuse_node answer=word}", "in refuse_node answered 'no'; it must answer a Reason"),
-        ("failing{where=refuse_node answer=reason}", "a reason of kind 'illegal'; the kind must be 'cost' or 'view'"),
+        (
+            "failing{where=refuse_node answer=reason}",
+            "a reason of kind 'illegal'; the kind must be 'cost' or 'measured' or 'view'",
+        ),
         ("failing{where=refuse_region answer=word}", "in refuse_region answered 'no'; it must answer a Reason"),
+        ("failing{where=refuse_finished answer=word}", "in refuse_finished answered 'no'; it must answer a Reason"),
         ("failing{where=refuse_merge answer=word}", "in refuse_merge answered 'no'; it must answer a Refusal"),
         ("failing{where=refuse_merge answer=refusal}", "the kind 'cycle', which is reserved for Igniter"),
         ("failing{where=within_loop answer=word}", "in within_loop answered 'no'; it must answer a FusionAuthor"),
