@@ -87,9 +87,7 @@ class MoreInputs:
         """Returns the judgement of one more case."""
         actual = self.run(ready, threads)
         judge, ready = self.judge.on_threads(ready, threads)
-        outputs = judge.first_look(ready, actual)
-        if not all(o.ok or o.says_nothing for o in outputs):
-            outputs = judge.outputs(ready, actual)
+        outputs = judge.agreeing(ready, actual)
         return self.settle(result_of(CaseResult(sizes, "passed", kind=kind, threads=threads), outputs), ready)
 
     def note(self, ready: Ready, case: CaseResult) -> None:
