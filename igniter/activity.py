@@ -43,6 +43,12 @@ def note_on(board: mmap) -> None:
     _board = board
 
 
+def note_off() -> None:
+    """Records nothing from here on: for a fork of this process, whose activities are not this one's."""
+    global _board
+    _board = None
+
+
 @contextmanager
 def doing(what: str, *, runs: str = "", hint: str = "") -> Generator[None]:
     """Records an activity for the duration of the block; a crash is attributed to the innermost one."""

@@ -9,6 +9,9 @@ Helpers put their results into the cache of compiled kernels, and report finishe
 kernels, the compilation with the first. So helpers are optional, may start late, and may fail: the compilation does the
 rest itself, with its errors and remarks. Without a cache there are no helpers.
 
+A helper is a fork of this process if no other thread could hold a lock that the fork needs: it begins at once. Else it
+is a new process, which imports the compiler first.
+
 `IGNITER_JOBS` is the number of processes, including this one; its default is the number of available CPUs, at most
 `MOST`.
 """
@@ -18,12 +21,17 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Self, cast
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, NoReturn, Self, cast
 
+from igniter.activity import note_off
+from igniter.compiler.compile_worker import serve
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
@@ -33,7 +41,10 @@ MOST = 8
 """The limit of processes of one compilation, unless `IGNITER_JOBS` is larger."""
 
 WORTHWHILE = 6
-"""The least number of kernels for a helper: its start takes as long as compiling three."""
+"""The least number of kernels for a new process: its start takes as long as compiling three."""
+
+FORK_WORTHWHILE = 1
+"""The least number of kernels for a fork."""
 
 
 def jobs() -> int:
@@ -48,6 +59,22 @@ def jobs() -> int:
     return int(said)
 
 
+def can_fork() -> bool:
+    """True if a fork of this process can compile: nobody else holds a lock of Python's or of LLVM's. The spinner of a
+    terminal is a thread without such locks."""
+    threads = [t for t in threading.enumerate() if type(t).__module__ != "rich.live"]
+    return sys.platform == "linux" and len(threads) == 1
+
+
+@dataclass(frozen=True)
+class _Process:
+    """A helper's process: the streams to it and from it, and the function to end it."""
+
+    requests: IO[bytes]
+    answers: IO[bytes]
+    end: Callable[[], None]
+
+
 class CompileHelpers:
     """Processes for compiling kernels, given as texts, beside this one; they end with the `with` block."""
 
@@ -57,13 +84,17 @@ class CompileHelpers:
         self._lock = threading.Lock()
         self._doing: dict[str, threading.Event] = {}
         self._threads: list[threading.Thread] = []
-        self._processes: list[subprocess.Popen[bytes]] = []
-        alone = c.cache is None or c.cache.limit == 0 or not sys.executable
-        self._count = 0 if alone else min(jobs() - 1, len(self._left) // (2 * WORTHWHILE))
+        self._processes: list[_Process] = []
+        self._forks = can_fork()
+        alone = c.cache is None or c.cache.limit == 0 or not (self._forks or sys.executable)
+        least = 2 * (FORK_WORTHWHILE if self._forks else WORTHWHILE)
+        self._count = 0 if alone else min(jobs() - 1, len(self._left) // least)
 
     def __enter__(self) -> Self:
-        for _ in range(self._count):
-            thread = threading.Thread(target=self._help, daemon=True)
+        # All forks come before the first thread.
+        forks = [_fork() for _ in range(self._count)] if self._forks else [None] * self._count
+        for fork in forks:
+            thread = threading.Thread(target=self._help, args=(fork,), daemon=True)
             self._threads.append(thread)
             thread.start()
         return self
@@ -74,7 +105,7 @@ class CompileHelpers:
             processes = list(self._processes)
         for process in processes:
             # Nobody waits for the result of a running one.
-            process.terminate()
+            process.end()
         for thread in self._threads:
             thread.join()
 
@@ -91,40 +122,31 @@ class CompileHelpers:
         if done is not None:
             done.wait()
 
-    def _help(self) -> None:
+    def _help(self, fork: _Process | None) -> None:
         """Hands kernels to one process, until none is left or it ends."""
-        paths = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path), "IGNITER_JOBS": "1"}
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "igniter.compiler.compile_worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=paths,
-            )
+            process = _start() if fork is None else fork
         except OSError:
             return  # Without another process, this one compiles all.
         with self._lock:
             self._processes.append(process)
-        requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
         try:
-            _send(requests, self._begun)
+            _send(process.requests, self._begun)
             # A helper takes no kernel before it can begin one.
-            pickle.load(answers)
+            pickle.load(process.answers)
             while (taken := self._take()) is not None:
                 kernel, done = taken
                 try:
-                    _send(requests, kernel)
-                    pickle.load(answers)
+                    _send(process.requests, kernel)
+                    pickle.load(process.answers)
                 finally:
                     done.set()
         except (OSError, EOFError, pickle.UnpicklingError):
             pass  # It has ended: this process compiles the rest.
         finally:
-            for stream in (requests, answers):
+            for stream in (process.requests, process.answers):
                 _close(stream)
-            process.terminate()
-            process.wait()
+            process.end()
 
     def _take(self) -> tuple[str, threading.Event] | None:
         with self._lock:
@@ -133,6 +155,72 @@ class CompileHelpers:
             kernel = self._left.pop()
             self._doing[kernel] = threading.Event()
             return kernel, self._doing[kernel]
+
+
+def _start() -> _Process:
+    """Starts a new process; raises `OSError` if that is not possible."""
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path), "IGNITER_JOBS": "1"}
+    made = subprocess.Popen(
+        [sys.executable, "-m", "igniter.compiler.compile_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=paths,
+    )
+
+    def end() -> None:
+        made.terminate()
+        made.wait()
+
+    return _Process(cast("IO[bytes]", made.stdin), cast("IO[bytes]", made.stdout), end)
+
+
+def _fork() -> _Process | None:
+    """Forks this process; `None` if that is not possible."""
+    theirs, requests = os.pipe()
+    answers, ours = os.pipe()
+    try:
+        # Later versions of Python warn of other threads, though ONNX Runtime's take no part in a compile.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+    except OSError:
+        for end in (theirs, requests, answers, ours):
+            os.close(end)
+        return None
+    if child == 0:
+        for end in (requests, answers):
+            os.close(end)
+        _serve(theirs, ours)
+    for end in (theirs, ours):
+        os.close(end)
+    lock = threading.Lock()
+    running = [child]
+
+    def end_it() -> None:
+        # Once: the number of an ended process may become another's.
+        with lock:
+            for pid in running:
+                os.kill(pid, signal.SIGTERM)
+                os.waitpid(pid, 0)
+            running.clear()
+
+    return _Process(os.fdopen(requests, "wb"), os.fdopen(answers, "rb"), end_it)
+
+
+def _serve(requests: int, answers: int) -> NoReturn:
+    """Compiles what comes through a pipe, in a fork, and ends it: without the buffers, the handlers and the
+    destructors of the process that it was."""
+    try:
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, signal.SIG_DFL)
+        note_off()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        serve(os.fdopen(requests, "rb"), os.fdopen(answers, "wb"))
+    finally:
+        os._exit(0)
 
 
 def _send(stream: IO[bytes], value: object) -> None:

@@ -1,8 +1,8 @@
-"""A helper of a compilation, in a process of its own: `python -m igniter.compiler.compile_worker`.
+"""A helper of a compilation, in a process of its own: `python -m igniter.compiler.compile_worker`, or a fork.
 
-Reads pickled requests from standard input and answers on the original standard output. The first request has the
-options, each further one the text of a kernel. The kernel is compiled and assembled into the cache; an answer only
-reports the end.
+Reads pickled requests and answers them; as a program from standard input and on the original standard output. The first
+request has the options, each further one the text of a kernel. The kernel is compiled and assembled into the cache; an
+answer only reports the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ def main() -> None:
     requests: IO[bytes] = sys.stdin.buffer
     answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    serve(requests, answers)
 
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Compiles the kernels in `requests` until their end."""
     from igniter.compiler.driver import assemble, compile_kernel
 
     options: CompileOptions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,9 @@ def library(artifact: igniter.Artifact) -> bytes:
     return path.read_bytes()
 
 
-def test_whoever_compiles_the_library_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("forks", [True, False])
+def test_whoever_compiles_the_library_is_the_same(forks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_helpers, "can_fork", lambda: forks)
     model = network(tmp_path)
     alone = compiled(model, tmp_path / "alone", monkeypatch, 1)
     begun: list[int] = []
@@ -69,14 +72,16 @@ def test_whoever_compiles_the_library_is_the_same(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(CompileHelpers, "__enter__", counted)
     together = compiled(model, tmp_path / "together", monkeypatch, 3)
-    assert begun == [1]
+    assert begun == [2 if forks else 1]
     assert library(alone) == library(together)
     assert alone.report["remarks"] == together.report["remarks"]
     assert together.report["verification"]["ok"]
 
 
-def test_helpers_do_the_last_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("forks", [True, False])
+def test_helpers_do_the_last_kernels(forks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody here compiles, helpers do, from the end; and what they have begun is waited for."""
+    monkeypatch.setattr(compile_helpers, "can_fork", lambda: forks)
     from igniter.compiler.driver import kernel_key, make_fusion, make_loop, make_onnx
 
     monkeypatch.setenv("IGNITER_JOBS", "2")
@@ -104,12 +109,43 @@ def test_without_helpers_all_is_done_here(broken: str, tmp_path: Path, monkeypat
     program = tmp_path / "program"
     program.write_text({"one that ends": "#!/bin/sh\nexit 3\n"}.get(broken, "#!/bin/sh\necho hello\n"))
     program.chmod(0o755)
+    monkeypatch.setattr(compile_helpers, "can_fork", lambda: False)
     monkeypatch.setattr(
         compile_helpers.sys, "executable", str(tmp_path / "nothing" if broken == "no program" else program)
     )
     artifact = compiled(network(tmp_path), tmp_path, monkeypatch, 2)
     monkeypatch.setattr(compile_helpers.sys, "executable", sys.executable)
     assert artifact.report["verification"]["ok"]
+
+
+def test_without_forks_there_are_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system without room for a fork starts a process, and a fork that ends leaves its kernels to this process."""
+    monkeypatch.setattr(compile_helpers, "can_fork", lambda: True)
+
+    def ends(*_: int) -> None:
+        compile_helpers.os._exit(1)
+
+    monkeypatch.setattr(compile_helpers, "_serve", ends)
+    artifact = compiled(network(tmp_path), tmp_path, monkeypatch, 2)
+    assert artifact.report["verification"]["ok"]
+
+    def full() -> int:
+        raise OSError
+
+    monkeypatch.setattr(compile_helpers.os, "fork", full)
+    again = compiled(network(tmp_path), tmp_path / "again", monkeypatch, 2)
+    assert library(again) == library(artifact)
+
+
+def test_a_process_with_threads_does_not_fork() -> None:
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert not compile_helpers.can_fork()
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
