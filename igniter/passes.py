@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Protocol
 
 from xdsl.context import Context
@@ -56,11 +57,16 @@ def _expand(spec: ArgSpec, seen: tuple[str, ...]) -> list[ArgSpec]:
 
 
 def _specs(text: str, seen: tuple[str, ...] = ()) -> list[ArgSpec]:
+    return [spec for element in _parsed(text) for spec in _expand(element, seen)]
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> tuple[ArgSpec, ...]:
+    """Parses a pipeline; cached, because every kernel has the same one."""
     try:
-        parsed = list(parse_pipeline(text))
+        return tuple(parse_pipeline(text))
     except ArgSpecParseError as error:
         raise PipelineError(f"cannot read the pipeline '{text}': {error}") from error
-    return [spec for element in parsed for spec in _expand(element, seen)]
 
 
 def flat_passes(text: str) -> tuple[str, ...]:

@@ -311,11 +311,13 @@ class Backend(ABC):
         from igniter.dialects.loop import NestOp
         from igniter.dialects.loop.schedule import Loop, Product, words_of
 
-        for step in op.schedule.data if op.schedule is not None else ():
-            missing = next((word for word in words_of(step) if word not in self.words), None)
+        steps = op.schedule.data if op.schedule is not None else ()
+        words = self.words if steps else frozenset[str]()
+        for step in steps:
+            missing = next((word for word in words_of(step) if word not in words), None)
             where = f"loop '{step.axis}'" if isinstance(step, Loop) else f"'{step}'"
             if missing is not None:
-                listed = ", ".join(sorted(self.words)) or "none"
+                listed = ", ".join(sorted(words)) or "none"
                 return f"{where}: the backend '{self.name}' has no '{missing}'; its words are {listed}"
             if isinstance(step, Product) and isinstance(op, NestOp):
                 kernel = step.kernel or _chosen_kernel(op)

@@ -59,7 +59,7 @@ def enclosing_loops(op: Operation) -> list[ForOp]:
 def loop_range(loop: ForOp) -> tuple[Expr, Expr]:
     """Returns the first value and excluded end of an axis. With a step the last value is still below `end`. A value in
     a bound gets a name of its own, so no access confuses it with one of its own operands."""
-    if not loop.indices:
+    if not len(loop.operands) or not loop.indices:
         return loop.first, loop.end
     names = {f"{INDIRECT_PREFIX}{k}": Expr.of(f"${loop.axis}{k}") for k in range(len(loop.indices))}
     return loop.first.substitute(names), loop.end.substitute(names)

@@ -16,8 +16,9 @@ instruction multiplies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.ir import Operation, SSAValue
 
@@ -127,6 +128,61 @@ def contraction_of(nest: NestOp, moved: bool = False, kernel: str = "") -> Contr
     """Returns `nest` as a contraction for a micro-kernel, or the reason why it is none. The micro-kernel is the one
     called `kernel`, else the default for its elements. `moved`: assume that its `a`, of elements narrower than the
     sums, has been copied so that its depth is contiguous, and widened if need be."""
+    key = (moved, kernel, _content(nest))
+    found = _KNOWN.get(key)
+    if found is None:
+        made = _matched(nest, moved, kernel)
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[key] = made if isinstance(made, str) else _Places.of(made, list(nest.block.ops))
+        return made
+    return found if isinstance(found, str) else found.inside(list(nest.block.ops))
+
+
+@dataclass(frozen=True)
+class _Places:
+    """A contraction with the numbers of its reads among the ops of the nest, in the place of the reads."""
+
+    a: int
+    b: int
+    rest: tuple[str, str | None, str, str, tuple[str, ...], tuple[str, ...]]
+
+    @staticmethod
+    def of(c: Contraction, ops: Sequence[Operation]) -> _Places:
+        return _Places(ops.index(c.a), ops.index(c.b), (c.kind, c.rows, c.columns, c.depth, c.batch, c.sums))
+
+    def inside(self, ops: Sequence[Operation]) -> Contraction:
+        a, b = ops[self.a], ops[self.b]
+        assert isinstance(a, ReadOp) and isinstance(b, ReadOp)
+        kind, rows, columns, depth, batch, sums = self.rest
+        return Contraction(kind, a, b, rows, columns, depth, batch, sums)
+
+
+MOST_KNOWN = 1 << 12
+_KNOWN: dict[Hashable, _Places | str] = {}
+"""The answers of `contraction_of`, by the content of the nest: passes, authors and costs ask again and again."""
+
+
+def _content(nest: NestOp) -> Hashable:
+    """Returns the content of a nest as a key: its axes, its types, and its ops with numbers for values."""
+    numbers: dict[SSAValue, int] = {}
+    said: list[Hashable] = [nest.axes_attr, *(v.type for v in nest.outputs)]
+    for op in nest.block.ops:
+        operands: list[Hashable] = []
+        for value in op.operands:
+            if value not in numbers:
+                numbers[value] = len(numbers)
+                operands.append(value.type)
+            operands.append(numbers[value])
+        for value in op.results:
+            numbers[value] = len(numbers)
+            operands.append(value.type)
+        said.append((op.name, *operands, *op.properties.items(), *op.attributes.items()))
+    return tuple(said)
+
+
+def _matched(nest: NestOp, moved: bool, kernel: str) -> Contraction | str:
+    """Decides `contraction_of`."""
     factors = reads_of(nest, micro_kernel(kernel)) if kernel else factors_of(nest, guarded=True)
     if isinstance(factors, str):
         return factors
@@ -238,8 +294,20 @@ def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, depth: str, moved
 
 def offset_of(nest: NestOp, read: ReadOp, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
     """Returns the linear offset of a read in its tensor, with axes replaced."""
-    subscripts = [simplify(s.substitute(values), ranges) for s in read.subscripts]
-    return simplify(linearize(subscripts, dims_of(read.source.type)), ranges)
+    return _offset(tuple(read.subscripts), dims_of(read.source.type), frozenset(values.items()), ranges.key)
+
+
+@lru_cache(maxsize=1 << 13)
+def _offset(
+    subscripts: tuple[Expr, ...],
+    dims: tuple[Expr, ...],
+    values: frozenset[tuple[str, Expr]],
+    key: frozenset[tuple[str, tuple[Expr, Expr]]],
+) -> Expr:
+    """Returns `offset_of`; cached, because every question about a contraction asks for it again."""
+    replaced, ranges = dict(values), Ranges(dict(key))
+    places = [simplify(s.substitute(replaced), ranges) for s in subscripts]
+    return simplify(linearize(places, dims), ranges)
 
 
 def _is_affine(nest: NestOp, read: ReadOp, names: tuple[str, ...]) -> bool:

@@ -133,7 +133,8 @@ class LoadOp(MemoryOp):
 
     @property
     def accessed(self) -> SSAValue:
-        return self.buffer
+        # The buffer, without a look at the sizes of segments: passes ask for it most of all.
+        return self.operands[0]
 
     def verify_(self) -> None:
         self.verify_value(self.result)
@@ -187,7 +188,7 @@ class StoreOp(MemoryOp):
 
     @property
     def accessed(self) -> SSAValue:
-        return self.buffer
+        return self.operands[1]
 
     def verify_(self) -> None:
         self.verify_value(self.value)
@@ -236,7 +237,7 @@ class AccumulateOp(MemoryOp):
 
     @property
     def accessed(self) -> SSAValue:
-        return self.buffer
+        return self.operands[1]
 
     @property
     def combiner(self) -> Combiner:

@@ -81,17 +81,21 @@ MAX_DEGREE, MAX_DEPTH, MAX_BITS = 32, 32, 128
 class Expr:
     """An immutable symbolic integer; build with `Expr.of`, operators, `floordiv`, `mod`, `minimum`, `maximum`."""
 
-    __slots__ = ("_depth", "_hash", "_text", "terms")
+    __slots__ = ("_depth", "_hash", "_symbols", "_text", "terms")
     terms: tuple[tuple[Monomial, int], ...]
 
     def __init__(self, terms: Mapping[Monomial, int]):
         kept = [(m, c) for m, c in terms.items() if c != 0]
         if len(kept) > 1:
             kept.sort(key=_term_key)
-        self.terms = tuple(kept)
+        self._set(tuple(kept))
+
+    def _set(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
         self._hash: int | None = None
         self._text: str | None = None
         self._depth: int | None = None
+        self._symbols: frozenset[str] | None = None
 
     # -- construction ------------------------------------------------------------------------------------------------
 
@@ -165,7 +169,9 @@ class Expr:
     @property
     def symbols(self) -> frozenset[str]:
         """The symbols of the expression, including those inside calls."""
-        return _symbols(self)
+        if self._symbols is None:
+            self._symbols = frozenset[str]().union(*(_atom_symbols(a) for m, _ in self.terms for a in m))
+        return self._symbols
 
     def coefficient(self, name: str) -> Expr | None:
         """Returns `c` if the expression is `c*name + rest` and neither `c` nor `rest` contains `name`; else `None`."""
@@ -216,12 +222,18 @@ class Expr:
             return self
         if factor == 0:
             return ZERO
-        made = Expr({})
-        made.terms = tuple((m, c * factor) for m, c in self.terms)
+        made = object.__new__(Expr)
+        made._set(tuple((m, c * factor) for m, c in self.terms))
         return made
 
     def __sub__(self, other: ExprLike) -> Expr:
-        return self + -Expr.of(other)
+        right = Expr.of(other)
+        if not self.terms or not right.terms:
+            return self if self.terms else -right
+        terms = dict(self.terms)
+        for monomial, c in right.terms:
+            terms[monomial] = terms.get(monomial, 0) - c
+        return Expr(terms)
 
     def __radd__(self, other: ExprLike) -> Expr:
         return self + other
@@ -249,23 +261,24 @@ class Expr:
         """Returns the expression with symbols replaced simultaneously, in canonical form."""
         if not values or self.symbols.isdisjoint(values):
             return self
-        return self.map_atoms(
-            lambda atom: (
-                values.get(atom.name, Expr({(atom,): 1}))
-                if isinstance(atom, Sym)
-                else call(atom.fn, [a.substitute(values) for a in atom.args])
-            )
-        )
+
+        def replaced(atom: Atom) -> Expr:
+            if isinstance(atom, Sym):
+                return values[atom.name] if atom.name in values else Expr({(atom,): 1})
+            return call(atom.fn, [a.substitute(values) for a in atom.args])
+
+        return self.map_atoms(replaced)
 
     def map_atoms(self, fn: Callable[[Atom], Expr]) -> Expr:
         """Returns the expression with every top-level atom replaced by `fn(atom)`."""
-        result = ZERO
+        terms: dict[Monomial, int] = {}
         for monomial, c in self.terms:
             product = _const(c)
             for atom in monomial:
                 product = product * fn(atom)
-            result = result + product
-        return result
+            for m, factor in product.terms:
+                terms[m] = terms.get(m, 0) + factor
+        return Expr(terms)
 
     def capped(self, guard: Expr) -> Expr:
         """Returns an expression with the same value if `guard` is >= 0, and no larger one otherwise, if all its factors
@@ -567,11 +580,6 @@ def _atom_symbols(atom: Atom) -> frozenset[str]:
     if isinstance(atom, Sym):
         return frozenset((atom.name,))
     return frozenset[str]().union(*(a.symbols for a in atom.args))
-
-
-@lru_cache(maxsize=65536)
-def _symbols(e: Expr) -> frozenset[str]:
-    return frozenset[str]().union(*(_atom_symbols(a) for m, _ in e.terms for a in m))
 
 
 @lru_cache(maxsize=4096)

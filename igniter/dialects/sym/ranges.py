@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from igniter.dialects.sym.expr import INDIRECT, ZERO, Atom, Call, Expr, Sym, call, split_quotient
 
@@ -19,7 +19,12 @@ class Ranges:
 
     axes: Mapping[str, tuple[Expr, Expr]]
 
-    @property
+    @cached_property
+    def key(self) -> frozenset[tuple[str, tuple[Expr, Expr]]]:
+        """The facts as a key of caches: the axes must not change from here on."""
+        return frozenset(self.axes.items())
+
+    @cached_property
     def positive(self) -> frozenset[str]:
         found: set[str] = set()
         for first, end in self.axes.values():
@@ -38,7 +43,15 @@ def is_nonneg(e: Expr, ranges: Ranges = NO_RANGES) -> bool:
     Sound and incomplete. Each axis is replaced by the minimising end of its range. The rest is non-negative if no
     coefficient is negative, with a symbol known to be positive written as `1 + something`.
     """
-    return _is_nonneg(e, ranges, 4)
+    if e.constant is not None:
+        return e.constant >= 0
+    return _known_nonneg(e, ranges.key)
+
+
+@lru_cache(maxsize=1 << 15)
+def _known_nonneg(e: Expr, key: frozenset[tuple[str, tuple[Expr, Expr]]]) -> bool:
+    """Decides `is_nonneg`; cached, because passes ask the same of every copy of an access."""
+    return _is_nonneg(e, Ranges(dict(key)), 4)
 
 
 def _is_nonneg(e: Expr, ranges: Ranges, depth: int) -> bool:
@@ -113,6 +126,13 @@ def simplify(e: Expr, ranges: Ranges) -> Expr:
     64`."""
     if not any(isinstance(a, Call) for m, _ in e.terms for a in m):
         return e
+    return _simplified(e, ranges.key)
+
+
+@lru_cache(maxsize=1 << 15)
+def _simplified(e: Expr, key: frozenset[tuple[str, tuple[Expr, Expr]]]) -> Expr:
+    """Simplifies an expression with calls; cached, because passes ask the same of every copy of an access."""
+    ranges = Ranges(dict(key))
     return e.map_atoms(lambda atom: _simplify_atom(atom, ranges))
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -103,12 +103,17 @@ def schedule_kernel(
 
 def _run(ctx: IgniterContext, alone: ModuleOp, pipeline: str, tuned: str, verify_each: bool) -> None:
     machine = ctx.machine
-    figures = pass_figures([machine]) if isinstance(machine, MachineModel) else None
-    passes: Sequence[ModulePass] = parse_passes(pipeline, figures)
+    passes: Sequence[ModulePass] = _passes(pipeline, machine if isinstance(machine, MachineModel) else None)
     if tuned:
         passes = _with_database(passes, pipeline, tuned)
     # A failure inside is the failure of the whole kernel.
     run_passes(ctx.whole(), alone, tuple(passes), verify_each=verify_each)
+
+
+@lru_cache(maxsize=64)
+def _passes(pipeline: str, machine: MachineModel | None) -> tuple[ModulePass, ...]:
+    """Returns the passes for a machine; cached, because all kernels have the same ones, and passes have no state."""
+    return parse_passes(pipeline, None if machine is None else pass_figures([machine]))
 
 
 def _with_database(passes: Sequence[ModulePass], pipeline: str, path: str) -> tuple[ModulePass, ...]:

@@ -77,8 +77,9 @@ def transpose_in(block: Block, rewrites: Budget, func: str) -> None:
     stores: dict[Key, dict[int, StoreOp]] = defaultdict(dict)
     for op in list(block.ops):
         key, place = _strided(op) or (None, 0)
-        accessed = {base_of(inner.accessed) for inner in op.walk() if isinstance(inner, MemoryOp)}
-        written = {base_of(inner.buffer) for inner in op.walk() if isinstance(inner, (StoreOp, AccumulateOp))}
+        inside = [inner for inner in op.walk() if isinstance(inner, MemoryOp)] if loads or stores else []
+        accessed = {base_of(inner.accessed) for inner in inside}
+        written = {base_of(inner.accessed) for inner in inside if isinstance(inner, (StoreOp, AccumulateOp))}
         for other in [k for k in loads if base_of(k.buffer) in written]:
             del loads[other]
         going_on = key if isinstance(op, StoreOp) else None
