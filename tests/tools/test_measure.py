@@ -173,6 +173,16 @@ def test_a_slow_region_stays_if_the_whole_does_not_gain(two: Path, monkeypatch: 
     assert "the whole model is no faster without it" in found.regions[0].message
 
 
+def test_a_small_excess_is_not_worth_a_trial(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timer = Invented(lambda label, _: 1.003 if label == "r0" else 0.5, always(0.5))
+    artifact = measured(two, timer, monkeypatch)
+    found = outcome(artifact)
+    assert not left(artifact) and found.regions[0].is_slower
+    assert [(t.ratios, t.reason) for t in found.trials] == [
+        ((), "not tried, because its regions exceed ONNX Runtime's by 0.3% of the model's time")
+    ]
+
+
 def test_a_gain_that_does_not_repeat_is_none(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = measured(two, Invented(slow_first, lambda _, case: 0.5 if case == 0 else 1.0), monkeypatch)
     assert not left(artifact)
@@ -263,7 +273,7 @@ def test_components_count_their_changes_of_layout() -> None:
     }
     nodes: dict[str, Sequence[str]] = {label: r.nodes for label, r in regions.items()}
     (found,) = slow_components([["in", "conv", "out"], ["other"]], regions, nodes)
-    assert list(found.reasons) == ["c"] and found.excess == pytest.approx(0.4)
+    assert list(found.reasons) == ["c"] and found.excess == (pytest.approx(0.4),)
     assert "1.40 of ONNX Runtime's time" in found.reasons["c"]
     faster = {**regions, "conv": region("conv", 0.3, 1.0, "c")}
     assert not slow_components([["in", "conv", "out"]], faster, nodes)

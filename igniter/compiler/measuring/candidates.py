@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from igniter.compiler.measuring.outcome import RegionOutcome
+from igniter.compiler.measuring.outcome import RegionOutcome, Times
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A set of nodes to leave to ONNX Runtime, by name with the reason of each. `excess` are the seconds of their
-    regions beyond ONNX Runtime's."""
+    regions beyond ONNX Runtime's, at each choice of sizes."""
 
     what: str
     reasons: Mapping[str, str]
-    excess: float = 0.0
+    excess: tuple[float, ...]
 
 
 def slow_regions(regions: Iterable[RegionOutcome]) -> list[Candidate]:
@@ -30,7 +30,7 @@ def slow_regions(regions: Iterable[RegionOutcome]) -> list[Candidate]:
         for r in regions
         if r.nodes and not r.wrong and r.is_slower
     ]
-    return sorted(found, key=lambda c: -c.excess)
+    return _largest_first(found)
 
 
 def slow_components(
@@ -45,24 +45,33 @@ def slow_components(
     for labels in components:
         if len(labels) < 2 or any(outcomes[each].wrong or outcomes[each].unmeasured for each in labels):
             continue
-        times = [t for each in labels for t in outcomes[each].times]
-        own, theirs = sum(t.seconds for t in times), sum(t.ort_seconds for t in times)
+        by_size = list(zip(*(outcomes[each].times for each in labels), strict=True))
+        sums = [(sum(t.seconds for t in times), sum(t.ort_seconds for t in times)) for times in by_size]
         nodes = [node for each in labels for node in nodes_of[each]]
-        if nodes and theirs and own > theirs:
-            reasons = _all(nodes, own / theirs, "with its changes of layout, its part of the model")
-            found.append(Candidate(f"the {len(labels)} regions around {labels[0]}", reasons, own - theirs))
-    return sorted(found, key=lambda c: -c.excess)
+        if nodes and any(0 < theirs < own for own, theirs in sums):
+            ratio = max(own / theirs for own, theirs in sums if theirs)
+            reasons = _all(nodes, ratio, "with its changes of layout, its part of the model")
+            excess = tuple(own - theirs for own, theirs in sums)
+            found.append(Candidate(f"the {len(labels)} regions around {labels[0]}", reasons, excess))
+    return _largest_first(found)
 
 
 def joined(candidates: Sequence[Candidate]) -> Candidate:
     """Returns the union of several regions."""
     reasons = {node: why for c in candidates for node, why in c.reasons.items()}
-    return Candidate(f"{len(candidates)} slow regions", reasons, sum(c.excess for c in candidates))
+    excess = tuple(map(sum, zip(*(c.excess for c in candidates), strict=True)))
+    return Candidate(f"{len(candidates)} slow regions", reasons, excess)
 
 
-def everything(regions: Iterable[RegionOutcome], ratio: float) -> Candidate:
-    """Returns all nodes of all regions, for a model that takes `ratio` of ONNX Runtime's time."""
-    return Candidate("all regions", _all([node for r in regions for node in r.nodes], ratio, "the whole model"))
+def everything(regions: Iterable[RegionOutcome], whole: Sequence[Times]) -> Candidate:
+    """Returns all nodes of all regions; `whole` are the times of the model beside ONNX Runtime's."""
+    nodes = [node for r in regions for node in r.nodes]
+    reasons = _all(nodes, max(t.ratio for t in whole), "the whole model")
+    return Candidate("all regions", reasons, tuple(t.seconds - t.ort_seconds for t in whole))
+
+
+def _largest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return sorted(candidates, key=lambda c: -sum(max(0.0, excess) for excess in c.excess))
 
 
 def _all(nodes: Iterable[str], ratio: float, what: str) -> dict[str, str]:

@@ -189,7 +189,5 @@ def _try_all(
             trials.consider(candidate)
     for candidate in slow_components(found.components(), outcomes, found.nodes_of):
         trials.consider(candidate)
-    if distinct:
-        slower = [t for t in trials.beside_ort() if t.is_slower]
-        if slower:
-            trials.consider(everything(distinct, max(t.ratio for t in slower)))
+    if distinct and any(t.is_slower for t in trials.now):
+        trials.consider(everything(distinct, trials.now))

@@ -79,9 +79,9 @@ class RegionOutcome:
         return any(t.is_slower for t in self.times)
 
     @property
-    def excess(self) -> float:
-        """The seconds of all equal regions beyond ONNX Runtime's, over all choices of sizes."""
-        return self.count * sum(t.seconds - t.ort_seconds for t in self.times)
+    def excess(self) -> tuple[float, ...]:
+        """The seconds of all equal regions beyond ONNX Runtime's, at each choice of sizes."""
+        return tuple(self.count * (t.seconds - t.ort_seconds) for t in self.times)
 
     @property
     def message(self) -> str:

@@ -32,8 +32,9 @@ from igniter.errors import IgniterError
 from igniter.runtime.session import LibraryElsewhere, said_by_onnxruntime
 from igniter.runtime.turns import Turns, in_place
 
-MARGIN = 0.02
-"""The least gain of a trial, besides the noise."""
+MARGIN = 0.01
+"""The least gain of a trial, besides the noise, as a share of the model's time. A candidate is tried if its regions
+promise half of it: how much a whole model gains is only known afterwards."""
 MOST_TRIALS = 10
 """The limit of compilations for trials."""
 
@@ -66,6 +67,8 @@ class Trials:
         self._tried: set[frozenset[str]] = set()
         self.plain = self._compiled(self.base.options)
         self.best = self.plain
+        self.now = self.beside_ort()
+        """The times of the best model."""
 
     @property
     def left(self) -> dict[str, str]:
@@ -76,6 +79,7 @@ class Trials:
         """Leaves nodes to ONNX Runtime whatever the times."""
         self.best = self._compiled(dataclasses.replace(self.base.options, left=tuple(reasons.items())))
         self.plain = self.best
+        self.now = self.beside_ort()
 
     def consider(self, candidate: Candidate) -> bool:
         """Tries to leave the nodes of a candidate to ONNX Runtime, besides those of the best model; returns true if
@@ -84,8 +88,13 @@ class Trials:
         nodes = frozenset(reasons)
         if nodes in self._tried or nodes <= self.left.keys() or len(self._tried) >= MOST_TRIALS:
             return False
-        self._tried.add(nodes)
         outcome = TrialOutcome(candidate.what, tuple(sorted(candidate.reasons)))
+        shares = [excess / t.seconds for excess, t in zip(candidate.excess, self.now, strict=True)]
+        if max(shares) < MARGIN / 2:
+            reason = f"not tried, because its regions exceed ONNX Runtime's by {max(shares):.1%} of the model's time"
+            self.outcomes.append(dataclasses.replace(outcome, reason=reason))
+            return False
+        self._tried.add(nodes)
         try:
             trial = self._compiled(dataclasses.replace(self.base.options, left=tuple(reasons.items())))
         except LibraryElsewhere:
@@ -101,6 +110,7 @@ class Trials:
         self.outcomes.append(outcome)
         if outcome.accepted:
             self.best = trial
+            self.now = self.beside_ort()
         else:
             # Its weights may be large.
             shutil.rmtree(trial.artifact.folder, ignore_errors=True)
@@ -110,8 +120,7 @@ class Trials:
         """Compares the best model with the plain one for the last time, and returns to the plain one if that is no
         slower. Returns the times of the plain and of the chosen model, beside ONNX Runtime's."""
         if self.best is self.plain:
-            times = self.beside_ort()
-            return times, times
+            return self.now, self.now
         races = self._race("the model before and after", {PLAIN: self.plain, BEST: self.best})
         if not _is_faster(races, BEST, PLAIN):
             nodes = tuple(sorted(self.left.keys() - dict(self.plain.options.left).keys()))
