@@ -25,3 +25,30 @@ loop.kernel @grouped symbols [] (%0: tensor<1x16x16x384xf32>, %1: tensor<16x2x3x
   }
   loop.return %7 : tensor<1x14x14x16x24xf32>
 }
+
+// Few steps of a window are summed without a micro-kernel too, for two vectors of columns; many are not.
+
+// CHECK: "few" {{.*}} schedule [i1 threads fuse "g0", i0 by 16 fuse "g0", i2 by 4 tail peel fuse "g0", r1, d unroll, i2 unroll, i0 vector 8 unroll]
+// WIDE: "few" {{.*}} product(i2, i0, d)
+loop.kernel @few symbols [] (%0: tensor<1x225x225x3xf32>, %1: tensor<2x3x9x16xf32>) -> (tensor<112x112x32xf32>) {
+  %p = loop.view %0 : tensor<1x225x225x3xf32> to tensor<225x675xf32>
+  %3 = loop.nest "few" [i0: parallel 32, i1: parallel 112, i2: parallel 112, d: reduction 9, r1: reduction 3] -> tensor<112x112x32xf32> {
+    %4 = loop.read %1[(i0 floordiv 16), r1, d, (i0 mod 16)] : f32
+    %5 = loop.read %p[2*i1 + r1, 6*i2 + d] : f32
+    %6 = arith.mulf %4, %5 : f32
+    loop.yield add %6 at [i1, i2, i0]
+  }
+  loop.return %3 : tensor<112x112x32xf32>
+}
+
+// CHECK: "many" {{.*}} product(i2, i0, d)
+loop.kernel @many symbols [] (%0: tensor<1x225x225x7xf32>, %1: tensor<2x3x21x16xf32>) -> (tensor<112x112x32xf32>) {
+  %p = loop.view %0 : tensor<1x225x225x7xf32> to tensor<225x1575xf32>
+  %3 = loop.nest "many" [i0: parallel 32, i1: parallel 112, i2: parallel 112, d: reduction 21, r1: reduction 3] -> tensor<112x112x32xf32> {
+    %4 = loop.read %1[(i0 floordiv 16), r1, d, (i0 mod 16)] : f32
+    %5 = loop.read %p[2*i1 + r1, 14*i2 + d] : f32
+    %6 = arith.mulf %4, %5 : f32
+    loop.yield add %6 at [i1, i2, i0]
+  }
+  loop.return %3 : tensor<112x112x32xf32>
+}
