@@ -80,6 +80,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--cache", action="store_true", help="use the compiler's cache: the seconds mean less")
     parser.add_argument("--verify", action="store_true", help="with the compile's own verification")
+    parser.add_argument("--measure", action="store_true", help="compiles that measure, as igniter compile --measure")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON lines; the ones that are there are skipped")
     parser.add_argument("--report", type=Path, metavar="FILE", help="print the table of a file, and run nothing")
     parser.add_argument(
@@ -156,12 +157,12 @@ def run(picked: list[Graph], chosen: argparse.Namespace) -> Iterator[Row]:
                 done += 1
                 setting = Setting(
                     threads, chosen.target, chosen.seed, chosen.seconds, chosen.clock, chosen.cache, chosen.verify,
-                    chosen.kernels,
+                    chosen.kernels, chosen.measure,
                 )  # fmt: skip
                 begun: Row = {
                     "name": graph.name, "group": graph.group, "form": form, "seed": setting.seed,
-                    "target": setting.target, "threads": threads, "kernels": setting.kernels, "status": "begun",
-                    "process": os.getpid(),
+                    "target": setting.target, "threads": threads, "kernels": setting.kernels,
+                    "measured": setting.measured, "status": "begun", "process": os.getpid(),
                 }  # fmt: skip
                 row = stored.get(key(begun))
                 if row is None:

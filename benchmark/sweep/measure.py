@@ -46,6 +46,8 @@ class Setting:
     verify: bool = False
     kernels: bool = False
     """True to compile a region also where measured points leave it to ONNX Runtime."""
+    measured: bool = False
+    """True for compiles that measure, at the sizes that are timed here."""
 
     @property
     def author(self) -> str:
@@ -57,7 +59,8 @@ def measure(graph: Graph, form: str, setting: Setting) -> Row:
     """Returns the row of a graph; a failure is a row with the status `FAILED` and the reason."""
     row: Row = {
         "name": graph.name, "group": graph.group, "form": form, "seed": setting.seed, "target": setting.target,
-        "threads": setting.threads, "clock": setting.clock, "kernels": setting.kernels, "status": FAILED, **origin(),
+        "threads": setting.threads, "clock": setting.clock, "kernels": setting.kernels, "measured": setting.measured,
+        "status": FAILED, **origin(),
     }  # fmt: skip
     made = graph.make(form, setting.seed)
     feeds = made.feeds()
@@ -77,6 +80,7 @@ def measure(graph: Graph, form: str, setting: Setting) -> Row:
                 cache=setting.cache,
                 verify=setting.verify,
                 fusion_author=setting.author,
+                **measuring(made, form, setting),
             )
             row["compile_seconds"] = round(time.perf_counter() - begin, 3)
             row |= counts(artifact.report)
@@ -87,6 +91,13 @@ def measure(graph: Graph, form: str, setting: Setting) -> Row:
         if row["status"] == OK:
             row |= timed((ours, theirs, made_session(made, setting.threads)), feeds, setting)
     return row
+
+
+def measuring(made: Made, form: str, setting: Setting) -> dict[str, Any]:
+    """The arguments of a compile that measures; none for a plain one."""
+    if not setting.measured:
+        return {}
+    return {"measure": True, "threads": setting.threads, "shapes": [made.sizes] if form == SYMBOLIC else None}
 
 
 def origin() -> Row:

@@ -35,12 +35,20 @@ WIDE = [
     Column("form", 9),
 ]
 
-Key = tuple[str, str, str, int, int, bool]
+Key = tuple[str, str, str, int, int, bool, bool]
 
 
 def key(row: Row) -> Key:
     """Identifies a measurement: two rows with the same key measure the same."""
-    return row["name"], row["form"], row["target"], row["threads"], row["seed"], row.get("kernels", False)
+    return (
+        row["name"],
+        row["form"],
+        row["target"],
+        row["threads"],
+        row["seed"],
+        row.get("kernels", False),
+        row.get("measured", False),
+    )
 
 
 def read(path: Path) -> list[Row]:

@@ -17,7 +17,7 @@ from benchmark.sweep.__main__ import main
 from benchmark.sweep.graph import FORMS, STATIC, SYMBOLIC, Graph, Sketch
 from benchmark.sweep.groups import GROUPS, all_graphs
 from benchmark.sweep.measure import FEWEST_ROUNDS, Setting, measure, turns
-from benchmark.sweep.report import read, report
+from benchmark.sweep.report import key, read, report
 from igniter.analysis.fusion import measured_points
 from igniter.analysis.fusion.measured_points import from_json
 
@@ -164,6 +164,22 @@ def scaled(factor: float) -> Graph:
         return g.op("Mul", g.op("Exp", g.input("x", ("n", 100))), g.number(factor))
 
     return Graph("pointwise", "scaled", build)
+
+
+def test_measured_compiles_measure_at_the_timed_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+
+    def refuse(_model: onnx.ModelProto, _folder: Path, **options: object) -> None:
+        asked.append(options)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(measuring.igniter, "compile", refuse)
+    graph = scaled(1.0)
+    rows = [measure(graph, form, Setting(threads=2, measured=True)) for form in (STATIC, SYMBOLIC)]
+    assert [(o["measure"], o["threads"]) for o in asked] == [(True, 2)] * 2
+    assert [o["shapes"] for o in asked] == [None, [graph.make(SYMBOLIC).sizes]]
+    plain = measure(graph, STATIC, Setting(threads=2))
+    assert "measure" not in asked[-1] and len({key(row) for row in (*rows, plain)}) == 3
 
 
 def test_a_wrong_value_and_an_error_are_failures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
