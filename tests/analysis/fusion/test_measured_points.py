@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner
 
 import igniter
 from benchmark.sweep.calibrate import leave_one_out
@@ -29,6 +30,7 @@ from igniter.analysis.machine import ISAS, isa_of, pass_figures
 from igniter.dialects.fusion import RegionOp
 from igniter.errors import IgniterError
 from igniter.targets import described_machines
+from igniter.tools.main import app
 
 FILES = sorted(FOLDER.glob("*.json"))
 KIND = "Conv depthwise window=3x3 (f32[....], const f32[....]) -> f32[....]"
@@ -293,6 +295,21 @@ def test_two_compiles_are_the_same(file: Path, tmp_path: Path) -> None:
         assert "measured at 2.00" in left["reason"]
     first, second = ((folder / "model.onnx").read_bytes() for folder in folders)
     assert first == second
+
+
+def test_the_command_line_says_so(file: Path, tmp_path: Path) -> None:
+    write(file)
+    model = tmp_path / "model.onnx"
+    onnx.save(convolutions(), model)
+    options = ["--target", TARGET, "--no-verify", "--no-load", "--no-cache", "-o", str(tmp_path / "out"), "--explain"]
+    done = CliRunner().invoke(app, ["compile", str(model), *options])
+    assert done.exit_code == 0, done.output
+    assert "1 nodes were measured faster in ONNX Runtime, and stay (1 Conv); --explain says why" in done.output
+    assert "conv0 (Conv): Conv is left to ONNX Runtime: a kernel was measured at 2.00 of its time" in done.output
+    off = ["--fusion-author", "default{points=off}"]
+    done = CliRunner().invoke(app, ["compile", str(model), *options, *off])
+    assert done.exit_code == 0, done.output
+    assert "measured faster" not in done.output
 
 
 def test_to_json_is_in_order() -> None:
