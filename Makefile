@@ -19,8 +19,10 @@ ORT_GPU ?= onnxruntime-gpu>=1.22
 ENGINE ?= $(shell command -v podman || echo docker)
 STAGE ?= cpu
 
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-gpu fuzz pytest lint lit format bench runtime docs clean
+.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-gpu fuzz check pytest lint lit format bench runtime docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,7 +77,7 @@ image: ## a container image of Containerfile, igniter:cpu (STAGE=cuda for GPUs),
 demo: $(VENV)/.installed-run ## compile the embedded model, verify it against ONNX Runtime, print the speed-up
 	@$(BIN)/igniter demo
 
-test: lint lit pytest ## lint, lit and the quick tests, with an eighth of the sweeps over parameters
+test: check pytest ## lint, lit and the quick tests, with an eighth of the sweeps over parameters
 
 test-extras: $(EXTRAS)/.installed-dev ## the tests that need PyTorch (for CPUs) and a browser, in .venv-extras; TORCH_INDEX=URL of its CPU builds
 	$(EXTRAS)/bin/python -m tests.extras -n $(JOBS) --dist worksteal
@@ -87,7 +89,7 @@ fuzz: $(VENV)/.installed-dev ## random graphs against ONNX Runtime and networks 
 	$(BIN)/python -m tests.fuzz --seed $(SEED) --count 100000 --seconds $(FUZZ_SECONDS)
 	$(BIN)/python -m tests.fuzz --seed $(SEED) --count 100000 --seconds $(FUZZ_SECONDS) --images
 
-test-full: lint lit ## every test with every set of parameters, slow ones too
+test-full: check ## every test with every set of parameters, slow ones too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --sweeps --timeout=0 tests
 
 test-machines: $(VENV)/.installed-dev ## the tests whose outcome can follow from the machine, as if on five others (tests/machines)
@@ -95,6 +97,10 @@ test-machines: $(VENV)/.installed-dev ## the tests whose outcome can follow from
 
 test-gpu: $(VENV)/.installed-dev ## the tests that need a GPU and ONNX Runtime's CUDA provider; without them they skip
 	$(BIN)/python -m pytest -rs tests/gpu
+
+# pyright has one thread, so lit runs beside it; each one's output comes in one piece.
+check: $(VENV)/.installed-dev ## lint and lit at the same time
+	@$(MAKE) --no-print-directory -j 2 $(SYNC) lint lit
 
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -rs -n $(JOBS) --dist worksteal -m 'not full' tests
