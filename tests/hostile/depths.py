@@ -8,7 +8,7 @@ import onnx
 from onnx import helper
 
 from tests.hostile.base import BOOL, FLOAT, INT64, info, model_of
-from tests.hostile.writing import Made, Write, of_bytes, of_model, simple, unary
+from tests.hostile.writing import Made, Write, of_call, of_model, simple, unary
 
 
 def nested_ifs(depth: int) -> bytes:
@@ -43,7 +43,7 @@ def field(number: int, body: bytes) -> bytes:
 
 def depths() -> Made:
     for depth in (3, 20, 90, 1000, 10_000):
-        yield f"{depth} Ifs in one another", of_bytes(nested_ifs(depth))
+        yield f"{depth} Ifs in one another", of_call(nested_ifs, depth)
     for op in ("Loop", "Scan"):
         yield f"20 {op}s in one another", of_model(_nested_bodies(op, 20))
     chain = [unary("Relu", "x" if k == 0 else f"v{k}", "y" if k == 4999 else f"v{k + 1}") for k in range(5000)]
@@ -53,7 +53,7 @@ def depths() -> Made:
     yield from _names()
     for depth in (20, 5000):
         for kind, what in ((4, "sequences"), (9, "optionals")):
-            yield f"{depth} {what} in one another", of_bytes(_nested_types(kind, depth))
+            yield f"{depth} {what} in one another", of_call(_nested_types, kind, depth)
 
 
 def _nested_bodies(op: str, depth: int) -> onnx.ModelProto:

@@ -33,6 +33,11 @@ def of_bytes(data: bytes) -> Write:
     return write
 
 
+def of_call(make: Callable[..., bytes], *arguments: object) -> Write:
+    """A file whose bytes are made when it is written: a list of all files has no time for what takes seconds."""
+    return lambda folder: of_bytes(make(*arguments))(folder)
+
+
 def of_model(model: onnx.ModelProto) -> Write:
     return of_bytes(model.SerializeToString())
 
