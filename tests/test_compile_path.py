@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,8 +35,12 @@ Call = tuple[str, str, str, str]
 
 def place(frame: FrameType | None) -> str:
     """The file of a frame, relative to the package; "" outside of it."""
-    package = Path(igniter.__file__).parent
-    path = Path(frame.f_code.co_filename) if frame is not None else Path()
+    return "" if frame is None else place_of_file(frame.f_code.co_filename)
+
+
+@cache
+def place_of_file(file: str) -> str:
+    path, package = Path(file), Path(igniter.__file__).parent
     return path.relative_to(package).as_posix() if path.is_relative_to(package) else ""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from tests.conformance.__main__ import run_cases
 from tests.conformance.attribute_cases import variants
 from tests.conformance.ledger import ledger
-from tests.conformance.node_cases import FAILURES, MODES, CaseResult, node_cases
+from tests.conformance.node_cases import FAILURES, MODES, CaseResult, node_cases, run_named
 
 NATIVE = ("test_add_bcast", "test_softmax_axis_1", "test_transpose_all_permutations_3", "test_where_example")
 """Cases that have to compile whole."""
@@ -18,21 +20,26 @@ def check(results: list[CaseResult]) -> None:
     assert not failed, "\n".join(failed)
 
 
+def run_here(names: Iterable[str], mode: str, gpu: bool = False) -> list[CaseResult]:
+    """The results of cases in this process, which computes the cases of ONNX once: another one takes ten seconds."""
+    return [run_named((name, mode, gpu)) for name in names]
+
+
 @pytest.mark.parametrize("mode", ["static", "dynamic"])
 def test_some_cases(mode: str) -> None:
-    results = run_cases(list(NATIVE), mode)
+    results = run_here(NATIVE, mode)
     check(results)
     assert [r.status for r in results] == ["native"] * len(NATIVE)
 
 
 def test_constants_are_folded() -> None:
-    results = run_cases(["test_add", "test_softmax_axis_1"], "constant")
+    results = run_here(["test_add", "test_softmax_axis_1"], "constant")
     check(results)
     assert {r.status for r in results} == {"folded"}
 
 
 def test_attributes_vary() -> None:
-    results = run_cases(["test_softmax_axis_1", "test_add"], "attributes")
+    results = run_here(["test_softmax_axis_1", "test_add"], "attributes")
     check(results)
     assert [r.status for r in results] == ["native", "skipped"]
     assert len(variants(node_cases()["test_softmax_axis_1"])) >= 3
@@ -48,11 +55,11 @@ def test_ledger_counts_and_gives_reasons() -> None:
 def test_some_cases_compiled_for_gpus() -> None:
     pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
     names = ["test_where_example", "test_layer_normalization_2d_axis1", "test_reduce_sum_default_axes_keepdims_random"]
-    results = run_cases(names, "static", gpu=True)
+    results = run_here(names, "static", gpu=True)
     check(results)
     assert [r.status for r in results] == ["native"] * len(names)
     # A Scan's slices are at any address.
-    check(run_cases(["test_scan9_sum"], "static", gpu=True))
+    check(run_here(["test_scan9_sum"], "static", gpu=True))
 
 
 @pytest.mark.full

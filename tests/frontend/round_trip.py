@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from xdsl.parser import Parser
 
 from igniter.context import IgniterContext
 from igniter.frontend import export_model, import_model
+from tests.conformance import node_cases as conformance
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
@@ -34,14 +33,9 @@ def round_trip(model: Any) -> onnx.ModelProto:
     return export_model(reparsed(module))
 
 
-@cache
 def node_cases() -> tuple[TestCase, ...]:
     """The backend node tests of ONNX."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from onnx.backend.test.loader import load_model_tests
-
-        return tuple(load_model_tests(kind="node"))
+    return tuple(conformance.node_cases().values())
 
 
 def model_files() -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -77,7 +77,13 @@ def run_compiled(
     func: FuncOp, inputs: Sequence[Array], symbols: Mapping[str, int], target: str = "native"
 ) -> list[Array]:
     """The outputs of a scheduled kernel; they start as garbage, so that what is not written shows."""
-    compiled = compile_func(func, target_of(target))
+    return call(func, compile_func(func, target_of(target)), inputs, symbols)
+
+
+def call(
+    func: FuncOp, compiled: Callable[..., None], inputs: Sequence[Array], symbols: Mapping[str, int]
+) -> list[Array]:
+    """As `run_compiled`, of a kernel that is compiled already."""
     outputs: list[Array] = []
     for arg in func.block.args[len(inputs) :]:
         shape = [d.evaluate(symbols) for d in dims_of(arg.type)]
@@ -99,14 +105,14 @@ def check(
     passes: Sequence[str] = SCHEDULE,
 ) -> None:
     """Compares the kernel in `text` as interpreted and as compiled, for every vector width and every case."""
+    kernel = kernel_of(parse(text))
+    inputs = [random_inputs(kernel, case, np.random.default_rng(seed)) for case in cases]
+    expected = [run_kernel(kernel, values, case) for values, case in zip(inputs, cases, strict=True)]
     for vector_bytes in machines:
-        module = parse(text)
-        kernel = kernel_of(module)
-        inputs = [random_inputs(kernel, case, np.random.default_rng(seed)) for case in cases]
-        expected = [run_kernel(kernel, values, case) for values, case in zip(inputs, cases, strict=True)]
-        func = schedule(module, passes, choose_schedule={"vector_bytes": vector_bytes})
+        func = schedule(parse(text), passes, choose_schedule={"vector_bytes": vector_bytes})
+        compiled = compile_func(func, target_of("native"))
         for case, values, wanted in zip(cases, inputs, expected, strict=True):
-            for want, got in zip(wanted, run_compiled(func, values, case), strict=True):
+            for want, got in zip(wanted, call(func, compiled, values, case), strict=True):
                 scale = float(np.abs(want[np.isfinite(want)]).max(initial=0)) if want.dtype.kind == "f" else 0.0
                 np.testing.assert_allclose(
                     got, want, rtol=rtol, atol=rtol * scale, err_msg=f"{case} at {vector_bytes} bytes\n{func}"

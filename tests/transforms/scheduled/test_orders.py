@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
+from igniter.backends.cpu.jit import compile_func
 from igniter.dialects.loop import NestOp
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.errors import IgniterError
 from igniter.verification.interp.structured import run_kernel
-from tests.transforms.scheduled.scheduling import SCHEDULE, kernel_of, parse, random_inputs, run_compiled, schedule
+from tests.transforms.scheduled.scheduling import SCHEDULE, call, kernel_of, parse, random_inputs, schedule
 
 MATMUL = """
 builtin.module {
@@ -86,11 +87,12 @@ def said(text: str, words: str) -> str:
 
 def check(text: str) -> None:
     plain = kernel_of(parse(text))
+    func = schedule(parse(text), SCHEDULE[1:])
+    compiled = compile_func(func)
     for sizes in ({s: case[s] for s in plain.symbol_names} for case in SIZES):
-        module = parse(text)
         inputs = random_inputs(plain, sizes, np.random.default_rng(0))
         expected = run_kernel(plain, inputs, sizes)
-        found = run_compiled(schedule(module, SCHEDULE[1:]), inputs, sizes)
+        found = call(func, compiled, inputs, sizes)
         for want, got in zip(expected, found, strict=True):
             np.testing.assert_allclose(got, want, 1e-5, 1e-5 * float(np.abs(want).max(initial=1)), err_msg=f"{sizes}")
 

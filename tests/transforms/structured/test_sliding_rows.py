@@ -305,9 +305,9 @@ def _check_random(seeds: Sequence[int], folder: Path) -> int:
 
 
 def test_random_networks(tmp_path: Path) -> None:
-    assert _check_random(range(12), tmp_path) >= 4
+    assert _check_random(range(4), tmp_path) >= 1
 
 
 @pytest.mark.full
 def test_many_random_networks(tmp_path: Path) -> None:
-    assert _check_random(range(1000, 1500), tmp_path) >= 150
+    assert _check_random([*range(12), *range(1000, 1500)], tmp_path) >= 150

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from igniter.backends.cpu.jit import compile_func
 from igniter.registry import load_pass
 from igniter.verification.interp.structured import run_kernel
-from tests.transforms.scheduled.scheduling import SCHEDULE, IgniterContext, kernel_of, parse, run_compiled, schedule
+from tests.transforms.scheduled.scheduling import SCHEDULE, IgniterContext, call, kernel_of, parse, schedule
 
 KERNEL = """
 builtin.module {
@@ -49,8 +50,9 @@ def check(text: str, dtype: str, parts: int) -> None:
         np.testing.assert_allclose(got, want, 1e-5, 1e-5)
     load_pass("check-bounds")(guard=True).apply(IgniterContext(), module)
     func = schedule(module, SCHEDULE)
+    compiled = compile_func(func)
     for x, (n, m), (want,) in zip(inputs, cases, wanted, strict=True):
-        (got,) = run_compiled(func, [x], {"n": n, "m": m})
+        (got,) = call(func, compiled, [x], {"n": n, "m": m})
         np.testing.assert_allclose(got, want, 1e-5, 1e-5)
 
 

@@ -7,10 +7,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from igniter.backends.cpu.jit import CompiledFunc, compile_func
 from igniter.dialects.loop import FuncOp
 from igniter.registry import load_pass
 from igniter.verification.interp.structured import run_kernel
-from tests.transforms.scheduled.scheduling import SCHEDULE, Array, IgniterContext, kernel_of, parse, run_compiled
+from tests.transforms.scheduled.scheduling import SCHEDULE, Array, IgniterContext, call, kernel_of, parse
 
 KEYS = 32
 
@@ -81,7 +82,12 @@ EMPTIED = ATTENTION.replace(
 
 
 @cache
-def split_and_compiled(text: str, keys: int = KEYS) -> FuncOp:
+def split_and_compiled(text: str) -> tuple[FuncOp, CompiledFunc]:
+    func = split(text)
+    return func, compile_func(func)
+
+
+def split(text: str, keys: int = KEYS) -> FuncOp:
     module = parse(text)
     load_pass("split-softmax")(keys=keys).apply(IgniterContext(), module)
     module.verify()
@@ -108,7 +114,7 @@ def attention(q: Array, k: Array, v: Array, mask: Array) -> Array:
 
 def check(values: list[Array], text: str = WHOLE, wanted: Array | None = None) -> Array:
     sizes = {"s": len(values[0]), "t": len(values[1])}
-    (got,) = run_compiled(split_and_compiled(text), values, sizes)
+    (got,) = call(*split_and_compiled(text), values, sizes)
     np.testing.assert_allclose(got, attention(*values) if wanted is None else wanted, 2e-5, 2e-6)
     return got
 
