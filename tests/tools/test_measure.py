@@ -183,6 +183,7 @@ def test_a_small_excess_is_not_worth_a_trial(two: Path, monkeypatch: pytest.Monk
     ]
 
 
+@pytest.mark.full
 def test_a_gain_that_does_not_repeat_is_none(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = measured(two, Invented(slow_first, lambda _, case: 0.5 if case == 0 else 1.0), monkeypatch)
     assert not left(artifact)
@@ -249,7 +250,7 @@ ODD = {
 """Inputs and outputs that cannot all be bound in place, or have no elements."""
 
 
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", ["scalars", *(pytest.param(n, marks=pytest.mark.full) for n in ODD if n != "scalars")])
 def test_odd_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {ODD[name]}')
     onnx.save(model, tmp_path / "odd.onnx")
@@ -320,6 +321,7 @@ def test_a_second_compile_takes_the_outcome_from_the_cache(two: Path, monkeypatc
     assert not left(measured(two, silent, monkeypatch, measure=True)) and not silent.seen
 
 
+@pytest.mark.full
 def test_regions_are_not_timed_again_in_another_model(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured(two, Invented(slow_first, always(0.8)), monkeypatch)
     model = onnx.load(two)
