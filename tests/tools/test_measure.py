@@ -170,7 +170,7 @@ def test_a_slow_region_stays_if_the_whole_does_not_gain(two: Path, monkeypatch: 
     found = outcome(artifact)
     assert not left(artifact) and not found.left
     assert [t.accepted for t in found.trials] == [False]
-    assert "the whole model is no faster without it" in found.regions[0].message
+    assert "the whole model gains too little without it" in found.regions[0].message
 
 
 def test_a_small_excess_is_not_worth_a_trial(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:

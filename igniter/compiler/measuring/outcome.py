@@ -101,7 +101,7 @@ class RegionOutcome:
         )
         if self.decision == "onnxruntime":
             return f"{what}{said}: left to ONNX Runtime"
-        return f"{what}{said}: compiled" + (", because the whole model is no faster without it" * self.is_slower)
+        return f"{what}{said}: compiled" + (", because the whole model gains too little without it" * self.is_slower)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values."""
