@@ -25,6 +25,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -171,23 +172,31 @@ class Cache:
     def get_file(self, key: str, target: Path) -> bool:
         """Writes the payload stored under `key` to a new file; returns false if there is no entry. Raises `OSError` if
         the file cannot be written."""
-        try:
-            entry = self._path(key).open("rb")
-        except OSError:
-            self.statistics.misses += 1
-            return False
-        with entry:
+        path = self._path(key)
+        with contextlib.ExitStack() as opened:
+            try:
+                entry, source = (opened.enter_context(path.open("rb")) for _ in range(2))
+            except OSError:
+                self.statistics.misses += 1
+                return False
+            if not os.path.sameopenfile(entry.fileno(), source.fileno()):
+                # Another process has replaced the entry in between.
+                self.statistics.misses += 1
+                return False
+            file = opened.enter_context(target.open("xb"))
+            copier = opened.enter_context(ThreadPoolExecutor(1))
+            # One thread copies while this one checks.
+            copied = copier.submit(_copy, source, file, _DIGEST)
             expected, digest = entry.read(_DIGEST), hashlib.sha256(key.encode())
-            with target.open("xb") as file:
-                for chunk in _chunks(entry):
-                    digest.update(chunk)
-                    file.write(chunk)
+            for chunk in _chunks(entry):
+                digest.update(chunk)
+            copied.result()
         if digest.digest() != expected:
             target.unlink()
-            self._drop(self._path(key))
+            self._drop(path)
             return False
         with contextlib.suppress(OSError):
-            _touch(self._path(key))
+            _touch(path)
         self.statistics.hits += 1
         return True
 
@@ -316,6 +325,18 @@ def _digest(key: str, payload: bytes) -> bytes:
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
     while chunk := file.read(_CHUNK):
         yield chunk
+
+
+def _copy(source: IO[bytes], target: IO[bytes], start: int) -> None:
+    """Writes a file from `start` on to a new one, in the kernel if it can."""
+    size, place = os.fstat(source.fileno()).st_size, start
+    with contextlib.suppress(AttributeError, OSError):  # not on every system, nor between all file systems
+        while place < size and (n := os.copy_file_range(source.fileno(), target.fileno(), size - place, place)):
+            place += n
+    source.seek(place)
+    target.seek(place - start)
+    for chunk in _chunks(source):
+        target.write(chunk)
 
 
 def _touch(path: Path) -> None:

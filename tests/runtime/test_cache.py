@@ -227,3 +227,26 @@ def test_a_kernel_is_shared_by_libraries(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(codegen, "compile_object", lambda text, target: compiled.append(text) or original(text, target))
     build([scale_op("Other_k")], [scale_kernel()], cache=cache)
     assert len(compiled) == 1 and "RegisterCustomOps" in compiled[0]
+
+
+def test_a_file_is_copied_with_and_without_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytes(range(256)) * 20_000
+    (tmp_path / "source").write_bytes(data)
+    cache, key = Cache(tmp_path / "cache"), cache_key("k")
+    assert cache.put_file(key, tmp_path / "source")
+    assert cache.get_file(key, tmp_path / "by the kernel")
+
+    def refused(*_: int) -> int:
+        raise OSError
+
+    monkeypatch.setattr("os.copy_file_range", refused, raising=False)
+    assert cache.get_file(key, tmp_path / "by hand")
+    left = iter([1000, 0])
+
+    def stops(source: int, target: int, count: int, place: int) -> int:
+        done = next(left)
+        return os.write(target, os.pread(source, done, place)) if done else 0
+
+    monkeypatch.setattr("os.copy_file_range", stops, raising=False)
+    assert cache.get_file(key, tmp_path / "by both")
+    assert {(tmp_path / name).read_bytes() for name in ("by the kernel", "by hand", "by both")} == {data}
