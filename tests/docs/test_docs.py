@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,22 @@ from igniter.pipelines import PIPELINES
 from igniter.registry import DIALECTS, PASSES, load_pass
 
 from .transcripts import PACKAGE, ROOT, WITH_PACKAGE, commands, differences, pages
+from .warm import Warm
 
 PAGES = [page.relative_to(ROOT).as_posix() for page in pages()]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 OWN_PASSES = [name for name, where in PASSES.items() if where.startswith("igniter.")]
 
 
+@pytest.fixture(scope="module")
+def tools() -> Iterator[Warm]:
+    with Warm() as server:
+        yield server
+
+
 @pytest.mark.parametrize("name", [p for p in PAGES if any(c.is_run for c in commands(ROOT / p))])
-def test_commands_give_what_the_page_shows(name: str, tmp_path: Path):
-    found = list(differences(ROOT / name, tmp_path))
+def test_commands_give_what_the_page_shows(name: str, tmp_path: Path, tools: Warm):
+    found = list(differences(ROOT / name, tmp_path, tools))
     assert not found, "\n\n".join([*found, f"python -m tests.docs.transcripts {name} rewrites the page"])
 
 

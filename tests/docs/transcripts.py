@@ -21,9 +21,11 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from .warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "docs" / "examples" / "my_package"
@@ -131,7 +133,8 @@ def install_metadata(site: Path) -> Path:
 class Runner:
     """Runs the commands of one page, in `folder`."""
 
-    def __init__(self, page: Path, folder: Path):
+    def __init__(self, page: Path, folder: Path, tools: Warm):
+        self._tools = tools
         self._folder = folder / "work"
         self._folder.mkdir(exist_ok=True)
         for name in ("docs", "lit_tests"):
@@ -142,11 +145,20 @@ class Runner:
     def run(self, command: Command) -> str:
         """Standard output and standard error of a command."""
         first, pipe, rest = command.text.partition(" | ")
-        here = first.startswith("igniter-opt ") and "--help" not in first and not SHELL.search(first)
-        if self._apart or not here:
+        if SHELL.search(first):
             return self._shell(command.text)
-        output, errors = self._run_here(first, apart=bool(pipe))
-        return self._shell(rest, output) + errors if pipe else output
+        here = first.startswith("igniter-opt ") and "--help" not in first and not self._apart
+        run = self._run_here if here else self._run_apart
+        output, errors = run(shlex.split(first), apart=bool(pipe))
+        if not pipe:
+            return output
+        # Of a process, errors are seen before its pipe ends.
+        return self._shell(rest, output) + errors if here else errors + self._shell(rest, output)
+
+    def _run_apart(self, command: Sequence[str], apart: bool) -> tuple[str, str]:
+        """A command in a process of its own. With `apart`, errors are not in the output."""
+        output, errors = self._tools.run(command, self._folder, self._environment, apart)
+        return STAGE_LINE.sub("", output), STAGE_LINE.sub("", errors)
 
     def _shell(self, text: str, given: str | None = None) -> str:
         done = subprocess.run(
@@ -161,12 +173,12 @@ class Runner:
         # A page shows what a terminal does, which has a spinner in the place of these lines.
         return STAGE_LINE.sub("", done.stdout)
 
-    def _run_here(self, text: str, apart: bool) -> tuple[str, str]:
+    def _run_here(self, command: Sequence[str], apart: bool) -> tuple[str, str]:
         """`igniter-opt` in this process, which has imported what it needs already. With `apart`, errors are not in the
         output."""
         from igniter.tools.igniter_opt import run
 
-        _, *arguments = shlex.split(text)
+        _, *arguments = command
         output = io.StringIO()
         errors = io.StringIO() if apart else output
         before = Path.cwd()
@@ -178,9 +190,9 @@ class Runner:
         return output.getvalue(), errors.getvalue() if apart else ""
 
 
-def differences(page: Path, folder: Path) -> Iterator[str]:
+def differences(page: Path, folder: Path, tools: Warm) -> Iterator[str]:
     """The expected and the actual output, where they differ."""
-    runner = Runner(page, folder)
+    runner = Runner(page, folder, tools)
     for command in commands(page):
         if not command.is_run:
             continue
@@ -190,9 +202,9 @@ def differences(page: Path, folder: Path) -> Iterator[str]:
             yield f"{page.relative_to(ROOT)}:{command.line}: $ {command.text}\n--- shown\n{shown}\n--- found\n{output}"
 
 
-def rewrite(page: Path, folder: Path) -> None:
+def rewrite(page: Path, folder: Path, tools: Warm) -> None:
     """Put what comes out into the page. Blocks with `...` are left as they are, and named where they do not fit."""
-    runner = Runner(page, folder)
+    runner = Runner(page, folder, tools)
     lines = page.read_text(encoding="utf-8").splitlines()
     for command in [(c, runner.run(c)) for c in commands(page) if c.is_run][::-1]:
         this, output = command
@@ -211,9 +223,10 @@ def rewrite(page: Path, folder: Path) -> None:
 def main() -> None:
     import tempfile
 
-    for page in [Path(p).resolve() for p in sys.argv[1:]] or pages():
-        with tempfile.TemporaryDirectory() as folder:
-            rewrite(page, Path(folder))
+    with Warm() as tools:
+        for page in [Path(p).resolve() for p in sys.argv[1:]] or pages():
+            with tempfile.TemporaryDirectory() as folder:
+                rewrite(page, Path(folder), tools)
 
 
 if __name__ == "__main__":
