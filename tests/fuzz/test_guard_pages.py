@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import igniter
 from tests.fuzz.generator import make_case
@@ -36,7 +37,8 @@ def run_guarded_case(seed: int) -> str:
     return "ok"
 
 
-def test_models_stay_inside_of_their_buffers():
-    found = dict(run_isolated("tests.fuzz.test_guard_pages:run_guarded_case", range(3000, 3006)))
+@pytest.mark.parametrize("count", [6, pytest.param(100, marks=pytest.mark.full)])
+def test_models_stay_inside_of_their_buffers(count: int) -> None:
+    found = dict(run_isolated("tests.fuzz.test_guard_pages:run_guarded_case", range(3000, 3000 + count)))
     assert all(r == "ok" or (isinstance(r, str) and r.startswith("invalid")) for r in found.values()), found
-    assert list(found.values()).count("ok") >= 3
+    assert list(found.values()).count("ok") >= count // 2
