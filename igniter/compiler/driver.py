@@ -28,7 +28,7 @@ from xdsl.parser import Parser
 from igniter._version import build_id
 from igniter.analysis.fusion.fallback_nodes import fallback_nodes
 from igniter.analysis.fusion.program_steps import program_steps
-from igniter.analysis.machine import machine_of, pass_figures
+from igniter.analysis.machine import pass_figures
 from igniter.analysis.onnx.input_places import by_symbol, shown_dims
 from igniter.analysis.typical_sizes import give_module_sizes, module_symbols, require_known
 from igniter.compiler.compilation import Compilation, CompiledKernel
@@ -45,7 +45,6 @@ from igniter.passes import parse_passes, run_passes
 from igniter.remarks import Remark, remark
 from igniter.runtime.cache import cache_key
 from igniter.runtime.library import LibraryPart, build_library
-from igniter.schedules.task_chains import kernel_tasks
 from igniter.transforms.conversion.schedule_kernels import schedule_kernel
 from igniter.transforms.fusion.form_fusion_regions import FormFusionRegions
 from igniter.transforms.fusion.inline_failed_regions import mark_failed
@@ -261,11 +260,11 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
         passes = c.pipelines.schedule if number == 0 else backend.pipelines.schedule
         for target, suffix in zip(part.targets, part.suffixes, strict=True):
             ctx = c.context(next(machines))
-            func = schedule_kernel(ctx, kernel, passes, options.tuned, verify_each=c.verify_each)
+            scheduled = schedule_kernel(ctx, kernel, passes, options.tuned, verify_each=c.verify_each)
+            func = scheduled.func
             described = describe(func)
             if not texts:
-                shared = kernel_tasks(func, machine_of(ctx))
-                tasks = None if shared is None else shared.to_dict()
+                tasks = None if (shared := scheduled.tasks) is None else shared.to_dict()
             func.sym_name = StringAttr(name + suffix)
             texts.append(backend.emit_func(func, target, options.sanitize))
             backend.vouch(texts[-1], target)

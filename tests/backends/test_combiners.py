@@ -74,12 +74,12 @@ Executor = Callable[[Array, int, int], "list[Array]"]
 
 def executors(text: str, results: int) -> dict[str, Executor]:
     """A function of x, m and n for each executor."""
-    func = schedule_kernel(IgniterContext(), kernel_of(text), "cpu-schedule", "", verify_each=True)
+    func = schedule_kernel(IgniterContext(), kernel_of(text), "cpu-schedule", "", verify_each=True).func
     compiled: Any = backend_for("native").compile_func(func)
     machine = machine_of_target(target_of("cuda"))
     launching = schedule_kernel(
         IgniterContext().on(machine, None, {}), kernel_of(text), "cuda-schedule", "", verify_each=True
-    )
+    ).func
 
     def interpreted(x: Array, m: int, n: int) -> list[Array]:
         found = [np.zeros(m, x.dtype) for _ in range(results)]

@@ -28,13 +28,14 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from igniter.analysis.machine import MachineModel, pass_figures
+from igniter.analysis.machine import MachineModel, machine_of, pass_figures
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp, LaunchOp
 from igniter.errors import IgniterError
 from igniter.isolation import attempt, reason_of
 from igniter.passes import PassError, parse_passes, run_passes
 from igniter.remarks import remark
+from igniter.schedules.task_chains import KernelTasks, kernel_tasks
 from igniter.targets import backend_of
 from igniter.transforms.fusion.inline_failed_regions import SAYS, mark_failed
 from igniter.transforms.structured.apply_tuned_schedules import ApplyTunedSchedules
@@ -56,14 +57,27 @@ class ScheduleKernels(ModulePass):
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             name = kernel.sym_name.data
             step = partial(schedule_kernel, ctx, kernel, passes, self.tuned)
-            func = attempt(ctx, step, partial(mark_failed, op, name))
-            if func is None:
+            scheduled = attempt(ctx, step, partial(mark_failed, op, name))
+            if scheduled is None:
                 continue
-            for each in (*_launched(func), func):
+            for each in (*_launched(scheduled.func), scheduled.func):
                 each.detach()
                 op.body.block.insert_op_before(each, kernel)
             kernel.detach()
             kernel.erase()
+
+
+@dataclass(frozen=True)
+class ScheduledKernel:
+    """A kernel after the passes of schedules for a machine."""
+
+    func: FuncOp
+    machine: MachineModel
+
+    @property
+    def tasks(self) -> KernelTasks | None:
+        """The tasks that threads share; `None` for launches on a GPU."""
+        return kernel_tasks(self.func, self.machine)
 
 
 def _launched(func: FuncOp) -> list[Operation]:
@@ -81,8 +95,8 @@ def _launched(func: FuncOp) -> list[Operation]:
 
 def schedule_kernel(
     ctx: Context, kernel: KernelOp, passes: str, tuned: str = "", *, verify_each: bool = False
-) -> FuncOp:
-    """Runs a pipeline on a copy of one kernel, for the machine of the context, and returns the func."""
+) -> ScheduledKernel:
+    """Runs a pipeline on a copy of one kernel, for the machine of the context."""
     assert isinstance(ctx, IgniterContext)
     name = kernel.sym_name.data
     alone = ModuleOp([kernel.clone()])
@@ -98,7 +112,7 @@ def schedule_kernel(
     func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
     if func is None:
         raise IgniterError(f"the passes '{passes}' leave kernel @{name} unscheduled")
-    return func
+    return ScheduledKernel(func, machine_of(ctx))
 
 
 def _run(ctx: IgniterContext, alone: ModuleOp, pipeline: str, tuned: str, verify_each: bool) -> None:

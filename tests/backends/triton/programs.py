@@ -50,7 +50,7 @@ def lowered(model: onnx.ModelProto, target: str = "cuda", variants: bool = False
     `variants` one schedule is for all sizes."""
     ctx = IgniterContext().on(machine_of_target(target_of(target)), None, {})
     passes = ",".join(name for name in PIPELINES["cuda-schedule"] if variants or name != "form-variants")
-    func = schedule_kernel(ctx, kernel_of(module_of(model)), passes, "", verify_each=True)
+    func = schedule_kernel(ctx, kernel_of(module_of(model)), passes, "", verify_each=True).func
     module = func.parent_op()
     assert isinstance(module, ModuleOp)
     return module

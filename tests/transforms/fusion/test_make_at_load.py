@@ -55,7 +55,7 @@ def test_a_kernel_gives_the_bits_of_the_compiler(target: str, tile: int, dtype: 
         derived = Transformed(Weight.of(weight), FILTERS[tile])
         recipe = derived.recipe()
         if recipe.name not in funcs:
-            funcs[recipe.name] = schedule_kernel(ctx, recipe.build(), "cpu-schedule")
+            funcs[recipe.name] = schedule_kernel(ctx, recipe.build(), "cpu-schedule").func
         made = np.full(derived.shape, np.nan, dtype)
         sizes = {"c": channels, "o": outs, "p": outs // derived.lanes}
         func = funcs[recipe.name]

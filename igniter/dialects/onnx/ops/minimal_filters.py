@@ -141,9 +141,7 @@ class MinimalFilter:
         """Returns `weight` point by point, for taps `[3, 3, ..]` in f64; magnitudes below `least` are 0."""
         values = both_axes([list(row) for row in taps], self.of_weight)
         made = [value * factor for value, factor in zip(values, self.factors(), strict=True)]
-        for value in made:
-            value[np.abs(value) < least] = 0.0
-        return made
+        return [np.where(np.abs(value) < least, 0.0, value) for value in made]
 
     # -- the error -----------------------------------------------------------------------------------------------------
 
