@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -48,8 +49,10 @@ def build(
 
 
 def run(driver: Path, arguments: str | Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a driver up to its end or the first race: a list that races have broken may be a ring."""
     given = arguments.split() if isinstance(arguments, str) else arguments
-    return subprocess.run([str(driver), *given], capture_output=True, text=True, check=False, timeout=120)
+    env = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}
+    return subprocess.run([str(driver), *given], capture_output=True, text=True, check=False, timeout=120, env=env)
 
 
 def compiler() -> list[str]:
