@@ -37,11 +37,6 @@ class Judge:
         found = self._judged(ready, actual, thorough=False)
         return found if all(o.ok for o in found) else self._judged(ready, actual, thorough=True)
 
-    def agreeing(self, ready: Ready, actual: Sequence[Any]) -> list[OutputResult]:
-        """Returns the same as `outputs`; measures the noise only if an output differs by more than the tolerance."""
-        found = self.first_look(ready, actual)
-        return found if all(o.ok or o.says_nothing for o in found) else self.outputs(ready, actual)
-
     def on_threads(self, ready: Ready, threads: int) -> tuple[Judge, Ready]:
         """Returns the judge and the case for a compiled model on `threads` threads. If the original's outputs depend
         on the number of threads, both use sessions with the same number."""

@@ -8,7 +8,6 @@ faults: all ones, all different, odd, equal, many rows.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +18,6 @@ from igniter.verification.graph_facts import GraphFacts
 from igniter.verification.report import Refusal
 from igniter.verification.roles import Role, roles_of, tied_by_role
 from igniter.verification.specs import InputSpec, symbols_of
-
-MANY_ELEMENTS = 1 << 18
-"""The elements of inputs from which their sizes count as many rows."""
 
 Sizes = dict[str, int]
 Ties = Mapping[str, "str | int | Expr"]
@@ -100,8 +96,6 @@ class Search(Generic[T]):
     refused: list[Refusal] = field(default_factory=list[Refusal])
     last: Sizes | None = None
     """The last sizes of a run."""
-    _largest: tuple[int, Sizes, T] | None = None
-    """The elements of the largest inputs of a run, with the sizes and the result."""
     _known_ties: list[Ties] | None = None
     _seen: dict[tuple[tuple[str, int], ...], T | None] = field(
         default_factory=dict[tuple[tuple[str, int], ...], "T | None"]
@@ -176,10 +170,6 @@ class Search(Generic[T]):
         ties = self._ties(roles)
         base = found[-1]
         for kind, rung in (("unequal", UNEQUAL), ("odd", ODD), ("equal", EQUAL), ("many", MANY)):
-            if kind == "many" and self._largest is not None and self._largest[0] >= MANY_ELEMENTS:
-                # A few images have many rows already; nine of a ViT take as long as the rest of the verification.
-                yield Proposal(kind, self._largest[1]), self._largest[2]
-                continue
             if any(kind_of(sizes) == kind for sizes in found) and kind != "many":
                 continue
             sizes = {**_sizes(roles, rung), **self.fixed}
@@ -213,9 +203,6 @@ class Search(Generic[T]):
             self.refused.append(result)
         else:
             self.last = proposal.sizes
-            elements = sum(math.prod(spec.shape(proposal.sizes)) for spec in self.specs)
-            if self._largest is None or elements > self._largest[0]:
-                self._largest = elements, proposal.sizes, result
             yield proposal, result
 
     def _is_over(self) -> bool:

@@ -145,8 +145,6 @@ class _Verifier:
     pieces: Callable[[dict[str, int], Ready], CaseResult] | None = None
     refused: list[Refusal] = field(default_factory=list[Refusal])
     _attempts: int = 0
-    _knows_noise: bool = False
-    """True after a case whose noise was measured. Later cases within the tolerance need no noise to pass."""
     _inexact: tuple[str, ...] = ()
     _started: float = field(default_factory=time.monotonic)
     _sized: list[tuple[CaseResult, CaseResult, Ready]] = field(
@@ -163,11 +161,10 @@ class _Verifier:
         cases: list[CaseResult] = []
         silent: tuple[Proposal, Ready] | None = None
         for proposal, ready in self.cases():
-            first = not cases
-            cases += self._judged_cases(proposal, ready)
-            unstable = self._own_runs_differ(ready) if first and not _is_clear(cases[0]) else ""
+            unstable = self._own_runs_differ(ready) if not cases else ""
             if unstable:
-                return Verification((), tuple(self.refused), unstable)
+                return Verification(tuple(cases), tuple(self.refused), unstable)
+            cases += self._judged_cases(proposal, ready)
             if not self._inexact and self.original.inexact(ready.feed, ready.expected):
                 assert self.original.exact_model is not None
                 self._inexact = self.original.exact_model.replaced
@@ -381,11 +378,7 @@ class _Verifier:
         except Exception as error:
             return replace(result, status="failed", reason=f"the compiled model fails: {first_line(error)}")
         judge, ready = self._judged_by.on_threads(ready, threads)
-        if self._knows_noise:
-            return result_of(result, judge.agreeing(ready, actual))
-        found = result_of(result, judge.outputs(ready, actual))
-        self._knows_noise = _is_clear(found)
-        return found
+        return result_of(result, judge.outputs(ready, actual))
 
     @cached_property
     def _judged_by(self) -> Judge:
@@ -394,11 +387,6 @@ class _Verifier:
 
     def _is_over(self) -> bool:
         return time.monotonic() > self._started + self.options.budget
-
-
-def _is_clear(case: CaseResult) -> bool:
-    """True if every output of a case passed and counts."""
-    return case.status == "passed" and all(o.ok and not o.says_nothing for o in case.outputs)
 
 
 def _ran(proposal: Proposal) -> str:

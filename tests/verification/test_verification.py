@@ -67,21 +67,6 @@ def test_pictures_get_sizes_that_their_strides_divide() -> None:
     assert any(c.kind == "many" and c.threads > 1 for c in found.cases)
 
 
-def test_large_pictures_have_many_rows_already() -> None:
-    """No more of them are looked for: the largest case runs again on several threads, in the compiled model alone."""
-    found = verified(model("g (float[n, 3, 224, 224] x) => (float[n, 3, 224, 224] y) { y = Relu (x) }"))
-    many = [c for c in found.cases if c.kind == "many"]
-    assert [(c.shapes, c.status, c.threads > 1) for c in many] == [({"n": 3}, "passed", True)]
-    assert {c.shapes["n"] for c in found.cases} <= {1, 2, 3}
-
-
-def test_the_noise_is_measured_once_where_outputs_agree() -> None:
-    found = verified(model("g (float[n, 8] x) => (float[n, 8] y) { y = Softmax (x) }"))
-    noises = [o.noise for c in found.cases for o in c.outputs]
-    assert found.status == "passed" and len(noises) > 2
-    assert noises[0] is not None and noises.count(None) == len(noises) - 1
-
-
 def test_sound_gets_thousands_of_samples() -> None:
     text = """g (float[batch, sequence] input) => (float[batch, 4, t] y) <int64[1] one = {1}> {
       u = Unsqueeze (input, one)  p = Pad <mode = "reflect"> (u, pads)  y = Conv <strides = [64]> (p, k) }"""
