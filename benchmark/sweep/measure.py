@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -18,6 +18,7 @@ import onnxruntime as ort
 import igniter
 from benchmark.beside_ort import options
 from benchmark.sweep.graph import SYMBOLIC, Feeds, Graph, Made
+from igniter.runtime.turns import orders
 from igniter.targets import described_machines
 from igniter.verification.judgement import Noise, compare_output
 
@@ -240,7 +241,7 @@ def turns(
     once = (time.perf_counter() - begin) / len(functions)
     repeat = max(1, min(100, int(0.001 / max(once, 1e-7))))
     found: list[list[float]] = [[] for _ in functions]
-    for order in _orders(len(functions)):
+    for order in orders(len(functions)):
         if time.perf_counter() - begin > seconds and min(map(len, found)) >= FEWEST_ROUNDS:
             break
         for k in order:
@@ -251,12 +252,3 @@ def turns(
             if took > 0:  # The clock of a thread may stand still for as long as a tick of the kernel.
                 found[k].append(took / repeat)
     return found
-
-
-def _orders(count: int) -> Iterator[list[int]]:
-    """Random orders, each followed by its reverse: what runs second finds the inputs in the cache."""
-    rng = np.random.default_rng(0)
-    while True:
-        order = [int(k) for k in rng.permutation(count)]
-        yield order
-        yield order[::-1]

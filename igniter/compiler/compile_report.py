@@ -58,9 +58,9 @@ def subnormal_weights(c: Compilation) -> dict[str, Any]:
 
 
 def tile_weights(c: Compilation) -> dict[str, Any]:
-    """Returns the place of the transformed weights of convolutions in tiles: `load` or `file`, with the number and the
-    bytes of those that kernels compute when a session is created, the number of stored ones and a sentence; empty if
-    no convolution is computed in tiles."""
+    """Returns where the transformed weights of convolutions in tiles are made, `load` or `file`; the number and bytes
+    that kernels compute when a session is created, the number that is stored, and a sentence. Empty if no convolution
+    is computed in tiles."""
     marked = c.ctx.remarks.of("winograd", "note")
     if not marked or not marked[-1].details.get("count"):
         return {}

@@ -91,7 +91,7 @@ def time_turns(what: str, systems: Mapping[str, Callable[[], object]], seconds: 
     once = (time.perf_counter() - begin) / (2 * len(names))
     repeats = max(1, min(MOST_REPEATS, int(SHORT_TURN / max(once, 1e-7))))
     found: dict[str, list[float]] = {name: [] for name in names}
-    for order in _orders(len(names)):
+    for order in orders(len(names)):
         if time.perf_counter() - begin > seconds and len(found[names[0]]) >= FEWEST_ROUNDS:
             break
         for k in order:
@@ -103,7 +103,7 @@ def time_turns(what: str, systems: Mapping[str, Callable[[], object]], seconds: 
     return Turns(found)
 
 
-def _orders(count: int) -> Iterator[list[int]]:
+def orders(count: int) -> Iterator[list[int]]:
     """Yields random orders, each followed by its reverse: the second system finds the inputs in the cache."""
     rng = np.random.default_rng(0)
     while True:

@@ -72,6 +72,7 @@ def test_a_wrong_pass_is_found(chaotic: Path, monkeypatch: pytest.MonkeyPatch, n
     assert said in str(failed.value)
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_a_whole_that_is_not_its_parts_is_found(chaotic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     same = by_region.ByRegion.case
 

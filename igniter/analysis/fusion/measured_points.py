@@ -2,7 +2,7 @@
 
 `python -m benchmark.sweep --calibrate` writes them to `measured/ISA.json`, a file for each instruction set (`isa_of`).
 A point is a region of the sweep that stood alone in its graph: its features (`region_features.py`), Igniter's and ONNX
-Runtime's microseconds, and the A/A noise. A region of a model is compared with the points *near* it: those of the same
+Runtime's microseconds, and the A/A noise. A region of a model is compared with the points *near* it: points of the same
 kind with sizes at a distance of at most `RADIUS`, in octaves; a single one has to be `CLOSE`. Without such points there
 is no prediction, and the region is compiled.
 """

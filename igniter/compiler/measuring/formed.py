@@ -88,7 +88,7 @@ def _beside(value: SSAValue) -> list[str]:
 
 
 def _regions(module: ModuleOp) -> list[RegionOp]:
-    """Returns the regions of the main graph; those of graphs inside, of loops and branches, are not measured."""
+    """Returns the regions of the main graph. Regions inside loops and branches are not measured."""
     return [
         op
         for op in main_graph(module).body.ops

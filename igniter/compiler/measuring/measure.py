@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from igniter.compiler.measuring.request import Measure
 
-WRONG = "its kernel's outputs differ from those of ONNX Runtime"
+WRONG = "its kernel's outputs differ from ONNX Runtime's"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def with_measured(
     c: Compilation, original: ModuleOp, source: str | Path | bytes | None, verify: Mapping[str, Any], measure: Measure
 ) -> Compilation:
     """Returns a compilation whose options leave the measured nodes to ONNX Runtime, with the outcome as remarks and for
-    its report. The arguments are those of `measured`."""
+    its report. `measured` explains the arguments."""
     start = time.perf_counter()
     found = measured(c, original, source, verify, measure)
     options = dataclasses.replace(c.options, left=tuple({**dict(c.options.left), **found.left}.items()))
@@ -118,7 +118,7 @@ def _require_measurable(c: Compilation, original: ModuleOp) -> None:
 
 
 def _given(c: Compilation, original: ModuleOp, source: str | Path | bytes | None, verify: Mapping[str, Any]) -> _Given:
-    """Returns the model with its inputs: those of `verify`, or generated ones of its sizes, or of typical sizes. Raises
+    """Returns the model with its inputs, as `verify` has them, or generated for its sizes or for typical ones. Raises
     `IgniterError` if ONNX Runtime does not run the model."""
     model = export_model(onnx_level(original)).SerializeToString() if source is None else source
     model = model if isinstance(model, bytes) else str(model)

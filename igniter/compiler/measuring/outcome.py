@@ -63,7 +63,7 @@ class RegionOutcome:
     times: tuple[Times, ...] = ()
     """The times at each choice of sizes."""
     wrong: str = ""
-    """The reason why the kernel's outputs count as different from those of the nodes; "" if they agree."""
+    """The reason why the kernel's outputs count as different from the nodes'; "" if they agree."""
     unmeasured: str = ""
     """The reason for no times; "" if there are some."""
     decision: Decision = "igniter"
