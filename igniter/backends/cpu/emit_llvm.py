@@ -33,6 +33,7 @@ from igniter.backends.cpu.sanitizer import Sanitizer
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_calls import NEAREST, prefetch
 from igniter.backends.cpu.tile_products import emit_tile_product
+from igniter.backends.cpu.tile_registers import release_at_end
 from igniter.backends.cpu.transposes import transposed
 from igniter.dialects.loop import (
     AccumulateOp,
@@ -140,7 +141,7 @@ class FuncEmitter:
         parameters.append("ptr noalias align 64 %scratch")
         parameters += ["ptr %parallel_for", "ptr %context"]
         self._block(body, self.func.block)
-        body.raw("ret void")
+        _end(body)
         self._define(body, parameters)
         self._entry(body)
 
@@ -354,7 +355,7 @@ class FuncEmitter:
         high = child.binary("add nsw", child.binary("mul nsw", stop, step), origin)
         self._loop(child, op, low, high, bounds)
         self.in_task = False
-        child.raw("ret void")
+        _end(child)
         parameters = ["i64 %first", "i64 %last"]
         for key, value in child.captures:
             parameters.append(self._captured_parameter(key, value))
@@ -435,6 +436,13 @@ class FuncEmitter:
         t = llvm_type(op.result.type)
         value = f.prepare(op.value)
         f.values[op.result] = lanes.lane_values(f, value, op.lane, t.lanes, {}) if t.lanes else f.expr(value)
+
+
+def _end(f: Function) -> None:
+    """Ends a function or a task; one that multiplied tiles releases them."""
+    if f.uses_tiles:
+        release_at_end(f)
+    f.raw("ret void")
 
 
 def last_of(bounds: tuple[Expr, Expr], step: int) -> Expr:

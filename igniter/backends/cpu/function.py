@@ -80,6 +80,8 @@ class Function(Builder):
         """The arrays of buffers and symbols for calls of other kernels."""
         self.launch_arrays: tuple[Value, Value] | None = None
         """The arrays of parameters and of their addresses for launches."""
+        self.uses_tiles = False
+        """True if a micro-kernel that it calls leaves AMX tiles configured."""
         self.lines = [self.allocas, self.scopes[0].head]
 
     @property

@@ -293,8 +293,6 @@ def _multiply(module: LlvmModule, name: str, panels: int) -> str:
             _Block(f, label, high, panels, sums, left, Value(PTR, "%right")).run(Value(I64, "%steps"), DEEP)
             f.jump("blocks")
         f.start("blocks")
-    # Without the release, every thread switch would save and restore the tiles.
-    f.call_void("llvm.x86.tilerelease", [])
     f.raw("ret void")
     head = "ptr %c, i64 %c_row, i64 %rows, i64 %steps, ptr %left, ptr %right, i64 %add, ptr %config"
     return function(f, f"define internal void @{name}.multiply.{panels}({head}) noinline #0 {{")

@@ -42,9 +42,9 @@ class TileBlock(ABC):
         self.wide = wide
         self.sums = sums
 
-    def run(self, depth: Value, step: int) -> None:
+    def run(self, depth: Value, step: int, rounds: bool = False) -> None:
         """Sums over `depth`, a positive multiple of `step`, the depth of a tile; the argument `add` says if the sums in
-        memory count."""
+        memory count. `rounds`: again for each of the argument `rounds`, a positive number."""
         f, label = self.f, self.label
         add, plain, start = (f"{label}.{part}" for part in ("add", "plain", "start"))
         f.branch(f.icmp("ne", argument("add"), f.const(I64, 0)), add, plain)
@@ -57,9 +57,19 @@ class TileBlock(ABC):
                 f.call_void("llvm.x86.tilezero", [f.const(I8, 2 * r + p)])
         f.jump(start)
         f.start(start)
-        with counted(f, f"{label}.k", depth, step) as k:
-            self.step(k)
+        if rounds:
+            with counted(f, f"{label}.s", argument("rounds"), 1) as s:
+                self.start_round(s)
+                with counted(f, f"{label}.k", depth, step) as k:
+                    self.step(k)
+        else:
+            with counted(f, f"{label}.k", depth, step) as k:
+                self.step(k)
         self._move("llvm.x86.tilestored64")
+
+    def start_round(self, number: Value) -> None:
+        """Emits the addresses of a round, in blocks that can have several."""
+        raise NotImplementedError(f"{type(self).__name__} has no rounds")
 
     @abstractmethod
     def step(self, k: Value) -> None:

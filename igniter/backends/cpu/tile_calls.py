@@ -33,10 +33,12 @@ def argument(name: str) -> Value:
     return Value(parameter_type(name), f"%{name}")
 
 
-def call(f: Builder, name: str, other: Mapping[str, Value] | None = None) -> None:
+def call(
+    f: Builder, name: str, other: Mapping[str, Value] | None = None, parameters: Sequence[str] = PARAMETERS
+) -> None:
     """Emits a call with the function's own arguments, except those in `other`."""
     given = other or {}
-    f.raw(f"call void @{name}({', '.join(given.get(p, argument(p)).typed for p in PARAMETERS)})")
+    f.raw(f"call void @{name}({', '.join(given.get(p, argument(p)).typed for p in parameters)})")
 
 
 def offset(f: Builder, base: Value, by: Value | int) -> Value:
@@ -56,7 +58,7 @@ def prefetch(f: Builder, place: Value, level: int, writes: bool = False) -> None
     f.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 {int(writes)}, i32 {level}, i32 1)")
 
 
-def stripes(module: LlvmModule, name: str, callee: str, height: int) -> str:
+def stripes(module: LlvmModule, name: str, callee: str, height: int, parameters: Sequence[str] = PARAMETERS) -> str:
     """Returns `@name`, which calls `@callee` for all rows, `height` rows at a time."""
     f = Builder(module)
     rows, none = argument("rows"), f.const(I64, 0)
@@ -67,9 +69,9 @@ def stripes(module: LlvmModule, name: str, callee: str, height: int) -> str:
     left = f.binary("sub", rows, row)
     count = f.call("llvm.smin.i64", I64, [left, f.const(I64, height)])
     moved = {p: offset(f, argument(p), f.binary("mul", row, argument(f"{p}_row"))) for p in ("a", "c")}
-    call(f, callee, {**moved, "rows": count})
+    call(f, callee, {**moved, "rows": count}, parameters)
     f.raw(f"{following.text} = add i64 {row.text}, {height}")
     f.branch(f.icmp("slt", following, rows), "stripe", "done")
     f.start("done")
     f.raw("ret void")
-    return function(f, f"define internal void @{name}({SIGNATURE}) noinline #0 {{")
+    return function(f, f"define internal void @{name}({signature(parameters)}) noinline #0 {{")

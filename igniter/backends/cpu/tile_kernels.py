@@ -75,11 +75,15 @@ def parse_name(name: str) -> tuple[TileKind, TileSize] | None:
 
 
 def has_rounds(kind: TileKind, rows: int, target: Target) -> bool:
-    """True if a target's micro-kernels of a kind, for this number of rows, have an outer sum: Igniter's own bodies on
-    vectors have one."""
-    if isinstance(kind.kernel, CpuMicroKernel):
-        return False
-    return not _has_direct_tiles(kind, rows, target) and not _has_half_tiles(kind, rows, target)
+    """True if a target's micro-kernels of a kind, for this number of rows, have an outer sum: all of Igniter's own but
+    the one of f16 on tiles."""
+    return not isinstance(kind.kernel, CpuMicroKernel) and not _has_half_tiles(kind, rows, target)
+
+
+def uses_tiles(kind: TileKind, rows: int, target: Target) -> bool:
+    """True if the micro-kernel of a kind, for this number of rows, leaves tiles configured: its caller releases them
+    (`tile_registers.release_at_end`)."""
+    return _has_direct_tiles(kind, rows, target) or _has_half_tiles(kind, rows, target)
 
 
 def _has_direct_tiles(kind: TileKind, rows: int, target: Target) -> bool:
@@ -125,8 +129,8 @@ def emit_tile_kernel(name: str, target: Target) -> str:
         kind.kernel.add_to(module, name, size)
         return module.text()
     if _has_direct_tiles(kind, size.rows, target):
-        direct_tiles.add_direct_tiles(module, name, size.panels, kind.kernel)
-        name, size = f"{name}.stripe", TileSize(direct_tiles.STRIPE, size.panels)
+        direct_tiles.add_direct_tiles(module, name, size, kind.kernel)
+        name, size = f"{name}.stripe", TileSize(direct_tiles.STRIPE, size.panels, size.rounds)
     if _has_half_tiles(kind, size.rows, target):
         half_tiles.add_half_tiles(module, name, size.panels)
         for width in half_tiles.widths_of(size.panels):

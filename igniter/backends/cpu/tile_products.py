@@ -12,7 +12,7 @@ from igniter.backends.cpu.llvm_types import I64, Type
 from igniter.backends.cpu.micro_kernels import missing_reason
 from igniter.backends.cpu.tile_bodies import TileKind, TileSize
 from igniter.backends.cpu.tile_calls import PARAMETERS, offset
-from igniter.backends.cpu.tile_kernels import declaration, has_rounds, tile_name
+from igniter.backends.cpu.tile_kernels import declaration, has_rounds, tile_name, uses_tiles
 from igniter.dialects.loop import TileProductOp, element_bytes
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, floordiv, linearize
@@ -109,6 +109,7 @@ def _calls(f: Function, op: TileProductOp, kind: TileKind, panels: Expr, argumen
         rounds = op.round is not None and has_rounds(kind, op.tile[0], f.module.target)
         size = TileSize(op.tile[0], count, rounds)
         name = tile_name(kind.name, size, f.module.target)
+        f.uses_tiles |= uses_tiles(kind, op.tile[0], f.module.target)
         f.module.declarations.setdefault(name, declaration(name))
         if op.round is None or rounds:
             f.raw(f"call void @{name}({', '.join(arguments[p].typed for p in size.parameters)})")

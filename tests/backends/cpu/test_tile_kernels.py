@@ -311,6 +311,54 @@ def test_tiles_in_an_emulator(kind: str, rows: int, panels: int) -> None:
             assert (registers.products > 0) == (height >= least and depth >= deep), shape
 
 
+@pytest.mark.parametrize("kind", ("u8i8", "bf16"))
+@pytest.mark.skipif(not runs_here(TARGET), reason="the bodies with vectors are of x86-64-v3")
+def test_rounds_on_tiles_in_an_emulator(kind: str) -> None:
+    """The rows of a window, in tiles of sums that stay in the registers: no round at all, depths with and without a
+    remainder, few rows. Calls with the same heights share one configuration."""
+    size, cpu, registers, of = TileSize(32, 2, True), target_of(TARGET), tiles(), KINDS[kind]
+    ir = link_modules([ir_of(kind, size, cpu), emulated_kernel(of, size)])
+    kernel = compile_ir("k", ir, TARGET, numbers_of(size))
+    left, right, sums = NUMBERS[kind]
+    rng, pages = np.random.default_rng(0), Guarded()
+    for rows, depth, rounds in (
+        (3, 16, 2),
+        (4, 35, 3),
+        (14, 16, 3),
+        (14, 16, 1),
+        (14, 32, 7),
+        (30, 33, 2),
+        (32, 48, 0),
+    ):
+        a = rng.integers(0, 9, (rounds, rows, depth, of.group)).astype(left)
+        b = rng.integers(-9, 9, (size.panels, rounds, depth, of.lanes, of.group)).astype(right)
+        c = rng.integers(-9, 9, (rows, size.panels * of.lanes)).astype(sums)
+        add = rows % 4 == 0
+        product = np.einsum("srkg,psklg->rpl", a.astype(np.int64), b.astype(np.int64)).reshape(c.shape)
+        expected = (product + (c if add else 0)).astype(sums)
+        registers.products = registers.configurations = 0
+        buffers = [pages.copy(x) for x in (a, b, c)]
+        for _ in range(1 if add else 3):
+            kernel(
+                *buffers,
+                a_row=4 * depth,
+                a_depth=4,
+                b_panel=4 * of.lanes * depth * rounds,
+                b_depth=4 * of.lanes,
+                c_row=c.strides[0],
+                rows=rows,
+                depth=depth,
+                add=int(add),
+                rounds=rounds,
+                a_round=4 * depth * rows,
+                b_round=4 * of.lanes * depth,
+            )
+            np.testing.assert_array_equal(buffers[2], expected)
+        on_tiles = rows >= direct_tiles.FEWEST and rounds > 0
+        assert (registers.products > 0) == on_tiles
+        assert registers.configurations <= on_tiles
+
+
 @pytest.mark.parametrize("special", (np.inf, -np.inf, np.nan))
 @pytest.mark.skipif(not runs_here(TARGET), reason="the bodies with vectors are of x86-64-v3")
 def test_tiles_of_bf16_pass_on_infinities(special: float) -> None:

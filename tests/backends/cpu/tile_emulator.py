@@ -41,6 +41,8 @@ class Tiles:
         self.data = np.zeros((8, 16, 64), np.uint8)
         self.products = 0
         """The tile products since the last reset."""
+        self.configurations = 0
+        """The configurations since the last reset."""
 
     def ldtilecfg(self, place: int) -> None:
         config = np.ctypeslib.as_array((ctypes.c_uint8 * 64).from_address(place))
@@ -49,6 +51,16 @@ class Tiles:
         self.rows = [int(r) for r in config[48:56]]
         assert max(self.bytes) <= 64 and max(self.rows) <= 16
         self.data[...] = 0
+
+        self.configurations += 1
+
+    def sttilecfg(self, place: int) -> None:
+        config = np.ctypeslib.as_array((ctypes.c_uint8 * 64).from_address(place))
+        config[...] = 0
+        if max(self.rows):
+            config[0] = 1
+            config[16:32] = np.array(self.bytes, np.uint16).view(np.uint8)
+            config[48:56] = self.rows
 
     def tilezero(self, tile: int) -> None:
         self.data[tile] = 0
@@ -103,6 +115,7 @@ class Tiles:
 
 _PARAMETERS: dict[str, tuple[Any, ...]] = {
     "ldtilecfg": (PTR,),
+    "sttilecfg": (PTR,),
     "tilezero": (I8,),
     "tileloadd64": (I8, PTR, I64),
     "tilestored64": (I8, PTR, I64),
@@ -141,8 +154,8 @@ def emulated_kernel(kind: TileKind, size: TileSize) -> str:
         for width in half_tiles.widths_of(size.panels):
             add_bodies(module, f"{name}.vectors.{width}", kind, TileSize(half_tiles.STRIPE, width))
     else:
-        direct_tiles.add_direct_tiles(module, name, size.panels, kind.kernel)
-        add_bodies(module, f"{name}.stripe", kind, TileSize(direct_tiles.STRIPE, size.panels))
+        direct_tiles.add_direct_tiles(module, name, size, kind.kernel)
+        add_bodies(module, f"{name}.stripe", kind, TileSize(direct_tiles.STRIPE, size.panels, size.rounds))
     text = module.text()
     for each in _PARAMETERS:
         text = text.replace(f"@llvm.x86.{each}(", f"@emulated.{each}(")
