@@ -1,7 +1,8 @@
-"""Whole models on this machine, as the table of docs/explanation/performance.md for its kind of CPU.
+"""Whole models on this machine, as the table of docs/explanation/performance.md for its kind of CPU, and as the
+README's table and plot.
 
     python -m benchmark.performance                                 measure, and print the table
-    python -m benchmark.performance --write                         put it into the page
+    python -m benchmark.performance --write                         put it into the pages
     python -m benchmark.performance --models resnet50 --threads 1   some of it
     python -m benchmark.performance --out rows.jsonl                keep the rows; those that are there are not repeated
     python -m benchmark.performance --report rows.jsonl --write     the table of rows measured elsewhere
@@ -9,7 +10,8 @@
 Each model runs in ONNX Runtime, in Igniter with default options, in OpenVINO where it is installed, and in ONNX Runtime
 once more (A/A), in turns, in one process, with threads that do not spin. Every turn has a run that is not timed before
 the one that is. On a CPU with AMX, `bf16` has Igniter's `--precision bf16` beside OpenVINO's. A cell is the median time
-by ONNX Runtime's in f32; the error is the largest, relative to the largest value of the output.
+by ONNX Runtime's in f32; the README has the rows of batch 1. The error is the largest, relative to the largest value of
+the output.
 """
 
 from __future__ import annotations
@@ -33,13 +35,16 @@ import onnx
 import onnxruntime
 
 import igniter
+from benchmark import plot
 from benchmark.models import half
 from benchmark.models.networks import NETWORKS
+from benchmark.plot import CONTROL, FIRST
 from igniter._version import __version__
 from igniter.backends.cpu.target import Target, target_of
 from igniter.runtime.session import make_session
 
-PAGE = Path(__file__).resolve().parents[1] / "docs/explanation/performance.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, README, PLOT = ROOT / "docs/explanation/performance.md", ROOT / "README.md", ROOT / "docs/figures.svg"
 
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "bert_base": half.bert,
@@ -49,6 +54,7 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     },
 }
 
+NAMES = {"igniter": "Igniter", "openvino": "OpenVINO"}
 SEQUENCE = 128
 ROUNDS = 9
 LONGEST = 6.0
@@ -170,24 +176,22 @@ def header_of(rows: Sequence[Mapping[str, Any]], threads: Sequence[int]) -> dict
 
 
 def table_of(header: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the table as Markdown."""
+    """Returns the table as Markdown, below a sentence on the machine, the versions and the date."""
     columns = [k for k in ("igniter f32", "openvino f32", "igniter bf16", "openvino bf16") if k in rows[0]["seconds"]]
-    titles = {
-        k: f"{'Igniter' if k.startswith('i') else 'OpenVINO'}{' bf16' if k.endswith('bf16') else ''}" for k in columns
-    }
+    titles = [f"{NAMES[k.split()[0]]}{' bf16' if k.endswith('bf16') else ''}" for k in columns]
     moved = [abs(row["seconds"]["ort again"] / row["seconds"]["ort"] - 1) for row in rows]
-    beside = " and ".join(header["beside"])
     lines = [
-        f"Igniter {header['version']} beside {beside}, {header['date']}, {header['cpu']}, by `python -m "
-        "benchmark.performance`. Times are multiples of ONNX Runtime's in f32. Two sessions of ONNX Runtime differ by "
-        f"{statistics.median(moved):.0%} (median; at most {max(moved):.0%}).",
+        f"Igniter {header['version']} beside {' and '.join(header['beside'])}, {header['date']}, {header['cpu']} "
+        f"({header['kind']}), by `python -m benchmark.performance`. Times are multiples of the time of ONNX Runtime "
+        f"(ORT) in f32: lower is faster. Two sessions of ORT differ by {statistics.median(moved):.0%} (median; at most "
+        f"{max(moved):.0%}).",
         "",
-        "| model | batch | threads | ONNX Runtime, ms | " + " | ".join(titles[k] for k in columns) + " |",
-        "| --- | ---: | ---: | ---: |" + " ---: |" * len(columns),
+        f"| {' | '.join((*FIRST, *titles, CONTROL))} |",
+        "| --- | ---: | ---: | ---: |" + " ---: |" * (len(columns) + 1),
     ]
     for row in rows:
         seconds = row["seconds"]
-        cells = [f"{seconds[k] / seconds['ort']:.2f}" for k in columns]
+        cells = [f"{seconds[k] / seconds['ort']:.2f}" for k in (*columns, "ort again")]
         name = f"{row['model']}, {SEQUENCE} tokens" if row["model"].startswith("bert") else row["model"]
         lines.append(
             f"| {name} | {row['batch']} | {row['threads']} | {1e3 * seconds['ort']:.1f} | {' | '.join(cells)} |"
@@ -195,14 +199,24 @@ def table_of(header: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> st
     return "\n".join(lines) + "\n"
 
 
-def written(page: str, kind: str, table: str) -> str:
-    """Returns the page with the table in the place of its kind of CPU."""
-    begin, end = f"<!-- performance {kind} -->\n", "<!-- end -->\n"
+def written(page: str, place: str, table: str) -> str:
+    """Returns a page with the table in its place, such as `performance AVX2`."""
+    begin, end = f"<!-- {place} -->\n", "<!-- end -->\n"
     first = page.find(begin)
     if first < 0:
-        raise SystemExit(f"{PAGE} has no place for {kind}: a line '{begin.strip()}', and one '{end.strip()}' after it")
+        raise SystemExit(
+            f"the page has no place for the table: a line '{begin.strip()}', and one '{end.strip()}' after"
+        )
     last = page.index(end, first)
     return page[: first + len(begin)] + "\n" + "\n".join(_wrapped(table)) + "\n\n" + page[last:]
+
+
+def write(header: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes the page, and the README with its plot: the rows of batch 1, or all rows without such."""
+    PAGE.write_text(written(PAGE.read_text(), f"performance {header['kind']}", table_of(header, rows)))
+    table = table_of(header, [row for row in rows if row["batch"] == 1] or rows)
+    README.write_text(written(README.read_text(), "performance", table))
+    PLOT.write_text(plot.svg(plot.table_of(table)))
 
 
 def _wrapped(table: str) -> list[str]:
@@ -219,7 +233,7 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--out", type=Path, help="JSON lines; rows that are there are not measured again")
     parser.add_argument("--report", type=Path, help="rows measured before: nothing is run")
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}, README.md and the plot")
     args = parser.parse_args()
     source = args.report or args.out
     kept = [json.loads(line) for line in source.read_text().splitlines()] if source and source.exists() else []
@@ -249,7 +263,7 @@ def main() -> None:
     table = table_of(header, rows)
     print(table)
     if args.write:
-        PAGE.write_text(written(PAGE.read_text(), header["kind"], table))
+        write(header, rows)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Draws a table of times relative to ONNX Runtime as an SVG: `python -m benchmark.plot README.md docs/figures.svg`.
+"""Draws a table of times relative to ONNX Runtime (ORT) as an SVG: `python -m benchmark.plot README.md
+docs/figures.svg`. `python -m benchmark.performance --write` does so for the table that it writes.
 
-The first argument is a page. Its first table with the columns `model`, `shape`, `ORT` and `ORT again` gives the rows;
-the columns between the last two are the systems, as multiples of ORT's time. Each row has a bar for each system. A line
-marks ORT's own time, and a band around it, from `ORT again`, the difference between two measurements of ORT.
+The first argument is a page. Its first table with the columns `model`, `batch`, `threads`, `ORT, ms` and `ORT again`
+gives the rows; the columns between the last two are the systems, as multiples of ORT's time. Each row has a bar for
+each system. A line marks ORT's own time, and a band around it, from `ORT again`, the difference between two
+measurements of ORT.
 
 It needs no package, so that the plot of a page is drawn wherever its figures are changed.
 """
@@ -16,18 +18,20 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-FIRST, CONTROL = ("model", "shape", "ORT"), "ORT again"
+FIRST, CONTROL = ("model", "batch", "threads", "ORT, ms"), "ORT again"
 COLOURS, NOISE = ("#1f6feb", "#f0883e", "#3fb950", "#a371f7"), "#8b949e"
-LEFT, WIDTH, RIGHT = 190, 430, 50
+LEFT, WIDTH, RIGHT = 250, 430, 50
 BAR, GAP, TOP, BOTTOM = 11, 9, 34, 30
 
 
 @dataclass(frozen=True)
 class Row:
-    """A model at a shape: ORT's time in ms, and the time of each system, and of ORT again, as a multiple of it."""
+    """A model at a batch and a number of threads: ORT's time in ms, and the time of each system, and of ORT again, as a
+    multiple of it."""
 
     model: str
-    shape: str
+    batch: int
+    threads: int
     milliseconds: float
     ratios: tuple[float, ...]
     again: float
@@ -46,10 +50,10 @@ def table_of(page: str) -> Table:
     lines = page.splitlines()
     for number, line in enumerate(lines):
         head = _cells(line)
-        if tuple(head[:3]) == FIRST and head[-1] == CONTROL:
+        if tuple(head[: len(FIRST)]) == FIRST and head[-1] == CONTROL:
             body = [_cells(each) for each in lines[number + 2 :]]
             stop = next((k for k, cells in enumerate(body) if len(cells) != len(head)), len(body))
-            return Table(tuple(head[3:-1]), tuple(_row(cells) for cells in body[:stop]))
+            return Table(tuple(head[len(FIRST) : -1]), tuple(_row(cells) for cells in body[:stop]))
     raise ValueError(f"there is no table with the columns {', '.join(FIRST)}, ..., {CONTROL}")
 
 
@@ -58,9 +62,9 @@ def _cells(line: str) -> list[str]:
 
 
 def _row(cells: Sequence[str]) -> Row:
-    model, shape, *numbers = cells
+    model, batch, threads, *numbers = cells
     milliseconds, *ratios, again = (float(number) for number in numbers)
-    return Row(model, shape, milliseconds, tuple(ratios), again)
+    return Row(model, int(batch), int(threads), milliseconds, tuple(ratios), again)
 
 
 def svg(table: Table) -> str:
@@ -80,13 +84,17 @@ def svg(table: Table) -> str:
         y = TOP + k * step
         low, high = sorted((1.0, row.again))
         parts.append(_bar(x(low), y, x(high) - x(low), step - GAP, NOISE, "0.45"))
-        parts.append(_text(LEFT - 8, y + (step - GAP) / 2 + 4, f"{row.model}, {row.shape}", "end"))
+        parts.append(_text(LEFT - 8, y + (step - GAP) / 2 + 4, _label(row), "end"))
         for n, ratio in enumerate(row.ratios):
             place = y + n * BAR
             parts.append(_bar(LEFT, place, x(ratio) - LEFT, BAR - 1, COLOURS[n % len(COLOURS)], "1"))
             parts.append(_text(x(ratio) + 4, place + BAR - 2, f"{ratio:.2f}", "start", 9))
     parts.append(_line(x(1), TOP - 4, bottom, "1"))
     return _document(LEFT + WIDTH + RIGHT, height, parts)
+
+
+def _label(row: Row) -> str:
+    return f"{row.model}, batch {row.batch}, {row.threads} thread{'s' * (row.threads > 1)}"
 
 
 def _legend(systems: Sequence[str]) -> str:
