@@ -193,9 +193,21 @@ def load(where: str) -> Any:
 @cache
 def external(group: str) -> dict[str, str]:
     """Returns the names under the entry point group `igniter.<group>` of installed packages, with their places."""
+    return {point.name: point.value for point in _installed().select(group=f"igniter.{group}")}
+
+
+@cache
+def _installed() -> Any:
+    """Returns the entry points of all packages: reading their metadata takes milliseconds."""
     from importlib.metadata import entry_points
 
-    return {point.name: point.value for point in entry_points(group=f"igniter.{group}")}
+    return entry_points()
+
+
+def forget_packages() -> None:
+    """Reads the installed packages anew at the next question."""
+    external.cache_clear()
+    _installed.cache_clear()
 
 
 def where_dialect(name: str) -> str | None:

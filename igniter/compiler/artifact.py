@@ -87,7 +87,7 @@ class Artifact:
 
     @classmethod
     def _load(cls, where: Path) -> Artifact:
-        report = _read_report(where)
+        report = read_report(where)
         if report is None:
             raise IgniterError(f"{where} is not a model compiled by Igniter: it has no {REPORT}")
         wrong = _why_damaged(report)
@@ -137,7 +137,7 @@ class Artifact:
             except IgniterError:
                 # Another process may have replaced the model since the report was read. The names of the files differ,
                 # so the two are never mixed: read the new report, and try again.
-                report = _read_report(self.folder)
+                report = read_report(self.folder)
                 if report is None or report == self.report:
                     raise
                 self.report = report
@@ -230,12 +230,14 @@ def write_artifact(
     report: Mapping[str, Any] | None = None,
     source: str | Path | bytes | None = None,
     finish: Callable[[Artifact], None] | None = None,
+    digest: str = "",
 ) -> Artifact:
     """Writes a compiled model and replaces the content of `folder` with it in one step. Without `folder` the model is
     in a temporary one, which is removed together with the artifact.
 
     `save_model` writes the rewritten model, with the files that it needs beside it, to the path in its argument.
-    `report` is the content of `report.json` besides the names of the files; `source` the original model. `finish` gets
+    `report` is the content of `report.json` besides the names of the files; `source` the original model, a file with
+    the SHA-256 `digest` if that is known. `finish` gets
     the model before it is in place: to verify it, and to add to its report. If it raises `NotGood`, the model moves to
     `FOLDER.failed`, and `folder` is unchanged; after any other error the new model is removed. A user's own files in
     `folder` stay. Raises `IgniterError` if the folder cannot be written or has other content.
@@ -243,13 +245,7 @@ def write_artifact(
     temporary = "" if folder is not None else tempfile.mkdtemp(prefix="igniter-")
     target = Path(os.path.abspath(os.path.join(temporary, "model.igniter") if folder is None else folder))
     check_replaceable(target)
-    described: dict[str, Any] = {
-        **(report or {}),
-        _MARK: FORMAT,
-        "model": MODEL,
-        "libraries": [library.file_name for library in libraries],
-        "source": _describe_source(source),
-    }
+    described = described_artifact(report or {}, [library.file_name for library in libraries], source, digest)
     artifact = Artifact(target, described, str(source) if isinstance(source, Path) else source)
     with _removed_with(artifact, temporary), staging_folder(target) as staging:
         save_model(staging / MODEL)
@@ -263,7 +259,7 @@ def write_artifact(
                 finish(artifact)
         except NotGood as error:
             _write_report(staging, described)
-            earlier = _read_report(target.with_name(target.name + FAILED))
+            earlier = read_report(target.with_name(target.name + FAILED))
             error.kept_in(keep_failed(staging, target, earlier is not None), target)
             raise
         _write_report(staging, described)
@@ -290,11 +286,25 @@ def _removed_with(artifact: Artifact, temporary: str) -> Generator[None]:
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
+def described_artifact(
+    report: Mapping[str, Any], libraries: Sequence[str], source: str | Path | bytes | None, digest: str = ""
+) -> dict[str, Any]:
+    """Returns a report with the names of the files and the original model, a file with the SHA-256 `digest` if that is
+    known."""
+    return {
+        **report,
+        _MARK: FORMAT,
+        "model": MODEL,
+        "libraries": list(libraries),
+        "source": _describe_source(source, digest),
+    }
+
+
 def _write_report(folder: Path, report: Mapping[str, Any]) -> None:
-    (folder / REPORT).write_text(_report_text(report), encoding="utf-8")
+    (folder / REPORT).write_text(report_text(report), encoding="utf-8")
 
 
-def _report_text(report: Mapping[str, Any]) -> str:
+def report_text(report: Mapping[str, Any]) -> str:
     """Returns JSON with a line for each entry of each key. With `indent`, Python's JSON encoder takes ten times as
     long: a second for the remarks of a large model, longer than the rest of a result from the cache."""
     lines: list[str] = []
@@ -318,7 +328,7 @@ def _one_line(value: Any) -> str:
 
 def _written_by_igniter(folder: Path) -> set[str]:
     """Returns the names of a compiled model's own files in a folder; all others are the user's."""
-    report = _read_report(folder) or {}
+    report = read_report(folder) or {}
     if _why_damaged(report) is not None:
         # Files not known to be Igniter's own stay.
         report = {}
@@ -326,7 +336,7 @@ def _written_by_igniter(folder: Path) -> set[str]:
     return {str(name) for name in known}
 
 
-def _read_report(folder: Path) -> dict[str, Any] | None:
+def read_report(folder: Path) -> dict[str, Any] | None:
     try:
         found: Any = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -336,7 +346,7 @@ def _read_report(folder: Path) -> dict[str, Any] | None:
 
 def _is_whole(folder: Path) -> bool:
     """True if the folder now has all files named in its report, in this version's format."""
-    report = _read_report(folder)
+    report = read_report(folder)
     if report is None or _why_damaged(report) is not None or report[_MARK] != FORMAT:
         return False
     return all((folder / Path(name).name).is_file() for name in (MODEL, *report.get("libraries", ())))
@@ -373,12 +383,12 @@ def _why_damaged(report: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _describe_source(source: str | Path | bytes | None) -> dict[str, str] | None:
+def _describe_source(source: str | Path | bytes | None, digest: str) -> dict[str, str] | None:
     if source is None:
         return None
     if isinstance(source, bytes):
         return {"sha256": hashlib.sha256(source).hexdigest()}
-    return {"path": os.path.abspath(source), "sha256": file_digest(source)}
+    return {"path": os.path.abspath(source), "sha256": digest or file_digest(source)}
 
 
 def _known_source(report: Mapping[str, Any]) -> str | None:
@@ -399,5 +409,5 @@ def check_replaceable(target: Path) -> None:
         return
     if not target.is_dir():
         raise IgniterError(f"{target} is a file; a compiled model is a folder")
-    if any(target.iterdir()) and _read_report(target) is None:
+    if any(target.iterdir()) and read_report(target) is None:
         raise IgniterError(f"{target} is a folder that contains something other than a compiled model; not replaced")

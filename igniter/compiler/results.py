@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from igniter.compiler.artifact import Artifact, write_artifact
+from igniter.compiler.artifact import Artifact, described_artifact, write_artifact
+from igniter.compiler.in_place import in_place
 from igniter.errors import IgniterError
 from igniter.memory import peak_memory
 from igniter.runtime.cache import Cache, cache_key
-from igniter.runtime.digests import changed_since, file_digest
+from igniter.runtime.digests import changed_since, file_digest, note_stored
 from igniter.runtime.library import Library, library_info
 from igniter.targets import parts_for
 
@@ -80,9 +81,8 @@ class Results:
         settings = json.dumps([options.key(), repr(targets), host, strict, _versions()])
         return Results(cache, model, settings, time.time_ns())
 
-    def key(self) -> str | None:
-        """Returns the key of the result; `None` for a model that was never compiled."""
-        digest = file_digest(self.model, self.cache)
+    def key(self, digest: str) -> str | None:
+        """Returns the key of the result for the model's digest; `None` for a model that was never compiled."""
         listed = self.cache.get(self._files_key(digest))
         if listed is None:
             return None
@@ -105,7 +105,8 @@ class Results:
         result that was never loaded is not used.
         """
         start = time.perf_counter()
-        key = self.key()
+        digest = file_digest(self.model, self.cache)
+        key = self.key(digest)
         found = self.cache.get(key) if key is not None else None
         if key is None or found is None:
             return None
@@ -123,13 +124,30 @@ class Results:
                 artifact.require_verified(verify)
                 self.keep_verification(key, artifact, verify)
 
+        if output is not None and (verify is None or known is not None):
+            there = in_place(self._described(entry, digest), self._parts(key, entry), output, self.cache, finish)
+            if there is not None:
+                there.source = str(self.model)
+                return there
         try:
-            return self._restore(key, entry, output, finish)
+            return self._restore(key, entry, output, digest, finish)
         except _Gone:
             return None
 
+    def _described(self, entry: Mapping[str, Any], digest: str) -> dict[str, Any]:
+        return described_artifact({**entry["report"], "from_cache": True}, entry["libraries"], self.model, digest)
+
+    def _parts(self, key: str, entry: Mapping[str, Any]) -> dict[str, str]:
+        """Returns the key of each file of a result."""
+        return {name: _part(key, name) for name in (*entry["files"], *entry["libraries"])}
+
     def _restore(
-        self, key: str, entry: Mapping[str, Any], output: Path | None, finish: Callable[[Artifact], None]
+        self,
+        key: str,
+        entry: Mapping[str, Any],
+        output: Path | None,
+        digest: str,
+        finish: Callable[[Artifact], None],
     ) -> Artifact:
         libraries: list[Library] = []
         for name in entry["libraries"]:
@@ -151,6 +169,7 @@ class Results:
             report={**entry["report"], "from_cache": True},
             source=self.model,
             finish=finish,
+            digest=digest,
         )
 
     def _verification(self, key: str, verify: Verify | None) -> Any:
@@ -171,9 +190,10 @@ class Results:
             return
         folder = os.path.abspath(self.model.parent)
         names = sorted(os.path.relpath(path, folder) for path in external)
-        self.cache.put(self._files_key(file_digest(self.model, self.cache)), json.dumps(names).encode())
-        key = self.key()
-        if key is None or not all(self.cache.put_file(_part(key, n), artifact.folder / n) for n in written):
+        digest = file_digest(self.model, self.cache)
+        self.cache.put(self._files_key(digest), json.dumps(names).encode())
+        key = self.key(digest)
+        if key is None or not all(self._keep_file(_part(key, n), artifact.folder / n) for n in written):
             return
         left_out = ("verification", "seconds", "peak_memory", "source")
         entry = {
@@ -183,6 +203,14 @@ class Results:
         }
         self.cache.put(key, json.dumps(entry, default=str).encode())
         self.keep_verification(key, artifact, verify)
+
+    def _keep_file(self, key: str, path: Path) -> bool:
+        """Stores a file of a result; the same compile again finds it in its place."""
+        status = path.stat()
+        if not self.cache.put_file(key, path):
+            return False
+        note_stored(key, self.cache, status)
+        return True
 
     def keep_verification(self, key: str, artifact: Artifact, verify: Verify | None) -> None:
         """Stores the outcome of the verification beside the result; an incomplete one is repeated next time."""

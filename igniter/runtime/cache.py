@@ -157,6 +157,17 @@ class Cache:
         self.statistics.hits += 1
         return payload
 
+    def digest(self, key: str) -> bytes | None:
+        """Returns the digest stored with the entry of `key`, or None. The entry counts as used, but is not checked."""
+        path = self._path(key)
+        try:
+            with path.open("rb") as entry:
+                digest = entry.read(_DIGEST)
+            _touch(path)
+        except OSError:
+            return None
+        return digest if len(digest) == _DIGEST else None
+
     def put(self, key: str, payload: bytes) -> None:
         """Stores `payload`, and drops the least recently used entries above the limit."""
         self._store(key, (payload,), len(payload))
@@ -314,6 +325,14 @@ class Cache:
             yield
         finally:
             os.close(handle)
+
+
+def entry_digest(key: str, file: IO[bytes]) -> bytes:
+    """Returns the digest of an entry whose payload is the content of `file`."""
+    digest = hashlib.sha256(key.encode())
+    for chunk in _chunks(file):
+        digest.update(chunk)
+    return digest.digest()
 
 
 def _digest(key: str, payload: bytes) -> bytes:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from igniter.errors import IgniterError
-from igniter.runtime.cache import cache_key
+from igniter.runtime.cache import cache_key, entry_digest
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -25,11 +26,53 @@ def file_digest(path: str | PathLike[str], cache: Cache | None = None) -> str:
     """Returns the SHA-256 of a file in hexadecimal; `cache` shares it with other processes. Raises `IgniterError` if
     the file cannot be read."""
     try:
-        status = os.stat(path)
-        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        return _remembered(os.path.abspath(path), identity, cache)
+        return _remembered(os.path.abspath(path), _identity(os.stat(path)), cache)
     except OSError as error:
         raise IgniterError(f"cannot read {path}: {error.strerror}") from error
+
+
+SMALL = 1 << 20
+"""The size of files that are hashed each time: that takes no longer than to look up and store their digests."""
+
+
+def holds_entry(path: str | PathLike[str], key: str, cache: Cache) -> bool:
+    """True if a regular file has exactly the payload stored under `key`. A file unchanged since it was compared, or
+    since it was stored (`note_stored`), is not read. Raises `OSError` if the file cannot be read."""
+    status, expected = os.lstat(path), cache.digest(key)
+    if expected is None or not stat.S_ISREG(status.st_mode):
+        return False
+    note = _note(key, status)
+    if note is not None and (found := cache.get(note)) is not None:
+        return found == expected
+    with open(path, "rb") as file:
+        digest = entry_digest(key, file)
+    if note is not None:
+        cache.put(note, digest)
+    return digest == expected
+
+
+def note_stored(key: str, cache: Cache, status: os.stat_result) -> None:
+    """Notes that a file has the payload that was just stored under `key`: `status` is the file's before it was read."""
+    note, digest = _note(key, status), cache.digest(key)
+    if note is not None and digest is not None:
+        cache.put(note, digest)
+
+
+def _note(key: str, status: os.stat_result) -> str | None:
+    """Returns the key of the note about a file's content; None for a small or a fresh file."""
+    identity = _identity(status)
+    if status.st_size < SMALL or _is_fresh(identity):
+        return None
+    return cache_key("entry in a file", key, repr(identity))
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _is_fresh(identity: tuple[int, ...]) -> bool:
+    """True if the file's times do not show every change yet."""
+    return max(identity[3:]) > time.time_ns() - SETTLED
 
 
 def changed_since(path: str | PathLike[str], moment: int) -> bool:
@@ -42,7 +85,7 @@ def changed_since(path: str | PathLike[str], moment: int) -> bool:
 
 
 def _remembered(path: str, identity: tuple[int, ...], cache: Cache | None) -> str:
-    if cache is None or max(identity[3:]) > time.time_ns() - SETTLED:
+    if cache is None or _is_fresh(identity):
         return _digest(path, identity)
     key = cache_key("file digest", path, repr(identity))
     found = cache.get(key)

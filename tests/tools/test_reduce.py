@@ -38,11 +38,11 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Generator[Worker]:
     """One server for all tests, which knows the planted passes and those of the package in the documentation."""
     before = list(sys.path)
     sys.path[:0] = [str(PLANTED), str(PACKAGE), str(install_metadata(tmp_path_factory.mktemp("site")))]
-    registry.external.cache_clear()
+    registry.forget_packages()
     with Worker() as server:
         yield server
     sys.path[:] = before
-    registry.external.cache_clear()
+    registry.forget_packages()
 
 
 class Blocks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from test_lazy_imports import CLI, loaded
 from tools_kit import tiny_model
 
 import igniter
+from igniter.compiler import in_place
 from igniter.runtime import digests
-from igniter.runtime.cache import Cache, default_cache, default_folder
+from igniter.runtime.cache import Cache, cache_key, default_cache, default_folder
+from igniter.runtime.files import write_whole
 
 OLD = 1_600_000_000
 
@@ -160,3 +163,101 @@ def test_files_are_stored_in_pieces(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == data
     assert not cache.put_file(key, tmp_path / "missing")
     assert not cache.get_file("cd" * 32, tmp_path / "none") and not (tmp_path / "none").exists()
+
+
+# -- a folder that holds the result already --------------------------------------------------------------------------
+
+
+def compiled_into(folder: Path, model: Path) -> igniter.Artifact:
+    return igniter.compile(model, folder, verify=False)
+
+
+def test_the_same_folder_again_is_not_copied(settled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "one"
+    before, own = contents(compiled_into(folder, settled).folder), os.stat(folder).st_ino
+    (folder / "notes.txt").write_text("the user's own")
+    os.utime(folder / "model.onnx", (OLD, OLD))
+    with monkeypatch.context() as patched:
+        patched.setattr(Cache, "get_file", lambda *_: pytest.fail("the file is there"))
+        again = compiled_into(folder, settled)
+    assert again.report["from_cache"] and again.source == str(settled)
+    assert igniter.Artifact.load(folder).report == again.report
+    assert contents(folder) == {**before, "notes.txt": b"the user's own"}
+    assert os.stat(folder).st_ino == own
+    assert (folder / "model.onnx").stat().st_mtime > OLD, "make would compile again"
+
+
+def test_a_folder_with_other_content_is_written_anew(settled: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    first = compiled_into(folder, settled)
+    before, path, elsewhere = contents(folder), first.libraries[0], tmp_path / "elsewhere"
+    data, times = path.read_bytes(), path.stat()
+    report = json.loads((folder / "report.json").read_text())
+    elsewhere.write_bytes(data)
+
+    def change() -> None:
+        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def link() -> None:
+        path.unlink()
+        path.symlink_to(elsewhere)
+
+    def another() -> None:
+        (folder / "old.data").write_bytes(b"of another result")
+        (folder / "report.json").write_text(json.dumps({**report, "files": [*report["files"], "old.data"]}))
+
+    damages: list[Callable[[], object]] = [change, link, another, path.unlink]
+    damages.append(lambda: path.write_bytes(data[:-1]))
+    damages.append(lambda: (folder / "report.json").write_text('{"igniter_artifact": 1}'))
+    for damage in damages:
+        damage()
+        assert compiled_into(folder, settled).report["from_cache"]
+        assert contents(folder) == before and not path.is_symlink()
+
+
+def test_a_large_file_is_compared_once(settled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digests, "SMALL", 0)
+    read: list[str] = []
+    digest = digests.entry_digest
+    monkeypatch.setattr(
+        digests, "entry_digest", lambda key, file: read.append(Path(file.name).name) or digest(key, file)
+    )
+    library = compiled_into(tmp_path / "one", settled).libraries[0]
+    assert "from_cache" in compiled_into(tmp_path / "two", settled).report
+    settle(library), settle(tmp_path / "two" / library.name)
+    for folder in ("one", "two"):
+        compiled_into(tmp_path / folder, settled)
+        read.clear()
+        compiled_into(tmp_path / folder, settled)
+        assert library.name not in read, "it has not changed since"
+    data = library.read_bytes()
+    library.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+    settle(library)
+    compiled_into(tmp_path / "one", settled)
+    assert library.read_bytes() == data, "its times show that it was changed"
+
+
+def test_a_folder_that_is_replaced_meanwhile_stays_whole(
+    settled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, other = tmp_path / "one", tmp_path / "other"
+    before = contents(compiled_into(folder, settled).folder)
+    igniter.compile(settled, other, verify=False, precision="bf16")
+    replaced = contents(other)
+    assert before != replaced
+
+    def write(path: Path, text: str) -> None:
+        os.rename(folder, tmp_path / "aside")
+        os.rename(other, folder)
+        write_whole(path, text)
+
+    parts = {name: cache_key("result file", name) for name in before}
+    cache = default_cache()
+    for name, key in parts.items():
+        assert cache.put_file(key, folder / name)
+    report = json.loads((folder / "report.json").read_text())
+    monkeypatch.setattr(in_place, "write_whole", write)
+    assert in_place.in_place(report, parts, folder, cache, lambda _: None) is None
+    assert contents(folder) == replaced
+    assert igniter.Artifact.load(folder).report["options"]["precision"] == "bf16"
