@@ -21,6 +21,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.ops.block_products import rounds_rows
+from igniter.dialects.onnx.ops.pointwise import ui8
 from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
 from igniter.dialects.sym.expr import ZERO, Expr
 
@@ -78,7 +79,12 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def multiplies_bytes(op: Operation) -> bool:
-    """True if a node multiplies two dequantised factors: a product of bytes in ONNX Runtime (QLinearMatMul)."""
+    """True if a node multiplies bytes in ONNX Runtime, and its kernel is no faster than that without such instructions:
+    a product of two dequantised factors (QLinearMatMul), or a ConvInteger whose weight `form-integer-products` has left
+    as u8."""
+    if op_name(op) == "ConvInteger":
+        weight = as_tensor(op.operands[1].type)
+        return weight is not None and weight.element_type == ui8
     if op_name(op) not in ("MatMul", "Gemm"):
         return False
     sources = [v.owner for v in op.operands[:2]]

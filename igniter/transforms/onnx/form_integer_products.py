@@ -41,7 +41,7 @@ from igniter.remarks import remark
 from igniter.rewrite_budget import budget
 from igniter.transforms.onnx.hoist_zero_points import BYTES, MIDDLE, is_small, name_of
 from igniter.transforms.onnx.integer_products import steps
-from igniter.transforms.onnx.integer_products.convolutions import form_convolution, settle
+from igniter.transforms.onnx.integer_products.convolutions import form_convolution, settle, settle_fast
 from igniter.transforms.onnx.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -76,7 +76,7 @@ class FormIntegerProducts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         all_of_them = self.byte_products or self.always
         wanted = form if all_of_them else form_small
-        rules: dict[str, list[Rule]] = {"Gemm": [wanted], "MatMul": [wanted]}
+        rules: dict[str, list[Rule]] = {"Gemm": [wanted], "MatMul": [wanted], "ConvInteger": [settle_fast]}
         if all_of_them:
             rules |= {"Conv": [form_convolution], "ConvInteger": [settle]}
         rules["QuantizeLinear"] = [*steps.RULES, *([as_unsigned] if self.unsigned else [])]

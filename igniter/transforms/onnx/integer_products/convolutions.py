@@ -12,6 +12,7 @@ and its channels fill whole groups of the channels multiplied together.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,27 @@ def has_kernel(op: OnnxOp, weight: Weight) -> bool:
         return channels >= SMALLEST_COLUMNS and weight.size > 0
     depth, size = weight.shape[1], channels // group
     return weight.size > 0 and (depth <= MOST_IN_GROUP or (depth % BYTES == 0 and size % panel_lanes(i32) == 0))
+
+
+def settle_fast(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Rewrites an integer convolution whose kernel is faster than ONNX Runtime's even without products of bytes."""
+    weight = constant_weight(op.operands[1])
+    return settle(op, rw) if weight is not None and is_fast(op, weight) else None
+
+
+def is_fast(op: OnnxOp, weight: Weight) -> bool:
+    """True if kernels that multiply words are faster than ONNX Runtime. It adds products of u8 and u8 in vectors, and
+    takes six times as long for those of u8 and i8 (3 x 3 of 32 channels on 28 x 28, one thread of a Zen 3).
+
+    For u8 the kernels take 0.8 of its time with windows and whole panels of columns, 0.6 as dot products and in groups
+    of few channels, but 1.2 with single pixels, 1.2 to 1.6 with fewer than four channels, 3 with a part of a panel."""
+    if weight.element_type == i8:
+        return True
+    if int(op.attr("group", 1)) != 1:
+        return has_kernel(op, weight)
+    channels, depth, *window = weight.shape
+    panels = channels >= panel_lanes(i32) and depth >= BYTES
+    return math.prod(window) > 1 and (panels or channels < SMALLEST_COLUMNS)
 
 
 def bias_of(value: SSAValue | None, scale: Array) -> Array | None:
