@@ -57,7 +57,7 @@ def external_files(path: str | PathLike[str]) -> list[str]:
     model, _ = read_model(path, "")
     found = {
         entry.value
-        for tensor in _tensors(model)
+        for tensor in tensors_of(model)
         if tensor.data_location == onnx.TensorProto.EXTERNAL
         for entry in tensor.external_data
         if entry.key == "location" and entry.value != SELF
@@ -65,7 +65,7 @@ def external_files(path: str | PathLike[str]) -> list[str]:
     return sorted(found)
 
 
-def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
+def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
     """Yields every tensor of a message, in initializers, attributes and graphs inside nodes."""
     if isinstance(message, onnx.TensorProto):
         yield message
@@ -73,4 +73,4 @@ def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
     for field, value in message.ListFields():
         if field.type == field.TYPE_MESSAGE:
             for inner in [value] if isinstance(value, Message) else value:
-                yield from _tensors(inner)
+                yield from tensors_of(inner)

@@ -23,7 +23,7 @@ from igniter.frontend.unsigned_weights import with_unsigned_weights
 from igniter.runtime.session import SessionError, make_session, onnxruntime_package
 from igniter.verification.guard import TooMuch, guarded_run
 from igniter.verification.judgement import SOURCE_ULPS
-from igniter.verification.mapped import mapped
+from igniter.verification.mapped import mapped, needs_packing
 from igniter.verification.specs import InputSpec, element_dims, specs_of
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ class Original:
     """The original model. `model` is its path or its bytes; with `session` alone, internal values are not available.
 
     If ONNX Runtime does not load the model, `stand_in` makes the sessions instead. `exact=False` keeps ONNX Runtime's
-    own sums of integers, for models that must run in ONNX Runtime unchanged. `is_shared` moves the weights of a large
-    model to a file that the sessions share (`igniter.verification.mapped`): less memory, and slower products.
+    own sums of integers, for models that must run in ONNX Runtime unchanged. `is_shared` saves memory: the sessions
+    share the weights of a large model in a file (`igniter.verification.mapped`), do not pack them, and keep no memory
+    between runs.
     """
 
     def __init__(
@@ -65,7 +66,8 @@ class Original:
         is_shared: bool = False,
     ):
         self._given = "the model" if model is None or isinstance(model, bytes) else model
-        self._mapped = mapped(model) if is_shared and model is not None and stand_in is None else None
+        self._is_shared = is_shared and stand_in is None
+        self._mapped = mapped(model) if self._is_shared and model is not None else None
         self.model = model if self._mapped is None else str(self._mapped.path)
         self.stand_in = stand_in
         self.exact = exact
@@ -161,6 +163,17 @@ class Original:
     def _read(self) -> tuple[onnx.ModelProto | None, str]:
         return (None, "") if self.model is None else surgery.read_proto(self.model)
 
+    @cached_property
+    def _packs(self) -> bool:
+        """True if sessions pack weights as usual."""
+        if not self._is_shared:
+            return True
+        try:
+            proto = self._read[0]
+        except IgniterError:  # the session will report it
+            return True
+        return proto is None or needs_packing(proto)
+
     @property
     def proto(self) -> onnx.ModelProto | None:
         """The model's message with exact integers, for surgery."""
@@ -199,7 +212,9 @@ class Original:
             options = {**self.options, "intra_op_num_threads": threads}
             config: dict[str, Any] = dict(self.options.get("config") or {})
             options["config"] = {**config, "session.intra_op.allow_spinning": "0"}
-            self._on_threads[threads] = Original(self.model, options=options, exact=self.exact)
+            self._on_threads[threads] = Original(
+                self.model, options=options, exact=self.exact, is_shared=self._is_shared
+            )
         return self._on_threads[threads]
 
     def on_one_thread(self) -> Original:
@@ -214,10 +229,12 @@ class Original:
             with doing("the original was loaded", hint=WITHOUT):
                 return self.stand_in(proto, folder or self.folder)
         options: dict[str, Any] = {"log_severity_level": 4, **self.options, **more}
+        if self._is_shared:
+            options.setdefault("enable_cpu_mem_arena", False)
         config: dict[str, Any] = dict(options.get("config") or {})
         if isinstance(model, bytes) and not isinstance(self.model, bytes) and self.folder:
             config.setdefault("session.model_external_initializers_file_folder_path", self.folder)
-        if self._mapped is not None and not self._mapped.packs:
+        if not self._packs:
             config.setdefault("session.disable_prepacking", "1")
         options["config"] = config
         with doing("the original was loaded", runs="onnxruntime", hint=WITHOUT):

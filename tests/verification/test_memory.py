@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from igniter.runtime.session import SessionError
+from igniter.runtime.session import SessionError, make_session
 from igniter.verification import judgement, mapped
+from igniter.verification import original as original_module
 from igniter.verification.judgement import Noise, compare_output
 from igniter.verification.original import Original
 
@@ -98,12 +101,79 @@ def test_other_models_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.Monke
     assert mapped.mapped(str(path)) is None
 
 
-def test_quantised_models_pack_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantised_and_small_models_pack_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert mapped.needs_packing(large(512))
     monkeypatch.setattr(mapped, "LARGE", 1 << 18)
     for quantised in (False, True):
-        found = mapped.mapped(large(512, quantised).SerializeToString())
-        assert found is not None
-        assert found.packs == quantised
+        assert mapped.needs_packing(large(512, quantised)) == quantised
+
+
+def settings_of(original: Original, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+
+    def make(model: Any, **options: Any) -> Any:
+        given.update(options)
+        return make_session(model, **options)
+
+    monkeypatch.setattr(original_module, "make_session", make)
+    assert original.session is not None
+    return given
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_shared_sessions_do_not_pack_weights_and_keep_no_memory(
+    external: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped, "LARGE", 1 << 18)
+    path = tmp_path / "m.onnx"
+    onnx.save(large(512), path, save_as_external_data=external, location="m.data")
+    for shared in (False, True):
+        given = settings_of(Original(str(path), is_shared=shared), monkeypatch)
+        assert given["config"].get("session.disable_prepacking") == ("1" if shared else None)
+        assert given.get("enable_cpu_mem_arena", True) == (not shared)
+
+
+def test_a_copy_has_all_values_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that stay in the message: integers, constants of nodes, and small tensors."""
+    monkeypatch.setattr(mapped, "LARGE", 1 << 18)
+    model = large(512)
+    rng = np.random.default_rng(3)
+    constant = numpy_helper.from_array(rng.standard_normal((4, 512)).astype(np.float32), "c")
+    model.graph.node.append(helper.make_node("Constant", [], ["c"], value=constant))
+    model.graph.node.append(helper.make_node("Gather", ["c", "i"], ["z"]))
+    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    model.graph.initializer.append(numpy_helper.from_array(rng.integers(0, 4, (3, 800)), "i"))
+    model.graph.initializer.append(helper.make_tensor("f", TensorProto.FLOAT, [2], [1.0, 2.0]))
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path)
+    for source in (str(path), model.SerializeToString()):
+        made = mapped.mapped(source)
+        assert made is not None
+        raw = onnx.load(made.path, load_external_data=False)
+        assert [t.name for t in raw.graph.initializer if t.data_location == TensorProto.EXTERNAL] == ["w"]
+        assert onnx.load(made.path).graph.node == model.graph.node
+        for one, two in zip(onnx.load(made.path).graph.initializer, model.graph.initializer, strict=True):
+            assert np.array_equal(numpy_helper.to_array(one), numpy_helper.to_array(two))
+
+
+def test_a_copy_is_made_a_weight_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    count, depth = 24, 1024
+    weights = [numpy_helper.from_array(np.full((depth, depth), k, np.float32), f"w{k}") for k in range(count)]
+    graph = helper.make_graph([], "g", [], [], weights)
+    onnx.save(helper.make_model(graph), path)
+    code = (
+        "import sys; from igniter.verification.mapped import mapped\n"
+        "def anonymous():\n"
+        "    return next(int(l.split()[1]) for l in open('/proc/self/status') if l.startswith('RssAnon'))\n"
+        "before = anonymous(); peak = []\n"
+        "sys.setprofile(lambda *_: peak.append(anonymous()))\n"
+        "made = mapped(sys.argv[1]); sys.setprofile(None)\n"
+        "print(made is not None, (max(peak) - before) >> 10)"
+    )
+    found = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True).stdout
+    made, grown = found.split()
+    assert made == "True" and int(grown) < 24, found
 
 
 def test_without_room_for_a_copy_the_model_stays_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
