@@ -4,10 +4,12 @@
 
 Each model is compiled by `igniter compile`, with a cache of its own that is empty at first (*cold*), then again with
 everything in it (*again*, the fastest of `--again`). A row has the seconds of the clock and of all CPUs together, and
-the largest memory of one process, verification included. The seconds of the clock are those of this machine and of its
-other work: compare them only on a quiet one. `--stages` adds the seconds of each stage.
+two figures of memory, verification included: the most that all processes had together without the pages of files, and
+the largest process with them. The system can take the pages of files back, so a container's limit has to hold the first
+(`benchmark/watched_process.py`). The seconds of the clock are those of this machine and of its other work: compare them
+only on a quiet one. `--stages` adds the seconds of each stage.
 
-BERT and GPT-2 come from `benchmark.export`, which needs torch once. Processes are measured by `os.wait4`.
+BERT and GPT-2 come from `benchmark.export`, which needs torch once.
 """
 
 from __future__ import annotations
@@ -37,48 +39,43 @@ COLUMNS = [
     Column("cold s", 7),
     Column("cold CPU s", 10),
     Column("cold MB", 7),
+    Column("cold RSS MB", 11),
     Column("again s", 7),
     Column("again CPU s", 11),
     Column("again MB", 8),
+    Column("again RSS MB", 12),
 ]
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of one command: seconds of the clock and of all CPUs, and the bytes of the largest process."""
+    """The cost of one command: seconds of the clock and of all CPUs, the bytes that all processes had together without
+    the pages of files, and those of the largest process with them."""
 
     seconds: float
     cpu: float
-    memory: int
+    anonymous: int
+    resident: int
 
     @property
     def cells(self) -> list[str]:
-        return [f"{self.seconds:.2f}", f"{self.cpu:.2f}", f"{self.memory / 1e6:.0f}"]
+        return [f"{self.seconds:.2f}", f"{self.cpu:.2f}", f"{self.anonymous / 1e6:.0f}", f"{self.resident / 1e6:.0f}"]
 
 
-LAUNCH = """
-import json, os, sys, time
-start = time.perf_counter()
-child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
-_, status, usage = os.wait4(child, 0)
-seconds = time.perf_counter() - start
-print(json.dumps([os.waitstatus_to_exitcode(status), seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss]))
-"""
-"""A process of a few megabytes, which starts and measures a command: the memory of a new process begins with that of
-the one which starts it."""
+LAUNCH = Path(__file__).with_name("watched_process.py")
 
 
 def run(command: list[str], environment: dict[str, str]) -> Cost:
     """Runs a command to its end; raises `RuntimeError` with its messages if it fails."""
-    launched = [sys.executable, "-S", "-c", LAUNCH, *command]
+    launched = [sys.executable, "-S", str(LAUNCH), *command]
     done = subprocess.run(launched, env=environment, capture_output=True, text=True)
     said = done.stdout.splitlines()
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} cannot be started:\n{done.stderr}")
-    code, seconds, cpu, kilobytes = json.loads(said[-1])
+    code, seconds, cpu, kilobytes, anonymous = json.loads(said[-1])
     if code:
         raise RuntimeError("\n".join([f"{' '.join(command)} failed:", *said[:-1], done.stderr]))
-    return Cost(seconds, cpu, kilobytes * 1024)
+    return Cost(seconds, cpu, anonymous, kilobytes * 1024)
 
 
 def path_of(name: str, folder: Path) -> Path:
