@@ -18,14 +18,15 @@ After:
     }
     %y = loop.view %0 : tensor<?x8x8x49xf32, ...> to tensor<?x64x49xf32, ...>
 
-In terms of the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`. Now it is `c_0` and `c_1`, and the nest
-reads the producer directly. So the nest can absorb the producer's body (`inline-nests`) or share its loops; the
+In terms of the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`. Now it is `c_0` and `c_1`, and the
+nest reads the producer directly. So the nest can absorb the producer's body (`inline-nests`) or share its loops; the
 division forbade both. Examples are a group normalisation with an activation after it, a grouped convolution with its
 bias, and the readers of a `Tile` or a rearranged block of pixels. By default, contractions are the only sums whose
 readers are split, because these are computed on their tiles. `sums` adds all sums, for machines that compute the nests
 of a kernel on blocks of shared axes. The innermost axis is split only if its remainder fills vectors (`min_inner`
-elements). The depth of a contraction is never split: micro-kernels have one. The pass runs before `inline-nests`;
-`collapse-axes` joins again the axes that need no division.
+elements); a nest with a single reader that absorbs it has the innermost axis of that reader, which may transpose. The
+depth of a contraction is never split: micro-kernels have one. The pass runs before `inline-nests`; `collapse-axes`
+joins again the axes that need no division.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ class SplitAxes(ModulePass):
                         summed_there.add(axis)
         parts: Parts = {}
         summed = is_contraction(nest)
+        innermost = _innermost(nest)
         for axis in nest.axes:
             choices = wanted.get(axis.name, set())
             if len(choices) != 1 or (summed and axis.kind == "reduction"):
@@ -106,7 +108,7 @@ class SplitAxes(ModulePass):
             if product(extents) != axis.extent:
                 continue
             short = (extents[-1].constant or self.min_inner) < self.min_inner
-            if axis.name == nest.axes[-1].name and short and axis.name not in summed_there:
+            if axis.name == innermost and short and axis.name not in summed_there:
                 continue
             parts[axis.name] = extents
         return parts
@@ -116,6 +118,27 @@ def _is_taken_in(producer: NestOp) -> bool:
     """True if a reader of the nest gains from sharing its axes: it can absorb the body, or it is computed on the tiles
     of a contraction, such as a grouped convolution."""
     return is_contraction(producer) or all(c.combiner == "none" for c in producer.yield_op.clauses)
+
+
+def _innermost(nest: NestOp) -> str | None:
+    """Returns the axis along which the results are stored in the end: the nest's last one, unless the nest is absorbed
+    by its only reader (`inline-nests`), which may transpose. A convolution with channels last has its bias and its
+    activation before the transpose: their innermost axis is the channel, not the column."""
+    own = nest.axes[-1].name if nest.axes else None
+    clauses = nest.yield_op.clauses
+    uses = list(nest.outputs[0].uses)
+    if len(clauses) != 1 or clauses[0].combiner != "none" or len(uses) != 1:
+        return own
+    read = uses[0].operation
+    if not isinstance(read, ReadOp) or read.indices or read.guards:
+        return own
+    reader = read.parent_op()
+    if not isinstance(reader, NestOp) or any(c.combiner != "none" for c in reader.yield_op.clauses):
+        return own
+    last = _innermost(reader)
+    at = [k for k, subscript in enumerate(read.subscripts) if last is not None and subscript.symbol == last]
+    axis = clauses[0].subscripts[at[0]].symbol if len(at) == 1 else None
+    return own if axis is None else axis
 
 
 def split(nest: NestOp, parts: Parts, taken: frozenset[str]) -> None:

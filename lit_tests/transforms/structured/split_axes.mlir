@@ -232,3 +232,51 @@ builtin.module {
     loop.return %y, %q : tensor<?x128xf32, #sym.dims<n, 128>>, tensor<?x128xf32, #sym.dims<n, 128>>
   }
 }
+
+// -----
+
+// The innermost axis of a nest is the one along which its only reader stores: channels last, columns split into blocks.
+
+// CHECK:       %a = loop.nest "add" [i: parallel n, c: parallel 16, y_0: parallel h, y_1: parallel 2, x_0: parallel w, x_1: parallel 2]
+// CHECK-NEXT:    loop.read %d[i, c, y_0, y_1, x_0, x_1] : f32
+// CHECK:       %t = loop.nest "transpose" [i: parallel n, y_0: parallel h, y_1: parallel 2, x_0: parallel w, x_1: parallel 2, c: parallel 16]
+// CHECK-NEXT:    loop.read %a[i, c, y_0, y_1, x_0, x_1] : f32
+
+builtin.module {
+  loop.kernel @pixels symbols [n, h, w] (%x: tensor<?x16x?x2x?x2xf32, #sym.dims<n, 16, h, 2, w, 2>>, %b: tensor<16xf32>) -> (tensor<?x?x?x16xf32, #sym.dims<n, 2*h, 2*w, 16>>) {
+    %d = loop.nest "depthtospace" [i: parallel n, c: parallel 16, y: parallel h, p: parallel 2, x: parallel w, q: parallel 2] -> tensor<?x16x?x2x?x2xf32, #sym.dims<n, 16, h, 2, w, 2>> {
+      %e = loop.read %x[i, c, y, p, x, q] : f32
+      loop.yield none %e at [i, c, y, p, x, q]
+    }
+    %v = loop.view %d : tensor<?x16x?x2x?x2xf32, #sym.dims<n, 16, h, 2, w, 2>> to tensor<?x16x?x?xf32, #sym.dims<n, 16, 2*h, 2*w>>
+    %a = loop.nest "add" [i: parallel n, c: parallel 16, y: parallel 2*h, x: parallel 2*w] -> tensor<?x16x?x?xf32, #sym.dims<n, 16, 2*h, 2*w>> {
+      %e = loop.read %v[i, c, y, x] : f32
+      %f = loop.read %b[c] : f32
+      %s = arith.addf %e, %f : f32
+      loop.yield none %s at [i, c, y, x]
+    }
+    %t = loop.nest "transpose" [i: parallel n, y: parallel 2*h, x: parallel 2*w, c: parallel 16] -> tensor<?x?x?x16xf32, #sym.dims<n, 2*h, 2*w, 16>> {
+      %e = loop.read %a[i, c, y, x] : f32
+      loop.yield none %e at [i, y, x, c]
+    }
+    loop.return %t : tensor<?x?x?x16xf32, #sym.dims<n, 2*h, 2*w, 16>>
+  }
+}
+
+// -----
+
+// A nest of one element has no axis.
+
+// CHECK:       loop.kernel @scalar
+// CHECK-NEXT:    loop.nest "negate" [] -> tensor<f32>
+
+builtin.module {
+  loop.kernel @scalar symbols [] (%x: tensor<f32>) -> (tensor<f32>) {
+    %y = loop.nest "negate" [] -> tensor<f32> {
+      %a = loop.read %x[] : f32
+      %b = arith.negf %a : f32
+      loop.yield none %b at []
+    }
+    loop.return %y : tensor<f32>
+  }
+}
