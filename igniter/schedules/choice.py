@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from igniter.analysis.typical_sizes import typical_of
+from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import Axis, NestOp, element_bytes
 from igniter.dialects.loop.panels import DOT_COLUMNS, DOT_STEPS, panel_lanes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
@@ -45,6 +45,9 @@ score. A reduction of few elements that does not slide stays the vector: its res
 rows of 3 to 7 takes 1.4 to 2 times as long with vectors of results (one thread of a Zen 3). A maximum over windows of 3
 x 3 with stride 2 takes a seventh of the time with vectors of results, whose reads have stride 2; windows of 2 x 2 take
 a sixth (one thread of a Zen 3)."""
+
+NARROW_VECTORS = 16
+"""The vectors of a stretch of narrow rows: its lines stay in the first-level cache for all elements of the rows."""
 
 UNROLLED_WINDOW = 16
 """The largest window whose elements are unrolled below the vector of results."""
@@ -329,7 +332,12 @@ def schedule_member(nest: NestOp, group: Group, label: str, machine: Machine) ->
     free = rest if len(group.members) > 1 else [*outer, *rest]
     width = 1 if vector is None else vector_width(nest, machine, vector)
     short = None if vector is None or reductions else _short_row(nest, axes, vector, free, width)
-    if short is not None:
+    narrow = None if short is not None or vector is None or reductions else _narrow_row(nest, vector, free, width)
+    if narrow is not None:
+        # Squares would be mostly empty. Rows of any length below a vector's: one side is accessed with a stride.
+        inside = [narrow.lanes, narrow.row]
+        outer, rest = ([n for n in names if n not in narrow] for names in (outer, rest))
+    elif short is not None:
         # Rows of a few elements fill a vector only side by side: transpose-accesses puts them there.
         inside = [short.lanes, short.row]
         outer, rest = ([n for n in names if n not in short] for names in (outer, rest))
@@ -343,6 +351,9 @@ def schedule_member(nest: NestOp, group: Group, label: str, machine: Machine) ->
         lanes = plans[short.lanes]
         lanes.tile, lanes.tail, lanes.inner = width, "rest", Loop(short.lanes, vector=width)
         plans[short.row].words = replace(plans[short.row].words, unroll=0)
+    elif narrow is not None:
+        lanes = plans[narrow.lanes]
+        lanes.tile, lanes.below, lanes.inner = width * NARROW_VECTORS, "loops", Loop(narrow.lanes, vector=width)
     elif vector is not None:
         reductions = _place_vector(nest, axes, vector, free, reductions, plans, width, machine)
     return in_order(nest, [*outer, *rest, *inside, *reductions], plans)
@@ -392,6 +403,9 @@ def _place_vector(
         plan.words = replace(plan.words, vector=width, interior=True)
         return reductions
     # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
+    few = typical_of(nest).known(axes[vector].extent) or width + 1
+    if extent is None and few <= width:
+        extent = few
     most = machine.registers // 2
     columns = most if extent is None else max(1, min(most, -(-extent // width)))
     found = tile_row(nest, rest, vector, machine)
@@ -489,6 +503,33 @@ def _short_row(nest: NestOp, axes: Mapping[str, Axis], vector: str, rest: list[s
         if length is not None and 1 < length < width and (count is None or count >= width):
             return _ShortRow(row, lanes)
     return None
+
+
+def _narrow_row(nest: NestOp, vector: str, rest: list[str], width: int) -> _ShortRow | None:
+    """Returns the same for rows of an unknown length that is typically too short for a vector, if there are typically
+    enough of them."""
+    across, typical = _transposed_axis(nest, vector, rest), typical_of(nest)
+    if across is None:
+        return None
+    for row, lanes in ((vector, across), (across, vector)):
+        length, count = nest.axis(row).extent, nest.axis(lanes).extent
+        if length.constant is None and (typical.known(length) or width) < width <= typical.value(count, WORK):
+            return _ShortRow(row, lanes)
+    return None
+
+
+def narrow_axes(nest: NestOp, machine: Machine) -> tuple[list[_ShortRow], int]:
+    """Returns the axes of squares that a nest alone moves through registers, each of them as the narrow one, if it has
+    an unknown length; and the lanes of a vector."""
+    strides = {a.name: _strides(nest, a.name) for a in nest.axes}
+    vector = None if any(a.kind == "reduction" for a in nest.axes) else _vector_axis(nest, [], strides, False)
+    across = None
+    if vector is not None:
+        across = _transposed_axis(nest, vector, [a.name for a in nest.axes if a.name != vector and a.extent != ONE])
+    if vector is None or across is None:
+        return [], 1
+    both = [_ShortRow(vector, across), _ShortRow(across, vector)]
+    return [this for this in both if nest.axis(this.row).extent.constant is None], vector_width(nest, machine, vector)
 
 
 def _strides(nest: NestOp, axis: str) -> list[tuple[Expr | None, bool]]:

@@ -17,7 +17,8 @@ from igniter.schedules.groups import form_groups, lone_group
 from igniter.schedules.made_panels import makers_of
 from igniter.schedules.procedures import schedule_procedure
 from igniter.schedules.rows import row_choices
-from igniter.schedules.size_variants import SizeVariants, worthwhile_variant
+from igniter.schedules.size_variants import SizeVariants
+from igniter.schedules.worthwhile_variants import worthwhile_variants
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class DefaultAuthor(ScheduleAuthor):
         return found
 
     def variants(self, kernel: KernelOp, machine: MachineModel) -> SizeVariants | None:
-        found = worthwhile_variant(kernel, machine)
-        return None if found is None else SizeVariants((found,))
+        found = worthwhile_variants(kernel, machine)
+        return SizeVariants(found) if found else None
 
 
 def _told(schedule: ScheduleAttr) -> str:

@@ -28,6 +28,7 @@ from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes, stored_bytes
 from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_lanes, turns_of
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
+from igniter.dialects.loop.variants import has_variant
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize, product, symbols_of
 from igniter.schedules.best_tile import best_tile
@@ -147,7 +148,7 @@ def _takes_any_rows(nest: NestOp, contraction: Contraction) -> bool:
     variant for one."""
     kernel = nest.parent_op()
     rows = nest.axis(contraction.rows).extent if contraction.rows is not None else ONE
-    return rows.constant is None and not (isinstance(kernel, KernelOp) and kernel.variants)
+    return rows.constant is None and not (isinstance(kernel, KernelOp) and has_variant(kernel, rows))
 
 
 def _depth_block(nest: NestOp, contraction: Contraction, width: int, machine: Machine) -> int | None:

@@ -19,7 +19,7 @@ from igniter.analysis.structured.contractions import contraction_of, depths_of, 
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.attrs import element_bytes
-from igniter.dialects.loop.panels import SMALLEST_COLUMNS, are_dot_products, is_half, kind_of
+from igniter.dialects.loop.panels import SMALLEST_COLUMNS, are_dot_products, is_half, kind_of, panel_lanes
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize, product, symbols_of
 
@@ -66,6 +66,16 @@ def unpacked_factor(nest: NestOp) -> UnpackedFactor | str:
     stride = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(column)
     elements = product(a.extent for a in nest.axes if a.name in used)
     return UnpackedFactor(read, column, depth, rows[-1], product(rows), elements, stride == ONE)
+
+
+def fewest_rows(nest: NestOp, factor: UnpackedFactor, columns: int | None, machine: MachineModel) -> int:
+    """Returns the fewest rows that repay packing a factor. Half of a panel of few columns is written in vain, and such
+    columns are one vector or two for a plain loop: it multiplies 8 x 100000 by 100000 x 8 in 0.27 of the time that
+    packing and multiplying take (one thread of a Zen 3)."""
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
+    if not factor.is_beside or columns is None or 2 * columns > lanes:
+        return machine.pack_rows
+    return machine.pack_rows * lanes // max(columns, 1) + 1
 
 
 @dataclass(frozen=True)

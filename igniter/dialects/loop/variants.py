@@ -73,6 +73,11 @@ def guards_of(kernel: KernelOp) -> list[tuple[KernelOp, tuple[Expr, ...]]]:
     return [*found, (kernel, before)]
 
 
+def has_variant(kernel: KernelOp, what: Expr) -> bool:
+    """True if a kernel has a variant for small sizes of the symbols of an expression."""
+    return any(v.when is not None and v.when.data[0].symbols & what.symbols for v in kernel.variants)
+
+
 def verify_variants(kernel: KernelOp) -> None:
     """Checks the consistency of a kernel and its variants; raises `VerifyException` otherwise."""
     from igniter.dialects.loop.structured import KernelOp

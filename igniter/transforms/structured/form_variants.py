@@ -15,10 +15,10 @@ becomes
 
 A variant is a copy with other typical sizes (`igniter.analysis.typical_sizes`), and later passes choose differently for
 it. A call runs the first variant whose condition holds. The backend's schedule author decides if variants pay
-(`igniter.schedules.size_variants` for CPUs, `igniter.schedules.launch_variants` for GPUs). With `symbol` and `most`,
-every kernel with this symbol gets a variant for sizes up to `most`, unconditionally. The pass runs before the first
-pass that chooses by sizes, `pack-operands` or `choose-splits`; the passes before it do the same for all sizes. A kernel
-with variants or a schedule is not changed.
+(`igniter.schedules.worthwhile_variants` for CPUs, `igniter.schedules.launch_variants` for GPUs). With `symbol` and
+`most`, every kernel with this symbol gets a variant for sizes up to `most`, unconditionally. The pass runs before the
+first pass that chooses by sizes, `pack-operands` or `choose-splits`; the passes before it do the same for all sizes. A
+kernel with variants or a schedule is not changed.
 """
 
 from __future__ import annotations

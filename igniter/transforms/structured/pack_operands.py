@@ -41,6 +41,7 @@ from igniter.analysis.structured.packing import (
     UnpackedFactor,
     computed_weight,
     crowded_factor,
+    fewest_rows,
     is_packed,
     line_of,
     unpacked_factor,
@@ -48,6 +49,7 @@ from igniter.analysis.structured.packing import (
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.panels import are_dot_products, kind_of, panel_lanes
+from igniter.dialects.loop.variants import has_variant
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
 from igniter.dialects.sym.ranges import is_nonneg
@@ -155,24 +157,15 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     columns, depth = (nest.axis(n).extent.constant for n in (factor.column, factor.depth))
     if are_dot_products(columns, depth, _kind(nest)):
         return f"{columns} columns fill too small a part of a panel"
-    count = typical_of(nest).known(factor.rows)
-    if count is not None and count < _fewest_rows(nest, factor, columns, machine):
+    typical = typical_of(nest)
+    count, columns = typical.known(factor.rows), typical.known(nest.axis(factor.column).extent)
+    if count is not None and count < fewest_rows(nest, factor, columns, machine):
         return f"only {count} rows would share it"
     _pack(nest, factor.read, factor.column, factor.depth)
     moved = contraction_of(nest, moved=True)
     if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
         _move(nest, moved)
     return None
-
-
-def _fewest_rows(nest: NestOp, factor: UnpackedFactor, columns: int | None, machine: MachineModel) -> int:
-    """Returns the fewest rows that repay packing a factor. Half of a panel of few columns is written in vain, and such
-    columns are one vector or two for a plain loop: it multiplies 8 x 100000 by 100000 x 8 in 0.27 of the time that
-    packing and multiplying take (one thread of a Zen 3)."""
-    lanes = panel_lanes(element_of(nest.outputs[0].type))
-    if not factor.is_beside or columns is None or 2 * columns > lanes:
-        return machine.pack_rows
-    return machine.pack_rows * lanes // max(columns, 1) + 1
 
 
 def _pack_whole(nest: NestOp, factor: UnpackedFactor, machine: MachineModel) -> str | None:
@@ -227,7 +220,7 @@ def _is_crowded(nest: NestOp, machine: MachineModel) -> bool:
     count = typical_of(nest).known(factor.all_rows)
     kernel = nest.parent_op()
     assert isinstance(kernel, KernelOp)
-    return bool(kernel.variants) if count is None else count >= machine.pack_rows
+    return has_variant(kernel, factor.all_rows) if count is None else count >= machine.pack_rows
 
 
 def _hoist(copy: NestOp) -> None:

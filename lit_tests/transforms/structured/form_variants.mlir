@@ -7,7 +7,7 @@
 // RUN: igniter-opt %s -p form-variants,pack-operands,choose-schedule,lower-to-loops --check-each --check-sizes m=1,n=19 --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 // RUN: igniter-opt %s -p form-variants,pack-operands,choose-schedule,lower-to-loops --check-each --check-sizes m=5,n=3 --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 
-// CHECKED-COUNT-4: check: lower-to-loops: 1 results agree
+// CHECKED-COUNT-8: check: lower-to-loops: 1 results agree
 
 // NOSYMBOL: remark: form-variants: 'k' missed: it has no symbol 'k'
 // HALF: error: pass 'form-variants': 'most' is the largest size of 'symbol'; give both or neither
@@ -111,5 +111,88 @@ builtin.module {
       loop.yield add %p at [i, j]
     }
     loop.return %c : tensor<?x512xf32, #sym.dims<m, 512>>
+  }
+}
+
+// -----
+
+// Columns of an unknown number may fill a part of a panel: they are read as they lie, for any number of rows.
+
+// CHECK:     loop.kernel @few_of_both symbols [m, n, k]
+// CHECK:     } variants {
+// CHECK:       loop.kernel @few_rows symbols [m, n, k] {{.*}} typical [m = 1] when m <= 3 {
+// CHECK:       loop.kernel @few_columns symbols [m, n, k] {{.*}} typical [m = 8, n = 8] when n <= 16 {
+// PACKED:     loop.kernel @few_of_both
+// PACKED:       loop.nest "product.pack"
+// PACKED:     } variants {
+// PACKED-NOT:   product.pack
+// PACKED:     loop.kernel @weights
+// REMARKS: variant @few_columns when n <= 16: too few columns to pack a factor of 'product'
+
+builtin.module {
+  loop.kernel @few_of_both symbols [m, n, k] (%x: tensor<?x?xf32, #sym.dims<m, k>>, %y: tensor<?x?xf32, #sym.dims<k, n>>) -> (tensor<?x?xf32, #sym.dims<m, n>>) {
+    %c = loop.nest "product" [i: parallel m, j: parallel n, r: reduction k] -> tensor<?x?xf32, #sym.dims<m, n>> {
+      %v = loop.read %x[i, r] : f32
+      %u = loop.read %y[r, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x?xf32, #sym.dims<m, n>>
+  }
+}
+
+// -----
+
+// A size that was given is what the kernel is for.
+
+// CHECK:     loop.kernel @weights symbols [m, n]
+// CHECK-NOT: few_columns
+
+builtin.module {
+  loop.kernel @weights symbols [m, n] (%x: tensor<?x64xf32, #sym.dims<m, 64>>, %y: tensor<64x?xf32, #sym.dims<64, n>>) -> (tensor<?x?xf32, #sym.dims<m, n>>) typical [n = 500] {
+    %c = loop.nest "product" [i: parallel m, j: parallel n, r: reduction 64] -> tensor<?x?xf32, #sym.dims<m, n>> {
+      %v = loop.read %x[i, r] : f32
+      %u = loop.read %y[r, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x?xf32, #sym.dims<m, n>>
+  }
+}
+
+// -----
+
+// A matrix of few rows or few columns fills no square of vectors: vectors along the other axis move it.
+
+// CHECK:     loop.kernel @turned symbols [m, n]
+// CHECK:     } variants {
+// CHECK:       loop.kernel @narrow_j symbols [m, n] {{.*}} typical [m = 1] when m <= 15 {
+// CHECK:       loop.kernel @narrow_i symbols [m, n] {{.*}} typical [n = 1] when n <= 15 {
+// REMARKS: variant @narrow_i when n <= 15: the rows of 'turned' along 'i' are too short for squares of 16 by 16
+
+builtin.module {
+  loop.kernel @turned symbols [m, n] (%x: tensor<?x?xf32, #sym.dims<m, n>>) -> (tensor<?x?xf32, #sym.dims<n, m>>) {
+    %c = loop.nest "turned" [i: parallel n, j: parallel m] -> tensor<?x?xf32, #sym.dims<n, m>> {
+      %v = loop.read %x[j, i] : f32
+      loop.yield none %v at [i, j]
+    }
+    loop.return %c : tensor<?x?xf32, #sym.dims<n, m>>
+  }
+}
+
+// -----
+
+// Rows of 64 elements are so short that even squares with empty lanes take no time.
+
+// CHECK:     loop.kernel @turned_rows symbols [m]
+// CHECK-NOT: variants
+
+builtin.module {
+  loop.kernel @turned_rows symbols [m] (%x: tensor<?x64xf32, #sym.dims<m, 64>>) -> (tensor<64x?xf32, #sym.dims<64, m>>) {
+    %c = loop.nest "turned" [i: parallel 64, j: parallel m] -> tensor<64x?xf32, #sym.dims<64, m>> {
+      %v = loop.read %x[j, i] : f32
+      loop.yield none %v at [i, j]
+    }
+    loop.return %c : tensor<64x?xf32, #sym.dims<64, m>>
   }
 }
