@@ -59,9 +59,14 @@ def transposed(weight: Weight, order: Sequence[int]) -> Weight | None:
     source = stored(weight)
     if source is None:
         return None
-    shape = [source.shape[k] for k in order]
-    turned = Weight(shape, source.element_type, derivation=Transposed(source, tuple(order)))
-    return Weight(shape, f32, derivation=Widened(turned))
+    other = turned(source, order)
+    return Weight(other.shape, f32, derivation=Widened(other))
 
 
-__all__ = ["Transposed", "Widened", "stored", "transposed", "widened"]
+def turned(weight: Weight, order: Sequence[int]) -> Weight:
+    """Returns a weight with its dims in another order, computed at each access."""
+    shape = [weight.shape[k] for k in order]
+    return Weight(shape, weight.element_type, derivation=Transposed(weight, tuple(order)))
+
+
+__all__ = ["Transposed", "Widened", "stored", "transposed", "turned", "widened"]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue, Use
 
+from igniter.analysis.onnx.stored_weights import Transposed
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp
 from igniter.dialects.onnx.weights import Weight
@@ -35,6 +36,8 @@ PART = 1 << 16
 
 def subnormal_count(weight: Weight) -> int:
     """Returns the number of subnormal elements; 0 for elided weights and for other types."""
+    while isinstance(weight.derivation, Transposed):
+        weight = weight.derivation.source  # the same elements, without another copy of them
     bits = bits_of(weight)
     return 0 if bits is None else sum(_count(bits[start : start + PART], weight) for start in range(0, bits.size, PART))
 

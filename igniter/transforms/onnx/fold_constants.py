@@ -26,7 +26,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.onnx.quantized_neighbours import INTEGER_OPS
-from igniter.analysis.onnx.stored_weights import transposed, widened
+from igniter.analysis.onnx.stored_weights import transposed, turned, widened
 from igniter.dialects.onnx.base import (
     NoValueOp,
     OnnxOp,
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 _LAYOUT = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"))
 SMALL = 64 * 1024
 """Results of fewer bytes are always folded."""
+LARGE = 16 << 20
+"""The least bytes of a weight for a Transpose that is computed at each access."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,7 @@ class _Folder:
 
     def _as_stored(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> Weight | None:
         """Returns a derived weight for a Cast of 16-bit floats to f32, or a Transpose of one: the stored form stays
-        available."""
+        available. A large Transpose of a stored weight is derived too, so that no copy of it stays in memory."""
         if op.op_type not in ("Cast", "Transpose"):
             return None
         source, kind = op.operands[0], element(op.results[0])
@@ -241,7 +243,11 @@ class _Folder:
             return None
         if op.op_type == "Cast":
             return widened(weight, kind)
-        return transposed(weight, op.attr("perm") or range(len(weight.shape))[::-1])
+        order = op.attr("perm") or range(len(weight.shape))[::-1]
+        found = transposed(weight, order)
+        if found is None and weight.nbytes >= LARGE and weight.strings is None and weight.derivation is None:
+            return turned(weight, order)
+        return found
 
     def _by_spec(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> list[Array] | None:
         spec = spec_of(op)

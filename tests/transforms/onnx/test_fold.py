@@ -6,10 +6,14 @@ import numpy as np
 import onnx
 import pytest
 
+from igniter.analysis.onnx.stored_weights import Transposed, turned
+from igniter.analysis.onnx.subnormal_weights import subnormal_count
 from igniter.context import IgniterContext
-from igniter.dialects.onnx.base import constant_value
+from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.structure import main_graph
+from igniter.dialects.onnx.weights import Weight
 from igniter.frontend import import_model
+from igniter.transforms.onnx import fold_constants
 from igniter.transforms.onnx.fold_constants import FoldConstants
 from tests.transforms.onnx.onnx_cases import check, counts, floats, parse, run, run_passes
 
@@ -47,6 +51,27 @@ def test_types_that_numpy_lacks() -> None:
     )
     module = check(with_weights(parse(graph), w=np.array([1.2345678], np.float32)), [{"x": floats(3)}], FOLD)
     assert counts(module) == {"Add": 1}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_a_large_transpose_stays_where_it_is(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is computed at each access, so no copy of the weight stays in memory."""
+    monkeypatch.setattr(fold_constants, "LARGE", 32)
+    name = {"float32": "float", "float16": "float16", "float64": "double"}[dtype]
+    turned = "t = Transpose<perm = [2, 0, 1]>(w)"
+    graph = f"main ({name}[a, 1, 1] x) => ({name}[a, 3, 4] y, {name}[1, 1, 1] z) <{name}[3, 4, 2] w> {{"
+    graph += f"{turned}\n y = Add(x, t)\n u = Transpose(t)\n z = ReduceMax(u) }}"
+    model = with_weights(parse(graph), w=(100 * floats(3, 4, 2)).astype(dtype))
+    module = check(model, [{"x": np.ones((2, 1, 1), dtype)}], FOLD)
+    assert counts(module) == {"Add": 1}
+    derived = [op for op in module.walk() if isinstance(op, OnnxOp) and op.op_type == "Constant"]
+    weights = [weight for op in derived if (weight := constant_weight(op.results[0])) is not None]
+    assert [w.shape for w in weights if isinstance(w.derivation, Transposed)] == [(2, 3, 4)]
+
+
+def test_subnormal_elements_are_counted_through_a_transpose() -> None:
+    array = np.array([[1e-40, 1.0, 0.0], [2e-39, -1e-42, 3.0]], np.float32)
+    assert subnormal_count(turned(Weight.of(array), (1, 0))) == subnormal_count(Weight.of(array)) == 3
 
 
 def test_strings_fold() -> None:
