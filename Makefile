@@ -77,7 +77,7 @@ image: ## a container image of Containerfile, igniter:cpu (STAGE=cuda for GPUs),
 demo: $(VENV)/.installed-run ## compile the embedded model, verify it against ONNX Runtime, print the speed-up
 	@$(BIN)/igniter demo
 
-test: check pytest ## lint, lit and the quick tests, with an eighth of the sweeps over parameters
+test: check pytest ## lint, lit and the quick tests, with a twelfth of the sweeps over parameters
 
 test-extras: $(EXTRAS)/.installed-dev ## the tests that need PyTorch (for CPUs) and a browser, in .venv-extras; TORCH_INDEX=URL of its CPU builds
 	$(EXTRAS)/bin/python -m tests.extras -n $(JOBS) --dist worksteal

@@ -22,14 +22,16 @@ os.environ.setdefault("IGNITER_JOBS", "1")
 STATES: dict[str, dict[str, Any]] = {}
 """Of the generators called `RNG`, by module: how they were when it was imported."""
 
-SWEEP = 6
+SWEEP = 3
 """A test with more sets of parameters than this is a sweep."""
 
 WHOLE = ("tests/docs/", "tests/tools/")
 """Where no test is a sweep: each set is another page, pass, command or error."""
 
-SHARE = 8
-"""One set of parameters in so many is run of a sweep, unless `--sweeps` asks for all."""
+SHARE = 12
+"""One set of parameters in so many is run of a sweep, and at least `LEAST`, unless `--sweeps` asks for all."""
+
+LEAST = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for group in groups.values():
         if len(group) > SWEEP:
             ordered = sorted(group, key=lambda item: zlib.crc32(item.nodeid.encode()))
-            left_out.update(ordered[-(-len(group) // SHARE) :])
+            left_out.update(ordered[max(LEAST, -(-len(group) // SHARE)) :])
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]

@@ -53,7 +53,8 @@ def test_roi_align_of_nothing() -> None:
     check("RoiAlign", [image(), rois[:0], batches[:0]], {"output_height": 2}, opset=16, fixed=[4])
     x = image()
     x[0, 0, 0, 0] = np.nan
-    check("RoiAlign", [x, rois, batches], {"output_height": 2}, opset=16, tolerance=2e-5, fixed=[4])
+    # The first reads the element, the second does not.
+    check("RoiAlign", [x, rois[:2], batches[:2]], {"output_height": 2}, opset=16, tolerance=2e-5, fixed=[4])
 
 
 def test_roi_align_refusals() -> None:

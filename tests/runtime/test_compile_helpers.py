@@ -104,7 +104,14 @@ def test_helpers_do_the_last_kernels(forks: bool, tmp_path: Path, monkeypatch: p
         helpers.wait_for(texts[0])
 
 
-@pytest.mark.parametrize("broken", ["no program", "one that ends", "one that says something else"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param("no program", marks=pytest.mark.full),
+        "one that ends",
+        pytest.param("one that says something else", marks=pytest.mark.full),
+    ],
+)
 def test_without_helpers_all_is_done_here(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "program"
     program.write_text({"one that ends": "#!/bin/sh\nexit 3\n"}.get(broken, "#!/bin/sh\necho hello\n"))
