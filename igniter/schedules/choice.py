@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from igniter.analysis.structured.packing import packs_pairs
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import Axis, NestOp, element_bytes
 from igniter.dialects.loop.panels import DOT_COLUMNS, DOT_STEPS, panel_lanes
@@ -26,6 +27,7 @@ from igniter.schedules.groups import reads_of
 from igniter.schedules.products import (
     in_blocks,
     packing_schedule,
+    pair_packing_schedule,
     product_schedules,
     row_block,
     row_epilogue_schedule,
@@ -74,6 +76,11 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
             return Choice(windows, "tiles of its sums stay in registers: the columns of a group fill no panels")
         found = product_schedules(group, label, machine)
         return Choice(found, _product_text(group, found[group.members[0].label]))
+    (first, *others) = group.members
+    if not others and first in packed and packs_pairs(first):
+        contiguous = all(stride == ONE for stride, writes in _strides(first, first.axes[-2].name) if not writes)
+        schedule = pair_packing_schedule(first, contiguous, label, machine)
+        return Choice({first.label: schedule}, "pairs of steps are packed")
     if _is_dot_products(group):
         if not _is_short(group.levels[-1][0]):
             # The readers run along a row of the results if there is one: their vectors are not those of the sums.
@@ -93,7 +100,6 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
         return Choice(
             found, (f"{width} rows form a vector: rows are contiguous in memory, the elements of a row are not")
         )
-    (first, *others) = group.members
     if not others and first in packed and _packs_columns(first):
         return Choice({first.label: packing_schedule(first, label, machine)}, "contiguous parts of each row are packed")
     found = {nest.label: schedule_member(nest, group, label, machine) for nest in group.members}

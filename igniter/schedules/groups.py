@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction
-from igniter.analysis.structured.packing import has_few_rows
+from igniter.analysis.structured.packing import has_few_rows, packs_pairs
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product, symbols_of
@@ -39,8 +39,9 @@ def form_groups(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset(
     groups: list[Group] = []
     home: dict[NestOp, int] = {}
     for nest in (each for each in kernel.nests if each.label not in taken):
-        if has_few_rows(nest, machine):
-            # The rows of such a matrix are read contiguously, as stored, rather than in shareable tiles.
+        if has_few_rows(nest, machine) or packs_pairs(nest):
+            # The rows of such a matrix are read contiguously, as stored, rather than in shareable tiles. Pairs of steps
+            # have a schedule of their own.
             home[nest] = len(groups)
             groups.append(lone_group(nest))
             continue

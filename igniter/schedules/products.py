@@ -61,6 +61,9 @@ vectors of 64 bytes, would have blocks of 85 steps: not measured."""
 TILE_STEPS = 32
 """The granularity of blocks for AMX: the steps of a tile of bf16."""
 
+TILE_ROWS, LEAST_TILE_ROWS = 32, 16
+"""The rows of blocks of an attention for AMX: those of its micro-kernel, and of one tile."""
+
 DEEP_TASKS = 4
 """The fewest tasks per core, where the product has enough: then no core waits long for the last."""
 
@@ -351,6 +354,18 @@ def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr
     return ScheduleAttr(on_threads([*steps, lanes], {*outer, panel}))
 
 
+def pair_packing_schedule(nest: NestOp, contiguous: bool, label: str, machine: Machine) -> ScheduleAttr:
+    """Returns the schedule of a nest that packs pairs of steps, with axes [.., pair, lane, step]. Both steps of a pair
+    form a short row for `transpose-accesses`. `contiguous`: the lanes are contiguous in memory. Otherwise the steps
+    are, and as many as a vector has lanes are transposed in registers."""
+    *outer, pair, lane, step = (a.name for a in nest.axes)
+    lanes = nest.axis(lane).extent.constant
+    assert lanes is not None
+    pairs = [Loop(pair)] if contiguous else [Loop(pair, by=lanes // 2, tail="rest"), Loop(pair, unroll=0)]
+    inner = [Loop(step, unroll=0), Loop(lane, vector=min(lanes, machine.vector_bytes // 2))]
+    return ScheduleAttr(on_threads([*map(Loop, outer), *pairs, *inner], {*outer}))
+
+
 def band_product_schedule(
     nest: NestOp, contraction: Contraction, bands: Sequence[str], label: str, machine: Machine
 ) -> ScheduleAttr:
@@ -378,16 +393,27 @@ def band_product_schedule(
 
 
 def row_block(group: Group, machine: Machine) -> int:
-    """Returns the rows of a block, which all contractions of a group of rows use as their tile height."""
-    return min(8, *(_tile(nest, c, machine)[0] for nest, c in group.products.items()))
+    """Returns the rows of a block, which all contractions of a group of rows use as their tile height. AMX tiles are
+    higher: they are filled as far as the block's rows of scores and weights, two numbers for each key, stay in half of
+    the second-level cache."""
+    if not all(_has_direct_tiles(c, machine) for c in group.products.values()):
+        return min(8, *(_tile(nest, c, machine)[0] for nest, c in group.products.items()))
+    anchor = group.members[0]
+    keys = typical_of(anchor).known(anchor.axis(group.products[anchor].columns).extent) or WORK
+    height = TILE_ROWS
+    while height > LEAST_TILE_ROWS and 2 * height * keys * 4 > machine.l2_budget // 2:
+        height //= 2
+    return height
 
 
 def row_product_schedule(
     nest: NestOp, contraction: Contraction, group: Group, label: str, machine: Machine
 ) -> ScheduleAttr:
     """Returns the schedule of one contraction of a group of rows: all its columns for a block of rows."""
-    height, width = row_block(group, machine), _tile(nest, contraction, machine)[1]
-    product = Product(contraction.rows or "", contraction.columns, contraction.depth, (height, width))
+    height, (tall, width) = row_block(group, machine), _tile(nest, contraction, machine)
+    # AMX has one micro-kernel, for blocks of up to its height.
+    most = tall if _has_direct_tiles(contraction, machine) else height
+    product = Product(contraction.rows or "", contraction.columns, contraction.depth, (most, width))
     return _row_tiles(nest, contraction.columns, group, label, machine, (height, width), product, contraction.sums)
 
 

@@ -12,14 +12,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import Float32Type
+from xdsl.dialects.builtin import Float32Type, bf16, f32
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.contractions import contraction_of, depths_of, factors_of, offset_of, window_of
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.attrs import element_bytes
-from igniter.dialects.loop.panels import SMALLEST_COLUMNS, are_dot_products, is_half, kind_of, panel_lanes
+from igniter.dialects.loop.panels import (
+    SMALLEST_COLUMNS,
+    are_dot_products,
+    group_of,
+    is_half,
+    kind_of,
+    panel_lanes,
+)
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize, product, symbols_of
 
@@ -76,6 +83,38 @@ def fewest_rows(nest: NestOp, factor: UnpackedFactor, columns: int | None, machi
     if not factor.is_beside or columns is None or 2 * columns > lanes:
         return machine.pack_rows
     return machine.pack_rows * lanes // max(columns, 1) + 1
+
+
+def paired_factor(nest: NestOp, machine: MachineModel) -> UnpackedFactor | None:
+    """Returns the right factor of a product of computed bf16, to pack in pairs of steps for tiles of bf16; `None` for
+    other nests, for machines without such tiles, and where the factor already is in pairs."""
+    factors = factors_of(nest)
+    if nest.schedule is not None or not machine.half_tiles or isinstance(factors, str):
+        return None
+    elements = [element_of(v.type) for v in (factors[0].source, factors[1].source, nest.outputs[0])]
+    if kind_of(*elements) != "bf16" or any(is_packed(f) for f in factors) or window_of(nest, factors) is not None:
+        return None
+    depths = [n for n in depths_of(nest) if all(n in symbols_of(f.subscripts) for f in factors)]
+    found = next(((n, *c) for n in depths if (c := _columns(nest, factors, n)) is not None), None)
+    if found is None or len(depths_of(nest)) > 1:
+        return None
+    depth, read, column, rows = found
+    elements_of = product(a.extent for a in nest.axes if a.name in symbols_of(read.subscripts))
+    stride = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(column)
+    return UnpackedFactor(read, column, depth, rows[-1], product(rows), elements_of, stride == ONE)
+
+
+def packs_pairs(nest: NestOp) -> bool:
+    """True if a nest copies a matrix to panels of bf16 with pairs of steps of depth."""
+    written = nest.yield_op.clauses[0].subscripts
+    tensor = nest.outputs[0].type
+    return (
+        len(nest.reads) == 1
+        and len(nest.axes) >= 4
+        and element_of(tensor) == bf16
+        and [s.symbol for s in written] == [a.name for a in nest.axes]
+        and [d.constant for d in dims_of(tensor)[-2:]] == [panel_lanes(f32), group_of("bf16")]
+    )
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,15 @@ with a scale per row, computed at run time. Sums are i32 and exact.
     %y = f32(MatMulInteger(%q, %v) - 128 * sum of %v's columns) * %s * %scale
 
 Where tiles multiply bf16 (AMX), `to=bf16` rewrites convolutions with constant filters in the same way; elsewhere
-Winograd's tiles of f32 are faster. The result is plain ONNX, so it can be run by ONNX Runtime, inspected and fused like
-any model. A product stays if its depth is no multiple of the instructions' group (2 of bf16, 4 of i8), or if it has few
-columns. A model below opset 13
-is raised to it if its nodes keep their meaning, and otherwise not changed. A remark gives the number of products in
-fewer bits, and the reason if the number is 0. The pass is the last one on the ONNX level: simplification would remove
-the pairs of casts.
+Winograd's tiles of f32 are faster. So it does with products of two computed tensors that have many rows and columns:
+the scores of an attention and the product of its weights with the values. A factor is rounded before the views and
+transpositions that lead to it, where its producer stores it.
+
+The result is plain ONNX, so it can be run by ONNX Runtime, inspected and fused like any model. A product with a weight
+stays if its depth is no multiple of the instructions' group (2 of bf16, 4 of i8), or if it has few columns. A model
+below opset 13 is raised to it if its nodes keep their meaning, and otherwise not changed. A remark gives the number of
+products in fewer bits, and the reason if the number is 0. The pass is the last one on the ONNX level: simplification
+would remove the pairs of casts.
 """
 
 from __future__ import annotations
@@ -56,6 +59,12 @@ GROUPS = {"bf16": 2, "int8-dynamic": 4}
 FEWEST_COLUMNS = 16
 """A product with fewer columns takes little time, and often is the answer itself."""
 
+FEWEST = (12, 16, 16)
+"""The fewest rows, steps of depth and columns of a product of two computed tensors on tiles."""
+
+MOVES = frozenset(("Reshape", "Transpose", "Squeeze", "Unsqueeze"))
+"""Ops that only move elements."""
+
 BF16, UINT8, FLOAT = 16, 2, 1
 """The numbers of element types in ONNX."""
 
@@ -84,6 +93,7 @@ class LowerPrecision(ModulePass):
         rules: Rules = {"MatMul": [rule], "Gemm": [rule]}
         if self.to == "bf16" and self.half_tiles:
             rules["Conv"] = [convolution_to_bf16]
+            rules["MatMul"] = [rule, computed_product_to_bf16]
         count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values()) if refused is None else 0
         if self.to == "bf16" and self.half_tiles:
             share_rounding(op)
@@ -159,6 +169,55 @@ def convolution_to_bf16(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     inputs = [rounded_rows(image, rw), rounded_weight(op, weight, rw), *op.operands[2:]]
     kept = {k: op.attr(k) for k in op.attributes}
     return rw.op(op.qualified_name, inputs, [op.results[0].type], kept).results
+
+
+def computed_product_to_bf16(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Rewrites a product of two computed tensors to bf16 if tiles repay the packing of the right factor: many rows and
+    columns. A number of rows that is a symbol must be the number of columns or the depth, too: an attention without a
+    past. With a past it may be one row, and all keys would be packed again for each."""
+    factors = list(op.operands)
+    dims = [dims_of(v.type) for v in factors]
+    if any(
+        len(d) < 2 or not known_dims(v) or constant_weight(v) is not None for d, v in zip(dims, factors, strict=True)
+    ):
+        return None
+    if any(not isinstance(element_of(v.type), Float32Type) or _is_widened(v) for v in factors):
+        return None
+    rows, depth, columns = dims[0][-2], dims[0][-1], dims[1][-1]
+    if rows.constant is None and rows not in (depth, columns):
+        return None
+    if any(
+        n.constant is not None and n.constant < least for n, least in zip((rows, depth, columns), FEWEST, strict=True)
+    ):
+        return None
+    inputs = [_rounded_behind_views(v, rw) for v in factors]
+    return rw.op(op.op_type, inputs, [op.results[0].type]).results
+
+
+def _is_widened(value: SSAValue) -> bool:
+    """True if a value is a widened bf16."""
+    source = _root(value)[0]
+    owner = source.owner
+    return isinstance(owner, OnnxOp) and owner.op_type == "Cast" and element_of(owner.operands[0].type) == bf16
+
+
+def _root(value: SSAValue) -> tuple[SSAValue, list[OnnxOp]]:
+    """Returns the value behind the views and transpositions that nothing else reads, and these, outermost first."""
+    path: list[OnnxOp] = []
+    while isinstance(owner := value.owner, OnnxOp) and owner.qualified_name in MOVES and len(list(value.uses)) == 1:
+        path.append(owner)
+        value = owner.operands[0]
+    return value, path
+
+
+def _rounded_behind_views(value: SSAValue, rw: Rewriter) -> SSAValue:
+    """Returns a computed factor rounded to bf16, as f32. The rounding comes before the views that lead to it."""
+    source, path = _root(value)
+    found = rounded_rows(source, rw)
+    for op in reversed(path):
+        kept = {k: op.attr(k) for k in op.attributes}
+        found = rw.op(op.op_type, [found, *op.operands[1:]], [op.results[0].type], kept).results[0]
+    return found
 
 
 def rounded_rows(value: SSAValue, rw: Rewriter) -> SSAValue:

@@ -16,6 +16,14 @@ linear layer: `[batch, channels, pixel]` is read as `[pixel * batch, channels]`,
 A left factor with fewer bits than the sums, whose steps of depth do not have the layout of micro-kernels, is copied to
 that layout. 16-bit floats are widened to f32 on the way (by their producer, if nothing else reads them).
 
+If both factors are bf16 and the machine multiplies tiles of bf16, the panels have the steps of depth in pairs. A depth
+that is odd, or known only at run time, is extended by a step of zeros in copies of both factors:
+
+    %p = loop.nest "out.pack" [b: .., p: .., h: parallel (n + 1) floordiv 2, l: parallel 16, s: parallel 2] -> .. {
+      %y = loop.read %values[b, 2*h + s, 16*p + l] if [n - 1 - 2*h - s] : bf16      ...
+    }
+    %a = loop.nest "out.rows" [b: .., i: .., k: parallel 2*((n + 1) floordiv 2)] { .. %weights[b, i, k] if [n - 1 - k] }
+
 A factor is packed only if enough rows share it, and only if the columns of neither factor are contiguous in panels
 already (`igniter.analysis.structured.contractions`), or if they are a part of longer rows: the values of one head of an
 attention, a few lines of every row of all heads. Then the steps of depth are whole pages apart, and those lines map to
@@ -44,11 +52,13 @@ from igniter.analysis.structured.packing import (
     fewest_rows,
     is_packed,
     line_of,
+    paired_factor,
     unpacked_factor,
 )
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
-from igniter.dialects.loop.panels import are_dot_products, kind_of, panel_lanes
+from igniter.dialects.loop.attrs import AxesAttr
+from igniter.dialects.loop.panels import SMALLEST_COLUMNS, are_dot_products, group_of, kind_of, panel_lanes
 from igniter.dialects.loop.variants import has_variant
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
@@ -57,6 +67,8 @@ from igniter.remarks import remark
 from igniter.rewrite_budget import budget
 from igniter.schedules.products import reads_weights
 from igniter.transforms.structured.collapse_axes import CollapseAxes
+from igniter.transforms.structured.inline_nests import inline_nest
+from igniter.transforms.structured.narrow_factors import narrow_factors
 from igniter.transforms.structured.nest_rewriting import fresh_label
 
 FULL_TILE = 8
@@ -135,6 +147,12 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     line = line_of(nest)
     if line is not None:
         return _pack_whole(nest, line, machine)
+    if machine.half_tiles:
+        narrow_factors(nest)
+    paired = paired_factor(nest, machine)
+    if paired is not None and _fills_tiles(nest, paired, machine):
+        _pack_in_pairs(nest, paired)
+        return None
     factors = factors_of(nest)
     if nest.schedule is not None or isinstance(factors, str):
         return ""
@@ -166,6 +184,71 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
         _move(nest, moved)
     return None
+
+
+def _only_rounds(nest: NestOp) -> bool:
+    """True if a nest only moves and rounds elements."""
+    plain = all(clause.combiner == "none" and clause.otherwise is None for clause in nest.yield_op.clauses)
+    return plain and all(isinstance(op, (ReadOp, arith.TruncFOp, YieldOp)) for op in nest.block.ops)
+
+
+def _move_first(copy: NestOp) -> None:
+    """Moves a copy, and the ops that it depends on, to the start of the kernel if they are views and nests without a
+    sum. Otherwise nests fused with the contraction would precede the copy, and fusion would be impossible."""
+    block = copy.parent
+    assert block is not None
+    needed: set[Operation] = set()
+    todo: list[Operation] = [copy]
+    while todo:
+        op = todo.pop()
+        if op in needed:
+            continue
+        if not isinstance(op, (NestOp, ViewOp)) or (
+            isinstance(op, NestOp) and any(a.kind != "parallel" for a in op.axes)
+        ):
+            return
+        needed.add(op)
+        sources = [op.source] if isinstance(op, ViewOp) else [read.source for read in op.reads]
+        todo += [v.owner for v in sources if isinstance(v.owner, Operation)]
+    ops = [op for op in block.ops if op in needed]
+    for op in ops:
+        op.detach()
+    if block.first_op is None:
+        block.add_ops(ops)
+    else:
+        block.insert_ops_before(ops, block.first_op)
+
+
+def _fills_tiles(nest: NestOp, factor: UnpackedFactor, machine: MachineModel) -> bool:
+    """True if a factor has the columns of a panel, and enough rows share it to repay packing."""
+    columns, count = nest.axis(factor.column).extent.constant, typical_of(nest).known(factor.rows)
+    return (columns is None or columns >= SMALLEST_COLUMNS) and (count is None or count >= machine.pack_rows)
+
+
+def _pack_in_pairs(nest: NestOp, factor: UnpackedFactor) -> None:
+    """Packs a factor of bf16 in pairs of steps of depth, and makes the depth of the product a multiple of a pair."""
+    steps = nest.axis(factor.depth).extent
+    group = group_of("bf16")
+    padded = steps.ceildiv(group) * group
+    left = next(read for read in nest.reads if read is not factor.read)
+    copy = _pack(nest, factor.read, factor.column, factor.depth, group=group)
+    source = copy.reads[0].source
+    if isinstance(source.owner, NestOp) and _only_rounds(source.owner) and source.has_one_use():
+        inline_nest(source.owner)
+    _move_first(copy)
+    if padded != steps:
+        in_left = symbols_of(left.subscripts)
+        axes = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.name in in_left and a.name != factor.depth]
+        axes.append(Axis(factor.depth, padded, "parallel"))
+        inner = ReadOp(left.source, left.subscripts, guards=[steps - 1 - Expr.of(factor.depth)])
+        copy = _copied(nest, inner, "rows", axes, element_of(left.source.type))
+        _read_instead(nest, left, copy.outputs[0], [Expr.of(a.name) for a in axes])
+        nest.axes_attr = AxesAttr(
+            Axis(a.name, padded if a.name == factor.depth else a.extent, a.kind) for a in nest.axes
+        )
+    moved = contraction_of(nest, moved=True)
+    if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
+        _move(nest, moved)
 
 
 def _pack_whole(nest: NestOp, factor: UnpackedFactor, machine: MachineModel) -> str | None:
@@ -240,31 +323,44 @@ def _hoist(copy: NestOp) -> None:
     block.insert_ops_before(ops[::-1], place)
 
 
-def _pack(nest: NestOp, read: ReadOp, column: str, depth: str, sums: Sequence[str] = ()) -> NestOp:
+def _pack(nest: NestOp, read: ReadOp, column: str, depth: str, sums: Sequence[str] = (), group: int = 1) -> NestOp:
     """Returns a nest that packs a factor; the contraction now reads its result. `sums` are other reductions, inside the
-    panels."""
+    panels. `group`: the number of adjacent steps of depth, which keep their element type."""
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     extent = nest.axis(column).extent
     used = symbols_of(read.subscripts)
     batch = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.name in used - {column, depth, *sums}]
-    names = _fresh([a.name for a in nest.axes], ("p", "l"))
+    names = _fresh([a.name for a in nest.axes], ("p", "l", "s"))
     panel, lane = Axis(names[0], extent.ceildiv(lanes), "parallel"), Axis(names[1], Expr.of(lanes), "parallel")
-    deep = [Axis(n, nest.axis(n).extent, "parallel") for n in (*sums, depth)]
-    axes = [*batch, panel, *deep, lane]
-    at = Expr.of(panel.name) * lanes + Expr.of(lane.name)
-    full = extent.constant is not None and extent.constant % lanes == 0
+    steps = nest.axis(depth).extent
+    deep = [
+        *(Axis(n, nest.axis(n).extent, "parallel") for n in sums),
+        Axis(depth, steps.ceildiv(group), "parallel"),
+    ]
+    places = [Axis(names[2], Expr.of(group), "parallel")] if group > 1 else []
+    axes = [*batch, panel, *deep, lane, *places]
+    at = {column: Expr.of(panel.name) * lanes + Expr.of(lane.name)}
+    if group > 1:
+        at[depth] = Expr.of(depth) * group + Expr.of(names[2])
+    # Beyond the last column and the last step there are zeros.
+    ends = [extent - 1 - at[column]] if extent.constant is None or extent.constant % lanes else []
+    if steps.ceildiv(group) * group != steps:
+        ends.append(steps - 1 - at[depth])
     inner = ReadOp(
         read.source,
-        [s.substitute({column: at}) for s in read.subscripts],
-        guards=[*(g.substitute({column: at}) for g in read.guards), *([] if full else [extent - 1 - at])],
+        [s.substitute(at) for s in read.subscripts],
+        guards=[*(g.substitute(at) for g in read.guards), *ends],
     )
-    copy = _copied(nest, inner, "pack", axes, element_of(nest.outputs[0].type))
-    at_column = Expr.of(column)
+    element = element_of((nest.outputs[0] if group == 1 else read.source).type)
+    copy = _copied(nest, inner, "pack", axes, element)
+    at_column, at_depth = Expr.of(column), Expr.of(depth)
     subscripts = [
         *(Expr.of(a.name) for a in batch),
         floordiv(at_column, Expr.of(lanes)),
-        *(Expr.of(a.name) for a in deep),
+        *(Expr.of(n) for n in sums),
+        floordiv(at_depth, Expr.of(group)) if group > 1 else at_depth,
         mod(at_column, Expr.of(lanes)),
+        *([mod(at_depth, Expr.of(group))] if group > 1 else []),
     ]
     _read_instead(nest, read, copy.outputs[0], subscripts)
     return copy

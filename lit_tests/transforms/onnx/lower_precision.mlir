@@ -1,5 +1,6 @@
 // RUN: igniter-opt %s -p "lower-precision{to=int8-dynamic}" --split-input-file | filecheck %s
 // RUN: igniter-opt %s -p "lower-precision{to=bf16}" --split-input-file | filecheck %s --check-prefix=BF16
+// RUN: igniter-opt %s -p "lower-precision{to=bf16 half-tiles=true}" --split-input-file | filecheck %s --check-prefix=TILES
 // RUN: not igniter-opt %s -p "lower-precision{to=int3}" --split-input-file 2>&1 | filecheck %s --check-prefix=BAD
 
 // BAD: the option 'to' must be one of f32, bf16, int8-dynamic, not 'int3'
@@ -81,5 +82,40 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<3x16xf32, [-0.5, 0.0, 0.5, -0.25, 0.25, -0.5, 0.0, 0.5, -0.25, 0.25, -0.5, 0.0, 0.5, -0.25, 0.25, -0.5, 0.0, 0.5, -0.25, 0.25, -0.5, 0.0, 0.5, -0.25, 0.25, -0.5, 0.0, 0.5, -0.25, 0.25, -0.5, 0.0, 0.5, -0.25, 0.25, -0.5, 0.0, 0.5, -0.25, 0.25, -0.5, 0.0, 0.5, -0.25, 0.25, -0.5, 0.0, 0.5]>} : () -> tensor<3x16xf32>
     %y = onnx.MatMul(%x, %w) <{node_name = "product"}> : (tensor<?x3xf32, #sym.dims<n, 3>>, tensor<3x16xf32>) -> tensor<?x16xf32, #sym.dims<n, 16>>
     onnx.return %y : tensor<?x16xf32, #sym.dims<n, 16>>
+  }
+}
+
+// -----
+
+// With tiles of bf16 so is a product of two computed tensors: each is rounded before it is moved.
+
+// CHECK: %s = onnx.MatMul(%q, %t) <{node_name = "scores"}>
+// BF16: %s = onnx.MatMul(%q, %t) <{node_name = "scores"}>
+
+// TILES:      %[[Q:.*]] = onnx.Cast(%q) {to = 16 : i64}
+// TILES-NEXT: %[[A:.*]] = onnx.Cast(%[[Q]]) {to = 1 : i64}
+// TILES-NEXT: %[[K:.*]] = onnx.Cast(%k) {to = 16 : i64}
+// TILES-NEXT: %[[W:.*]] = onnx.Cast(%[[K]]) {to = 1 : i64}
+// TILES-NEXT: %[[B:.*]] = onnx.Transpose(%[[W]]) {perm = array<i64: 1, 0>}
+// TILES-NEXT: %s = onnx.MatMul(%[[A]], %[[B]]) <{node_name = "scores"}>
+
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%q: tensor<?x64xf32, #sym.dims<n, 64>>, %k: tensor<?x64xf32, #sym.dims<n, 64>>) attributes {input_names = ["q", "k"], output_names = ["s"]} {
+    %t = onnx.Transpose(%k) {perm = array<i64: 1, 0>} : (tensor<?x64xf32, #sym.dims<n, 64>>) -> tensor<64x?xf32, #sym.dims<64, n>>
+    %s = onnx.MatMul(%q, %t) <{node_name = "scores"}> : (tensor<?x64xf32, #sym.dims<n, 64>>, tensor<64x?xf32, #sym.dims<64, n>>) -> tensor<?x?xf32, #sym.dims<n, n>>
+    onnx.return %s : tensor<?x?xf32, #sym.dims<n, n>>
+  }
+}
+
+// -----
+
+// A symbolic number of rows beside other keys may be one row on a long past: it stays.
+
+// TILES: %s = onnx.MatMul(%q, %k) <{node_name = "scores"}>
+
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%q: tensor<?x64xf32, #sym.dims<n, 64>>, %k: tensor<64x?xf32, #sym.dims<64, past>>) attributes {input_names = ["q", "k"], output_names = ["s"]} {
+    %s = onnx.MatMul(%q, %k) <{node_name = "scores"}> : (tensor<?x64xf32, #sym.dims<n, 64>>, tensor<64x?xf32, #sym.dims<64, past>>) -> tensor<?x?xf32, #sym.dims<n, past>>
+    onnx.return %s : tensor<?x?xf32, #sym.dims<n, past>>
   }
 }

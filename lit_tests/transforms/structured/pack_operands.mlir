@@ -1,9 +1,10 @@
 // RUN: igniter-opt %s -p pack-operands --split-input-file | filecheck %s
 // RUN: igniter-opt %s -p pack-operands,choose-schedule --split-input-file | filecheck %s --check-prefix=TOGETHER
+// RUN: igniter-opt %s -p pack-operands --target sapphirerapids --split-input-file | filecheck %s --check-prefix=PAIRS
 // RUN: igniter-opt %s -p pack-operands --remarks --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=REMARKS
 // RUN: igniter-opt %s -p pack-operands,choose-schedule,lower-to-loops,fuse-loops,promote-buffers --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 
-// CHECKED-COUNT-16: check: promote-buffers: 1 results agree
+// CHECKED-COUNT-17: check: promote-buffers: 1 results agree
 
 // The keys of attention: columns that lie across memory are brought side by side, zeros behind the last of them.
 
@@ -528,5 +529,40 @@ builtin.module {
       loop.yield add %p at [o, x]
     }
     loop.return %s : tensor<20x19xf32>
+  }
+}
+
+// -----
+
+// With tiles of bf16: pairs of steps, and a step of zeros after an odd number. The rounding of the values is part of
+// the copy. Without such tiles the left factor is widened, and the columns of the right one are in panels.
+
+// CHECK: loop.nest "out.rows" [b: parallel 4, i: parallel n, j: parallel n] -> tensor<4x?x?xf32, #sym.dims<4, n, n>> {
+
+// PAIRS:      %[[PACK:.*]] = loop.nest "out.pack" [b: parallel 4, p: parallel 2, j: parallel ((n + 1) floordiv 2), l: parallel 16, s: parallel 2] -> tensor<4x2x?x16x2xbf16, #sym.dims<4, 2, ((n + 1) floordiv 2), 16, 2>> {
+// PAIRS-NEXT:   %[[V:.*]] = loop.read %v[b, 2*j + s, l + 16*p] if [-2*j + n - s - 1] : f32
+// PAIRS-NEXT:   arith.truncf %[[V]] : f32 to bf16
+// PAIRS:      %[[ROWS:.*]] = loop.nest "out.rows" [b: parallel 4, i: parallel n, j: parallel 2*((n + 1) floordiv 2)] -> tensor<4x?x?xbf16, #sym.dims<4, n, 2*((n + 1) floordiv 2)>> {
+// PAIRS-NEXT:   loop.read %p[b, i, j] if [-j + n - 1] : bf16
+// PAIRS:      loop.nest "out" [b: parallel 4, i: parallel n, f: parallel 32, j: reduction 2*((n + 1) floordiv 2)] ->
+// PAIRS-NEXT:   loop.read %[[ROWS]][b, i, j] : bf16
+// PAIRS:        loop.read %[[PACK]][b, (f floordiv 16), (j floordiv 2), (f mod 16), (j mod 2)] : bf16
+
+builtin.module {
+  loop.kernel @pairs symbols [n] (%p: tensor<4x?x?xbf16, #sym.dims<4, n, n>>, %v: tensor<4x?x32xf32, #sym.dims<4, n, 32>>) -> (tensor<4x?x32xf32, #sym.dims<4, n, 32>>) {
+    %r = loop.nest "round" [b: parallel 4, j: parallel n, f: parallel 32] -> tensor<4x?x32xf32, #sym.dims<4, n, 32>> {
+      %x = loop.read %v[b, j, f] : f32
+      %y = arith.truncf %x : f32 to bf16
+      %z = arith.extf %y : bf16 to f32
+      loop.yield none %z at [b, j, f]
+    }
+    %o = loop.nest "out" [b: parallel 4, i: parallel n, f: parallel 32, j: reduction n] -> tensor<4x?x32xf32, #sym.dims<4, n, 32>> {
+      %x = loop.read %p[b, i, j] : bf16
+      %w = arith.extf %x : bf16 to f32
+      %y = loop.read %r[b, j, f] : f32
+      %z = arith.mulf %w, %y : f32
+      loop.yield add %z at [b, i, f]
+    }
+    loop.return %o : tensor<4x?x32xf32, #sym.dims<4, n, 32>>
   }
 }
