@@ -1,7 +1,8 @@
-"""The memory of this process: its peak, and a pause of Python's cycle collector."""
+"""The memory of this process: its peak, and the times of Python's cycle collector."""
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from collections.abc import Generator
@@ -22,6 +23,15 @@ def collection_paused() -> Generator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def collect_rarely() -> None:
+    """Sets the cycle collector up for a command: it runs seldom, and not over everything again when the process ends.
+
+    The defaults, after every 700 allocations, cost a start 0.1 s, and the end of a large compile half a second.
+    """
+    gc.set_threshold(50_000, 20, 100)
+    atexit.register(gc.freeze)
 
 
 def peak_memory() -> int:

@@ -175,16 +175,23 @@ def _start() -> _Process:
     return _Process(cast("IO[bytes]", made.stdin), cast("IO[bytes]", made.stdout), end)
 
 
-def _fork() -> _Process | None:
-    """Forks this process; `None` if that is not possible."""
-    theirs, requests = os.pipe()
-    answers, ours = os.pipe()
+def fork() -> int | None:
+    """Calls `os.fork`; returns `None` if the system refuses."""
     try:
         # Later versions of Python warn of other threads, though ONNX Runtime's take no part in a compile.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
+            return os.fork()
     except OSError:
+        return None
+
+
+def _fork() -> _Process | None:
+    """Forks this process; `None` if that is not possible."""
+    theirs, requests = os.pipe()
+    answers, ours = os.pipe()
+    child = fork()
+    if child is None:
         for end in (theirs, requests, answers, ours):
             os.close(end)
         return None

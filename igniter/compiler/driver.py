@@ -31,6 +31,7 @@ from igniter.analysis.fusion.program_steps import program_steps
 from igniter.analysis.machine import pass_figures
 from igniter.analysis.onnx.input_places import by_symbol, shown_dims
 from igniter.analysis.typical_sizes import give_module_sizes, module_symbols, require_known
+from igniter.compiler.assembling import assembling
 from igniter.compiler.compilation import Compilation, CompiledKernel
 from igniter.compiler.compile_helpers import CompileHelpers
 from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp, program_around
@@ -382,7 +383,7 @@ def make_object(c: Compilation) -> bytes:
 def make_library(c: Compilation) -> Library | None:
     """Builds the shared library, and replaces each program, and each region outside programs, in `module` by a custom
     op; returns `None` if no region compiled."""
-    with c.stage("library"):
+    with c.stage("library"), assembling(c):
         if c.kernels:
             emit_makers(c)
         _run(c, c.pipelines.weights)

@@ -63,13 +63,17 @@ def versions() -> dict[str, str]:
     }
 
 
+def object_key(text: str, target: Target) -> str:
+    """Returns the cache key of the object of a text."""
+    return cache_key("object", *backend_for(target.name).identity(target), text)
+
+
 def compile_object(text: str, target: Target, cache: Cache | None = None) -> bytes:
     """Returns the object of a text, from the cache if it is there."""
-    backend = backend_for(target.name)
-    key = cache_key("object", *backend.identity(target), text)
+    key = object_key(text, target)
     data = cache.get(key) if cache is not None else None
     if data is None:
-        data = backend.object_code(text, target)
+        data = backend_for(target.name).object_code(text, target)
         if cache is not None:
             cache.put(key, data)
     return data

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from igniter._version import __version__
+from igniter.memory import collect_rarely
 from igniter.tools.command import SETTINGS, Verbs
 from igniter.tools.completion import REQUEST, answer_for, respond
 from igniter.tools.watch import watched
@@ -48,6 +49,7 @@ def main() -> None:
         complete()
         return
     watched(sys.argv[1:])
+    collect_rarely()
     app()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +15,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
+from igniter.compiler import assembling as assembling_module
 from igniter.compiler import compile_helpers
+from igniter.compiler.assembling import assembling, missing
 from igniter.compiler.compilation import Compilation, CompileOptions
 from igniter.compiler.compile_helpers import MOST, WORTHWHILE, CompileHelpers, jobs
 from igniter.context import IgniterContext
 from igniter.errors import IgniterError
 from igniter.runtime.cache import Cache
+from igniter.runtime.library import object_key
 
 KERNELS = 2 * WORTHWHILE
 
@@ -102,6 +107,32 @@ def test_helpers_do_the_last_kernels(forks: bool, tmp_path: Path, monkeypatch: p
         helpers.wait_for(texts[-1])
         assert cache.has(kernel_key(c, texts[-1]))
         helpers.wait_for(texts[0])
+
+
+def test_a_fork_makes_objects_for_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from igniter.compiler.driver import lower_to_kernels, make_library
+
+    monkeypatch.setenv("IGNITER_JOBS", "1")
+    module = igniter.load(network(tmp_path))
+    cache = Cache(tmp_path / "cache")
+    c = Compilation(module.ir, CompileOptions(), IgniterContext(), cache)
+    lower_to_kernels(c)
+    work = missing(c, cache)
+    assert len(work) > KERNELS
+    with assembling(c):
+        assert len(missing(c, cache)) == len(work), "with one process there is no fork"
+    monkeypatch.setenv("IGNITER_JOBS", "2")
+    monkeypatch.setattr(assembling_module, "can_fork", lambda: True)
+    target, last = work[-1]
+    with assembling(c):
+        for _ in range(600):
+            if cache.has(object_key(last, target)):
+                break
+            time.sleep(0.1)
+    assert cache.has(object_key(last, target)), "the fork begins at the end"
+    monkeypatch.setattr(assembling_module, "_assemble", lambda *_: os._exit(1))
+    library = make_library(c)
+    assert library is not None and not missing(c, cache), "what a fork leaves is made here"
 
 
 @pytest.mark.parametrize(
