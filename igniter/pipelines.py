@@ -142,7 +142,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "drop-checks",
         "canonicalize-loop",
         "split-axes{sums=true}",
-        "inline-nests",
+        # Computing again is cheaper than a launch.
+        "inline-nests{max-windows=4096}",
         "inline-masks",
         "collapse-axes{attention=true}",
         "flatten-rows",

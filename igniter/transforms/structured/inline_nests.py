@@ -31,6 +31,7 @@ A nest is folded into all its readers or into none. A remark gives the reason fo
 * its result leaves the kernel (mere movement is still folded into the other readers);
 * it has several readers, or a reader has an axis absent from the nest, and repeating its body costs more than the
   options allow;
+* the windows of a reader overlap, and repeating its body in all of them costs more than the options allow;
 * a contraction reads it: contractions take plain reads, because packing and tiling rely on them;
 * a contraction reads it, and its subscripts reverse at an edge (a reflection): micro-kernels need constant steps;
 * the reader's subscripts would keep divisions (`divisions=never|single|always`);
@@ -46,6 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -124,6 +126,21 @@ def lacking_axes(site: Site, producer: NestOp) -> list[str]:
     return [a.name for a in site.reader.axes if a.extent != ONE and a.name not in used]
 
 
+def window_repeats(site: Site) -> float:
+    """Returns the number of overlapping windows of the reader that contain one element of the producer."""
+    kinds = {a.name: a for a in site.reader.axes}
+    repeats = 1.0
+    for place in site.values.values():
+        taps = [kinds[n] for n in place.symbols if n in kinds and kinds[n].kind == "reduction"]
+        steps = [place.coefficient(n) for n in place.symbols if n in kinds and kinds[n].kind == "parallel"]
+        if len(taps) != 1 or len(steps) != 1 or steps[0] is None:
+            continue
+        between, stride = place.coefficient(taps[0].name), steps[0].constant
+        if stride and between is not None and between.constant and taps[0].extent.constant:
+            repeats *= max(1.0, taps[0].extent.constant * gcd(stride, between.constant) / abs(stride))
+    return repeats
+
+
 def distinct_sites(found: Sequence[tuple[Clause, Site]]) -> set[tuple[object, ...]]:
     """Returns the distinct places of reads of a nest; reads of one place in one nest count once."""
     return {(s.reader, s.read.source, s.read.subscripts, s.read.guards, tuple(s.read.indices)) for _, s in found}
@@ -178,7 +195,7 @@ def may_trap(ops: Sequence[Operation]) -> bool:
 def inline_nest(nest: NestOp) -> str | None:
     """Folds one nest into all its readers at any cost. Returns the reason if it cannot."""
     any_cost = 1 << 30
-    this = InlineNests(any_cost, any_cost, any_cost, "always")
+    this = InlineNests(any_cost, any_cost, any_cost, any_cost, "always")
     own, nest.schedule = nest.schedule, None
     found = this.sites(nest, TYPICAL)
     if isinstance(found, str):
@@ -200,6 +217,9 @@ class InlineNests(ModulePass):
     elementary function 20, as the machine defines."""
     max_recompute: int = 1
     """The most expensive body to repeat in a reader along an axis absent from the nest."""
+    max_windows: int = 8
+    """The most expensive repetitions of a body in windows that overlap. A SiLU in a separated pool of 5 x 5 takes three
+    times as long in its windows (one thread of a Zen 3); a Relu takes as long in 7 x 7 windows as on its own."""
     max_body: int = 512
     """The largest size of a reader's body, in ops."""
     divisions: str = "never"
@@ -343,6 +363,9 @@ class InlineNests(ModulePass):
             if lacking and cost > self.max_recompute:
                 along = ", ".join(lacking)
                 return f"'{name}' would run its body again along {along} (cost {cost} > {self.max_recompute})"
+            repeats = window_repeats(site)
+            if cost * (repeats - 1) > self.max_windows:
+                return f"the windows of '{name}' would run its body {repeats:.3g} times (cost {cost})"
             reason = self.division_refusal(nest, ops, site, len(distinct))
             if reason is not None:
                 return reason

@@ -336,3 +336,52 @@ loop.kernel @frames symbols [] (%x: tensor<512xf32>, %w: tensor<64x32xf32>) -> (
 }
 // REMARK: 'mirror' applied: folded into 'shift'
 // REMARK: 'shift' missed: 'products' is a contraction and needs a constant stride, but this reverses at an edge
+
+// -----
+
+// Windows that overlap would run an expensive body again for each of their elements; windows apart run it once.
+
+// CHECK-LABEL: loop.kernel @overlapping
+loop.kernel @overlapping symbols [] (%x: tensor<40xf32>) -> (tensor<18xf32>) {
+  // CHECK: loop.nest "sigmoid"
+  %e = loop.nest "sigmoid" [i: parallel 40] -> tensor<40xf32> {
+    %v = loop.read %x[i] : f32
+    %w = math.exp %v : f32
+    loop.yield none %w at [i]
+  }
+  %y = loop.nest "pool" [i: parallel 18, k: reduction 5] -> tensor<18xf32> {
+    %v = loop.read %e[2*i + k] : f32
+    loop.yield max %v at [i]
+  }
+  loop.return %y : tensor<18xf32>
+}
+// CHECK-LABEL: loop.kernel @apart
+loop.kernel @apart symbols [] (%x: tensor<40xf32>) -> (tensor<8xf32>) {
+  // CHECK-NOT: loop.nest "sigmoid"
+  %e = loop.nest "sigmoid" [i: parallel 40] -> tensor<40xf32> {
+    %v = loop.read %x[i] : f32
+    %w = math.exp %v : f32
+    loop.yield none %w at [i]
+  }
+  %y = loop.nest "pool" [i: parallel 8, k: reduction 5] -> tensor<8xf32> {
+    %v = loop.read %e[5*i + k] : f32
+    loop.yield max %v at [i]
+  }
+  loop.return %y : tensor<8xf32>
+}
+// A body of one addition is cheaper than a tensor in memory.
+// CHECK-LABEL: loop.kernel @cheap
+loop.kernel @cheap symbols [] (%x: tensor<40xf32>) -> (tensor<36xf32>) {
+  // CHECK-NOT: loop.nest "twice"
+  %e = loop.nest "twice" [i: parallel 40] -> tensor<40xf32> {
+    %v = loop.read %x[i] : f32
+    %w = arith.addf %v, %v : f32
+    loop.yield none %w at [i]
+  }
+  %y = loop.nest "pool" [i: parallel 36, k: reduction 5] -> tensor<36xf32> {
+    %v = loop.read %e[i + k] : f32
+    loop.yield max %v at [i]
+  }
+  loop.return %y : tensor<36xf32>
+}
+// REMARK: 'sigmoid' missed: the windows of 'pool' would run its body 2.5 times (cost 20)
