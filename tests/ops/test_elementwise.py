@@ -7,8 +7,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
+import igniter
+from igniter.runtime.session import make_session
 from tests.ops.single_node import NotLowered, kernel_of, model_of, module_of, refusal
 from tests.ops.single_node import check as check_exactly
 
@@ -116,6 +120,30 @@ def test_broadcast_of_unknown_dims_is_refused() -> None:
     model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "other"
     with pytest.raises(NotLowered, match="dim n3 is not known to be 1 or equal to add_0"):
         kernel_of(module_of(model))
+
+
+@pytest.fixture(scope="module")
+def doubled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """Sessions of a sum of `a` and of `b` twice along both axes: ONNX Runtime's and Igniter's."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    doubled (float[h,w] a, float[p,q] b) => (float[?,?] y) {
+        r = Relu(a) c = Concat<axis = 0>(b, b) d = Concat<axis = 1>(c, c) y = Add(r, d)
+    }"""
+    model = onnx.parser.parse_model(text)
+    compiled = igniter.compile(model, tmp_path_factory.mktemp("doubled") / "m", verify=False, strict=True)
+    return make_session(model.SerializeToString()), compiled.session()
+
+
+@pytest.mark.parametrize("a", [(4, 6), (1, 6), (4, 1), (1, 1), (4, 34), (0, 6), (1, 0)])
+@pytest.mark.parametrize("b", [(2, 3), (2, 17), (0, 3), (1, 0)])
+def test_a_run_finds_out_which_dim_is_1(doubled: tuple[Any, Any], a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    feeds = {"a": floats(a), "b": floats(b, seed=1)}
+    if all(x in (1, 2 * y) for x, y in zip(a, b, strict=True)):
+        want, got = (session.run(None, feeds)[0] for session in doubled)
+        np.testing.assert_array_equal(got, want)
+        return
+    with pytest.raises(Exception, match="its operands do not broadcast"):
+        doubled[1].run(None, feeds)
 
 
 def test_comparisons_with_nan() -> None:

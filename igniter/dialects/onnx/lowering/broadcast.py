@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from igniter.dialects.onnx.registry import Dims
-from igniter.dialects.sym.expr import ONE, ZERO, Expr
+from igniter.dialects.sym.broadcasting import never_one
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, minimum
 
 
-def aligned(dims: Dims, at: Sequence[Expr], target: Dims) -> list[Expr] | str:
+def aligned(dims: Dims, at: Sequence[Expr], target: Dims, capped: bool = False) -> list[Expr] | str:
     """Returns the subscripts of a tensor of `dims` at the point `at` of a domain of dims `target`; or the reason why
-    they are unknown."""
+    they are unknown.
+
+    With `capped`, a dim that may be 1 beside one that never is gets the subscript `min(i, dim - 1)`: 0 if it is 1, and
+    `i` if it is equal, as every run has to check. A skip connection of dynamic size beside features scaled up by two
+    is such a pair.
+    """
     missing = len(target) - len(dims)
     if missing < 0:
         return f"dims [{_text(dims)}] do not broadcast to [{_text(target)}]"
@@ -20,6 +26,8 @@ def aligned(dims: Dims, at: Sequence[Expr], target: Dims) -> list[Expr] | str:
             found.append(subscript)
         elif dim == ONE:
             found.append(ZERO)
+        elif capped and is_capped(dim, have):
+            found.append(minimum(subscript, dim - 1))
         elif dim.constant is not None and have.constant is not None:
             return f"dims [{_text(dims)}] do not broadcast to [{_text(target)}]"
         else:
@@ -40,10 +48,15 @@ def broadcast_dims(shapes: Sequence[Dims]) -> Dims | str:
     return tuple(found)
 
 
-def broadcast_reason(shapes: Sequence[Dims], target: Dims) -> str | None:
+def is_capped(dim: Expr, have: Expr) -> bool:
+    """True if `dim` is either 1 or the dim `have` of the result, which is never 1, and only a run knows which."""
+    return dim not in (ONE, have) and dim.constant is None and have.constant is None and never_one(have)
+
+
+def broadcast_reason(shapes: Sequence[Dims], target: Dims, capped: bool = False) -> str | None:
     """Returns the reason why tensors of these dims cannot be read over a domain of dims `target`; None if they can."""
     for dims in shapes:
-        result = aligned(dims, target, target)
+        result = aligned(dims, target, target, capped)
         if isinstance(result, str):
             return result
     return None

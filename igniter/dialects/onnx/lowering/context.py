@@ -264,13 +264,16 @@ class Lowering:
     ) -> SSAValue:
         """Returns `function` of the elements of `tensors` (by default the operands), broadcast against each other.
 
-        `dims` and `element` default to those of the first output.
+        `dims` and `element` default to those of the first output. The operands may have dims that only a run knows to
+        be 1 or the output's; an op that maps them requires it (`broadcast_requires`).
         """
-        operands = tensors or tuple(self.inputs)
+        operands, capped = tensors or tuple(self.inputs), not tensors and dims is None
         shape = self.out_dims() if dims is None else tuple(Expr.of(d) for d in dims)
         return self.generate(
             shape,
-            lambda nest, at: call_scalars(function, [self.read_broadcast(nest, t, at, shape) for t in operands]),
+            lambda nest, at: call_scalars(
+                function, [self.read_broadcast(nest, t, at, shape, capped) for t in operands]
+            ),
             element=element,
             part=part,
         )
@@ -312,9 +315,11 @@ class Lowering:
         accumulated = compute_type(value.element) if element is None else element
         return nest.finish((combiner, value, target, tensor_of(accumulated, target_dims)))[0]
 
-    def read_broadcast(self, nest: Nest, tensor: SSAValue, at: Sequence[Expr], dims: Dims) -> Scalar:
+    def read_broadcast(
+        self, nest: Nest, tensor: SSAValue, at: Sequence[Expr], dims: Dims, capped: bool = False
+    ) -> Scalar:
         """Reads the element of `tensor` at the subscripts `at` of a domain of `dims` to which it is broadcast."""
-        subscripts = aligned(dims_of(tensor.type), at, dims)
+        subscripts = aligned(dims_of(tensor.type), at, dims, capped)
         if isinstance(subscripts, str):
             raise self.fail(subscripts)
         return nest.read(tensor, subscripts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f32, f64
@@ -11,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.ops.pointwise import (
     EXP,
+    also,
     computed_reason,
     elementwise_flops,
     float_attr,
@@ -292,9 +292,9 @@ SPECS: list[OpSpec] = [
     pointwise("Softsign", lambda x: x / (x.abs() + 1), cost=4),
     pointwise_with("Swish", _swish, cost=EXP),
     pointwise_with("ThresholdedRelu", _thresholded_relu, cost=2),
-    replace(pointwise_with("SwiGLU", _swiglu, cost=EXP), requires=_same_shape),
+    also(pointwise_with("SwiGLU", _swiglu, cost=EXP), _same_shape),
     pointwise("com.microsoft.BiasAdd", lambda x, bias, skip: x + bias + skip, cost=2),
-    replace(pointwise("com.microsoft.BiasGelu", lambda x, bias: gelu(x + bias), cost=EXP), requires=_bias_requires),
+    also(pointwise("com.microsoft.BiasGelu", lambda x, bias: gelu(x + bias), cost=EXP), _bias_requires),
     OpSpec(
         "com.microsoft.BiasSplitGelu",
         infer=_infer_split,
@@ -304,8 +304,8 @@ SPECS: list[OpSpec] = [
         flops=elementwise_flops(EXP),
         kind="elementwise",
     ),
-    replace(pointwise_with("com.microsoft.FastGelu", _fast_gelu, cost=EXP), requires=_fast_bias_requires),
-    replace(pointwise("com.microsoft.GatedAdd", _gated_add, cost=2, check=_rows_reason), requires=_gate_requires),
+    also(pointwise_with("com.microsoft.FastGelu", _fast_gelu, cost=EXP), _fast_bias_requires),
+    also(pointwise("com.microsoft.GatedAdd", _gated_add, cost=2, check=_rows_reason), _gate_requires),
     pointwise("com.microsoft.Gelu", gelu, cost=EXP),
     pointwise_with("com.microsoft.QuickGelu", _quick_gelu, cost=EXP),
     pointwise_with("com.microsoft.ScaledSiLU", _scaled_silu, cost=EXP, check=_scalar_scale),

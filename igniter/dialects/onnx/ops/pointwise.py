@@ -12,10 +12,18 @@ from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.onnx.ops.counts import counted, times
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, input_dims, legal, operand_dims
-from igniter.dialects.onnx.registry import FlopsRule, InferContext, InferRule, OpSpec, TensorInfo
+from igniter.dialects.onnx.registry import (
+    Dims,
+    FlopsRule,
+    InferContext,
+    InferRule,
+    OpSpec,
+    RequiresRule,
+    TensorInfo,
+)
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
-from igniter.dialects.sym.requirements import Requirement, equal
+from igniter.dialects.sym.requirements import Requirement, equal, one_or
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -59,12 +67,12 @@ def pointwise_with(
 ) -> OpSpec:
     """Returns the spec as `pointwise`, with a function that depends on the node's attributes."""
     checks = (
-        (legacy_reason, computed_reason, broadcast_legal)
+        (legacy_reason, computed_reason, capped_legal)
         if check is None
         else (
             legacy_reason,
             computed_reason,
-            broadcast_legal,
+            capped_legal,
             check,
         )
     )
@@ -73,9 +81,20 @@ def pointwise_with(
         infer=broadcast_infer(name, element),
         lower=lambda ctx: [ctx.map(make(ctx))],
         legal=legal(*checks),
+        requires=broadcast_requires,
         flops=elementwise_flops(cost),
         kind="elementwise",
     )
+
+
+def also(spec: OpSpec, rule: RequiresRule) -> OpSpec:
+    """Returns the spec of an op with further requirements."""
+    own = spec.requires
+
+    def both(op: OnnxOp) -> list[Requirement]:
+        return [*(own(op) if own is not None else ()), *rule(op)]
+
+    return replace(spec, requires=both)
 
 
 def variadic(name: str, make: Callable[[Lowering], Callable[..., Any]], last: int = 0) -> OpSpec:
@@ -86,7 +105,7 @@ def variadic(name: str, make: Callable[[Lowering], Callable[..., Any]], last: in
     spec = pointwise_with(name, lambda ctx: cast("ScalarFunction", make(ctx)))
     text = f"elements of the result × (operands - 1{f' + {last}' if last else ''})"
     flops = counted(text, lambda op: result_count(op) * (len(op.inputs) - 1 + last))
-    return replace(spec, requires=_one_shape, flops=flops)
+    return replace(also(spec, _one_shape), flops=flops)
 
 
 def _one_shape(op: OnnxOp) -> list[Requirement]:
@@ -154,7 +173,40 @@ def broadcast_legal(op: OnnxOp) -> str | None:
     """Returns the reason why the operands do not broadcast to the result, or are not known to; None if they do."""
     from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
 
-    return broadcast_reason([dims_of(v.type) for v in op.inputs if v is not None], dims_of(op.results[0].type))
+    return broadcast_reason(_operand_shapes(op), dims_of(op.results[0].type))
+
+
+def capped_legal(op: OnnxOp) -> str | None:
+    """Returns the reason why a map of the operands is unknown; None if they broadcast, or if a run has to find out
+    which of two dims is 1 (`broadcast_requires`). The result's dim is then that of an operand."""
+    from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
+
+    reason = broadcast_legal(op)
+    if reason is None or not _capped_dims(op):
+        return reason
+    shapes, target = _operand_shapes(op), dims_of(op.results[0].type)
+    given = [{s[k] for s in shapes if len(s) >= -k} for k in range(-len(target), 0)]
+    if any(dim not in dims for dim, dims in zip(target, given, strict=True)):
+        return reason
+    return broadcast_reason(shapes, target, capped=True)
+
+
+def broadcast_requires(op: OnnxOp) -> list[Requirement]:
+    """Requires every dim that is not proven to broadcast to be 1 or the result's."""
+    return [one_or(dim, have, "its operands do not broadcast") for dim, have in _capped_dims(op)]
+
+
+def _capped_dims(op: OnnxOp) -> list[tuple[Expr, Expr]]:
+    """Returns the pairs of a dim of an operand and one of the result of which only a run knows the relation."""
+    from igniter.dialects.onnx.lowering.broadcast import is_capped
+
+    target = dims_of(op.results[0].type)
+    pairs = [pair for shape in _operand_shapes(op) for pair in zip(reversed(shape), reversed(target), strict=False)]
+    return [(dim, have) for dim, have in pairs if is_capped(dim, have)]
+
+
+def _operand_shapes(op: OnnxOp) -> list[Dims]:
+    return [dims_of(v.type) for v in op.inputs if v is not None]
 
 
 def legacy_reason(op: OnnxOp) -> str | None:
