@@ -104,6 +104,21 @@ def test_groups_between_other_layers(size: int, groups: int, depth: int, tmp_pat
             np.testing.assert_allclose(other.run(None, {"x": x})[0], expected, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize(("groups", "size"), [(1, (2, 9, 7, 19)), (3, (2, 21, 9, 11))])
+def test_a_lone_pointwise_convolution(groups: int, size: tuple[int, ...]) -> None:
+    """Of few channels, or in groups: the places of the image are the columns, and fill no whole panels."""
+    x, w = floats(*size), floats(4 * groups, size[1] // groups, 1, 1, seed=1)
+    x[0, 0, 0, 0], x[1, 5, 6, 10] = np.nan, np.inf
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], group=groups), helper.make_node("Tanh", ["c"], ["y"])]
+    image, result = helper.make_tensor_value_info("x", 1, size), helper.make_empty_tensor_value_info("y")
+    graph = helper.make_graph(nodes, "g", [image], [result], [numpy_helper.from_array(w, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    expected: Any = make_session(model.SerializeToString(), []).run(None, {"x": x})[0]
+    compiled = igniter.compile(model, verify=False)
+    assert not compiled.report["left_to_onnxruntime"]
+    np.testing.assert_allclose(compiled.session().run(None, {"x": x})[0], expected, rtol=0, atol=2e-6)
+
+
 @pytest.mark.parametrize(
     ("op", "weight", "attrs"),
     [

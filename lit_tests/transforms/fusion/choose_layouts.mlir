@@ -201,24 +201,24 @@ builtin.module attributes {onnx.model = {ir_version = 4 : i64, opset_import = {"
 // A normalisation that works along channels says so: what it makes of an image is stored as that is.
 
 // CHECK-LABEL: @normalised
-// CHECK:      fusion.region @r1 {{.*}} -> (tensor<1x8x8x4xf32>)
-// CHECK:      fusion.region @r2 {{.*}} -> (tensor<1x8x8x4xf32>)
+// CHECK:      fusion.region @r1 {{.*}} -> (tensor<1x8x8x96xf32>)
+// CHECK:      fusion.region @r2 {{.*}} -> (tensor<1x8x8x96xf32>)
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
-  onnx.graph @normalised(%x: tensor<1x4x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["u"]} {
-    %w = onnx.Constant() {value = #onnx.tensor<4x4x1x1xf32, elided>} : () -> tensor<4x4x1x1xf32>
-    %y = fusion.region @r0 (%a = %x : tensor<1x4x8x8xf32>, %b = %w : tensor<4x4x1x1xf32>) -> (tensor<1x4x8x8xf32>) {
-      %0 = onnx.Conv(%a, %b) : (tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32>
-      fusion.yield %0 : tensor<1x4x8x8xf32>
+  onnx.graph @normalised(%x: tensor<1x96x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["u"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<96x96x1x1xf32, elided>} : () -> tensor<96x96x1x1xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x96x8x8xf32>, %b = %w : tensor<96x96x1x1xf32>) -> (tensor<1x96x8x8xf32>) {
+      %0 = onnx.Conv(%a, %b) : (tensor<1x96x8x8xf32>, tensor<96x96x1x1xf32>) -> tensor<1x96x8x8xf32>
+      fusion.yield %0 : tensor<1x96x8x8xf32>
     }
-    %z = fusion.region @r1 (%a = %y : tensor<1x4x8x8xf32>) -> (tensor<1x4x8x8xf32>) {
-      %0 = onnx.LRN(%a) {size = 5 : i64} : (tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
-      fusion.yield %0 : tensor<1x4x8x8xf32>
+    %z = fusion.region @r1 (%a = %y : tensor<1x96x8x8xf32>) -> (tensor<1x96x8x8xf32>) {
+      %0 = onnx.LRN(%a) {size = 5 : i64} : (tensor<1x96x8x8xf32>) -> tensor<1x96x8x8xf32>
+      fusion.yield %0 : tensor<1x96x8x8xf32>
     }
-    %u = fusion.region @r2 (%a = %z : tensor<1x4x8x8xf32>) -> (tensor<1x4x8x8xf32>) {
-      %0 = onnx.Tanh(%a) : (tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
-      fusion.yield %0 : tensor<1x4x8x8xf32>
+    %u = fusion.region @r2 (%a = %z : tensor<1x96x8x8xf32>) -> (tensor<1x96x8x8xf32>) {
+      %0 = onnx.Tanh(%a) : (tensor<1x96x8x8xf32>) -> tensor<1x96x8x8xf32>
+      fusion.yield %0 : tensor<1x96x8x8xf32>
     }
-    onnx.return %u : tensor<1x4x8x8xf32>
+    onnx.return %u : tensor<1x96x8x8xf32>
   }
 }
 
@@ -276,6 +276,12 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // CHECK-LABEL: @few
 // CHECK:      fusion.region @r0 (%a = %x : tensor<1x64x8x8xf32>
 // CHECK-NEXT:   onnx.Conv(%a, %b)
+// CHECK-LABEL: @short
+// CHECK:      fusion.region @r0 (%a = %x : tensor<1x32x8x8xf32>
+// CHECK-NEXT:   onnx.Conv(%a, %b)
+// CHECK-LABEL: @groups
+// CHECK:      fusion.region @r0 (%a = %x : tensor<1x128x8x8xf32>
+// CHECK-NEXT:   onnx.Conv(%a, %b)
 // CHECK-LABEL: @reshaped
 // CHECK:      fusion.region @r1 (%a = %x : tensor<2x4x8x8xf32>
 // CHECK:        %[[R:.*]] = onnx.Reshape(%a, %s)
@@ -291,6 +297,32 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
       fusion.yield %0 : tensor<1x3x8x8xf32>
     }
     onnx.return %y : tensor<1x3x8x8xf32>
+  }
+}
+
+// -----
+
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @short(%x: tensor<1x32x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<128x32x1x1xf32, elided>} : () -> tensor<128x32x1x1xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x32x8x8xf32>, %b = %w : tensor<128x32x1x1xf32>) -> (tensor<1x128x8x8xf32>) {
+      %0 = onnx.Conv(%a, %b) : (tensor<1x32x8x8xf32>, tensor<128x32x1x1xf32>) -> tensor<1x128x8x8xf32>
+      fusion.yield %0 : tensor<1x128x8x8xf32>
+    }
+    onnx.return %y : tensor<1x128x8x8xf32>
+  }
+}
+
+// -----
+
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @groups(%x: tensor<1x128x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<128x64x1x1xf32, elided>} : () -> tensor<128x64x1x1xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x128x8x8xf32>, %b = %w : tensor<128x64x1x1xf32>) -> (tensor<1x128x8x8xf32>) {
+      %0 = onnx.Conv(%a, %b) {group = 2 : i64} : (tensor<1x128x8x8xf32>, tensor<128x64x1x1xf32>) -> tensor<1x128x8x8xf32>
+      fusion.yield %0 : tensor<1x128x8x8xf32>
+    }
+    onnx.return %y : tensor<1x128x8x8xf32>
   }
 }
 
