@@ -394,6 +394,38 @@ def test_half_tiles(panels: int) -> None:
     check(KINDS["f32f16"], size, "native", Shape(40, 64, True, True, True), pages)
 
 
+@pytest.mark.skipif(not runs_here(TARGET), reason="the bodies with vectors are of x86-64-v3")
+def test_no_product_of_parts_is_dropped() -> None:
+    """The low parts of two f16 multiply to less than 2^-14 of the product, but where sums cancel that is the result.
+    Each row is a sum that f64 has exactly and three of the four products of parts do not; subnormal f16, the largest
+    ones, and a sum beyond them."""
+    size, cpu = TileSize(half_tiles.ROWS, 1), target_of(TARGET)
+    ir = link_modules([ir_of("f32f16", size, cpu), emulated_kernel(KINDS["f32f16"], size)])
+    one, least, most = 1 + 2.0**-10, 2.0**-24, 65504.0
+    sums = [
+        ([one, -1.0], [one, 1 + 2.0**-9], 2.0**-20),
+        ([one, -1.0, one], [one, one, -(2.0**-10)], 0.0),
+        ([1023 * least, -512 * least], [1023 * least, 2044 * least], (1023**2 - 512 * 2044) * 2.0**-48),
+        ([most, -most], [most, most - 32], most * 32),
+        ([most] * 3, [most] * 3, 3 * most**2),
+        ([least, least], [least, -least], 0.0),
+    ]
+    a, b = np.zeros((2 * len(sums), 32), np.float32), np.zeros((1, 32, 16), np.float16)
+    c = np.zeros((len(a), 16), np.float32)
+    expected = np.zeros(c.shape)
+    for n, (left, right, total) in enumerate(sums):
+        a[n, 4 * n : 4 * n + len(left)] = left
+        b[0, 4 * n : 4 * n + len(right), 0] = right
+        expected[n, 0] = total
+        assert total == float(np.dot(np.float64(left), np.float64(right)))
+    steps = {"a_row": 128, "a_depth": 4, "b_panel": 1024, "b_depth": 32, "c_row": 64}
+    registers = tiles()
+    registers.products = 0
+    compile_ir("k", ir, TARGET, numbers_of(size))(a, b, c, **steps, rows=len(a), depth=32, add=0)
+    assert registers.products > 0
+    np.testing.assert_array_equal(c, expected.astype(np.float32))
+
+
 @pytest.mark.parametrize("special", ("inf", "-inf", "nan", "1.0000001"))
 @pytest.mark.parametrize("where", ("left", "right", "both"))
 def test_half_tiles_of_numbers_without_parts(where: str, special: str) -> None:
