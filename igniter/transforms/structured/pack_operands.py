@@ -13,6 +13,8 @@ A left factor whose rows have another order than the result's is copied to the r
 axis, of all rows together. Example: an image of ten columns with its channels first, whose pixels are the rows of a
 linear layer: `[batch, channels, pixel]` is read as `[pixel * batch, channels]`, with a batch of one.
 
+So are the rows of a small image and the places in each, for AMX tiles (`join_image_rows.py`).
+
 A left factor with fewer bits than the sums, whose steps of depth do not have the layout of micro-kernels, is copied to
 that layout. 16-bit floats are widened to f32 on the way (by their producer, if nothing else reads them).
 
@@ -68,6 +70,7 @@ from igniter.rewrite_budget import budget
 from igniter.schedules.products import reads_weights
 from igniter.transforms.structured.collapse_axes import CollapseAxes
 from igniter.transforms.structured.inline_nests import inline_nest
+from igniter.transforms.structured.join_image_rows import join_image_rows
 from igniter.transforms.structured.narrow_factors import narrow_factors
 from igniter.transforms.structured.nest_rewriting import fresh_label
 
@@ -92,6 +95,10 @@ class PackOperands(ModulePass):
             for nest in list(kernel.nests):
                 if budget(ctx, self.name).is_spent:
                     return
+                if join_image_rows(nest, machine_of(ctx)):
+                    budget(ctx, self.name).count(nest.label, "the rows of its image are joined")
+                    remark(ctx, self.name, nest.label, "applied", "the rows of its image are one axis, for tiles")
+                    continue
                 if order_rows(nest):
                     budget(ctx, self.name).count(nest.label, "its left factor is reordered")
                     remark(ctx, self.name, nest.label, "applied", "its left factor is copied in the order of the rows")

@@ -4,7 +4,7 @@
 // RUN: igniter-opt %s -p pack-operands --remarks --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=REMARKS
 // RUN: igniter-opt %s -p pack-operands,choose-schedule,lower-to-loops,fuse-loops,promote-buffers --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 
-// CHECKED-COUNT-17: check: promote-buffers: 1 results agree
+// CHECKED-COUNT-18: check: promote-buffers: 1 results agree
 
 // The keys of attention: columns that lie across memory are brought side by side, zeros behind the last of them.
 
@@ -564,5 +564,41 @@ builtin.module {
       loop.yield add %z at [b, i, f]
     }
     loop.return %o : tensor<4x?x32xf32, #sym.dims<4, n, 32>>
+  }
+}
+
+// -----
+
+// The rows of a small image are one axis for tiles, with the padding between them; its readers skip the padding.
+
+// CHECK: loop.nest "conv" [n: parallel b, y: parallel 7, x: parallel 7, o: parallel 32, r: reduction 3, k: reduction 96] ->
+
+// PAIRS:      %[[LINES:.*]] = loop.view %image
+// PAIRS-NEXT: %[[FLAT:.*]] = loop.view %[[LINES]]
+// PAIRS-SAME:   to tensor<?x2592xbf16, #sym.dims<b, 2592>>
+// PAIRS-NEXT: %[[C:.*]] = loop.nest "conv" [n: parallel b, y_x: parallel 61, o: parallel 32, r: reduction 3, k: reduction 96] -> tensor<?x61x32xf32, #sym.dims<b, 61, 32>> {
+// PAIRS-NEXT:   loop.read %[[FLAT]][n, k + 288*r + 32*y_x] : bf16
+// PAIRS:      loop.nest "relu" [n: parallel b, y: parallel 7, x: parallel 7, o: parallel 32]
+// PAIRS-NEXT:   loop.read %[[C]][n, x + 9*y, o] : f32
+
+builtin.module {
+  loop.kernel @small symbols [b] (%image: tensor<?x9x9x32xbf16, #sym.dims<b, 9, 9, 32>>, %w: tensor<2x3x48x16x2xbf16>) -> (tensor<?x7x7x32xbf16, #sym.dims<b, 7, 7, 32>>) {
+    %v = loop.view %image : tensor<?x9x9x32xbf16, #sym.dims<b, 9, 9, 32>> to tensor<?x9x288xbf16, #sym.dims<b, 9, 288>>
+    %c = loop.nest "conv" [n: parallel b, y: parallel 7, x: parallel 7, o: parallel 32, r: reduction 3, k: reduction 96] -> tensor<?x7x7x32xf32, #sym.dims<b, 7, 7, 32>> {
+      %a = loop.read %v[n, y + r, 32*x + k] : bf16
+      %e = arith.extf %a : bf16 to f32
+      %f = loop.read %w[o floordiv 16, r, k floordiv 2, o mod 16, k mod 2] : bf16
+      %g = arith.extf %f : bf16 to f32
+      %p = arith.mulf %e, %g : f32
+      loop.yield add %p at [n, y, x, o]
+    }
+    %o = loop.nest "relu" [n: parallel b, y: parallel 7, x: parallel 7, o: parallel 32] -> tensor<?x7x7x32xbf16, #sym.dims<b, 7, 7, 32>> {
+      %a = loop.read %c[n, y, x, o] : f32
+      %z = arith.constant 0.0 : f32
+      %m = arith.maximumf %a, %z : f32
+      %t = arith.truncf %m : f32 to bf16
+      loop.yield none %t at [n, y, x, o]
+    }
+    loop.return %o : tensor<?x7x7x32xbf16, #sym.dims<b, 7, 7, 32>>
   }
 }

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
-import igniter
 from igniter.backends.cpu import direct_tiles
-from igniter.backends.cpu.codegen import link_modules
-from igniter.backends.cpu.emit_llvm import emit_llvm
-from igniter.backends.cpu.jit import CompiledFunc
-from igniter.backends.cpu.machine import machine_for
-from igniter.backends.cpu.target import target_of
-from igniter.backends.cpu.tile_kernels import emit_tile_kernel, parse_name, required
-from igniter.dialects.loop import FuncOp, TileProductOp
+from igniter.dialects.loop import TileProductOp
 
 from .test_tile_kernels import Guarded, runs_here
-from .tile_emulator import TARGET, emulated_kernel, tiles
+from .tile_emulator import TARGET, compiled_on_tiles, scheduled_for_tiles, tiles
 
 Array = np.ndarray
 BF16 = ml_dtypes.bfloat16
@@ -111,25 +103,6 @@ class Attention:
           loop.return %o : {out}
         }}"""
 
-    def scheduled(self) -> FuncOp:
-        module = igniter.parse(self.text())
-        machine = replace(machine_for(target_of(TARGET)), half_tiles=True)
-        module.ctx.machine = machine
-        module.run_passes("cpu-schedule")
-        assert isinstance(module.ir, ModuleOp)
-        return next(op for op in module.ir.walk() if isinstance(op, FuncOp))
-
-    def compiled(self, func: FuncOp) -> CompiledFunc:
-        ir = emit_llvm(func, target_of(TARGET))
-        parts: list[str] = []
-        for name in required(ir):
-            parsed = parse_name(name)
-            assert parsed is not None
-            on_tiles = parsed[0].name == "bf16" and parsed[1].rows == 32
-            parts.append(emulated_kernel(*parsed) if on_tiles else emit_tile_kernel(name, target_of(TARGET)))
-        linked, name = link_modules([ir, *parts]), func.sym_name.data
-        return CompiledFunc(name, linked, target_of(TARGET), func.symbol_names, func.scratch_bytes)
-
     def reference(self, q: Array, k: Array, v: Array, m: Array) -> Array:
         k, v = (np.repeat(x.astype(np.float64), self.shared, 0) for x in (k, v))
         scores = np.einsum("hid,hjd->hij", q.astype(np.float64), k) * 0.25 + m
@@ -143,10 +116,10 @@ class Attention:
 
 def check(attention: Attention, sizes: tuple[int, ...]) -> None:
     """Runs an attention at some numbers of keys; both products must have the micro-kernel for tiles."""
-    func = attention.scheduled()
+    func = scheduled_for_tiles(attention.text())
     products = [op for op in func.walk() if isinstance(op, TileProductOp)]
     assert [op.tile[0] for op in products] == [32, 32]
-    run, registers, pages = attention.compiled(func), tiles(), Guarded()
+    run, registers, pages = compiled_on_tiles(func), tiles(), Guarded()
     for n in sizes:
         rng = np.random.default_rng(n)
         h, d = attention.heads, attention.dim
@@ -163,7 +136,7 @@ def check(attention: Attention, sizes: tuple[int, ...]) -> None:
         # A weight that f64 rounds the other way differs by a relative 2^-8.
         np.testing.assert_allclose(buffers[-1], attention.reference(q, k, v, m), 0, 2e-3)
         # Vectors multiply fewer rows, and a depth below a tile's.
-        assert (registers.products > 0) == (n >= direct_tiles.FEWEST and max(n, d) >= 2 * direct_tiles.GROUPS)
+        assert (registers.products > 0) == (n >= direct_tiles.FEWEST and max(n + n % 2, d) >= 2 * direct_tiles.GROUPS)
 
 
 @pytest.mark.parametrize("attention", [Attention(None, 32, 1, causal=True), Attention(19, 80, 2, 2)])

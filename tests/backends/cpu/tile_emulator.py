@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from llvmlite import binding as llvm
 
+import igniter
 from igniter.backends.cpu import direct_tiles, half_tiles
 from igniter.backends.cpu.builder import LlvmModule
+from igniter.backends.cpu.codegen import link_modules
+from igniter.backends.cpu.emit_llvm import emit_llvm
+from igniter.backends.cpu.jit import CompiledFunc
+from igniter.backends.cpu.machine import machine_for
 from igniter.backends.cpu.target import target_of
 from igniter.backends.cpu.tile_bodies import TileKind, TileSize, add_bodies
-from igniter.backends.cpu.tile_kernels import tile_name
+from igniter.backends.cpu.tile_kernels import emit_tile_kernel, parse_name, required, tile_name
 from igniter.backends.cpu.tile_registers import GRANTED, STATE
+from igniter.dialects.loop import FuncOp
 
 TARGET = "x86-64-v3"
 LEAST_NORMAL = np.float32(2.0**-126)
@@ -162,3 +169,24 @@ def emulated_kernel(kind: TileKind, size: TileSize) -> str:
     known = f"@{STATE} = weak hidden global i32 "
     assert f"{known}0" in text and "llvm.x86.t" not in text
     return text.replace(f"{known}0", f"{known}{GRANTED}")
+
+
+def scheduled_for_tiles(text: str) -> FuncOp:
+    """Returns the scheduled kernel of `TARGET` with AMX."""
+    module = igniter.parse(text)
+    module.ctx.machine = replace(machine_for(target_of(TARGET)), half_tiles=True, byte_tiles=True)
+    module.run_passes("cpu-schedule")
+    return next(op for op in module.ir.walk() if isinstance(op, FuncOp))
+
+
+def compiled_on_tiles(func: FuncOp) -> CompiledFunc:
+    """Compiles a scheduled kernel with micro-kernels that call `tiles()`."""
+    target = target_of(TARGET)
+    ir = emit_llvm(func, target)
+    parts: list[str] = []
+    for name in required(ir):
+        parsed = parse_name(name)
+        assert parsed is not None
+        on_tiles = parsed[1].rows == direct_tiles.ROWS
+        parts.append(emulated_kernel(*parsed) if on_tiles else emit_tile_kernel(name, target))
+    return CompiledFunc(func.sym_name.data, link_modules([ir, *parts]), target, func.symbol_names, func.scratch_bytes)
