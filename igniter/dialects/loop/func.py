@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     opt_prop_def,
     prop_def,
@@ -67,6 +66,7 @@ from igniter.dialects.sym import (
 )
 from igniter.dialects.sym.expr import ONE, Expr, ExprLike, symbols_of
 from igniter.dialects.sym.requirements import DataCheck, Requirement
+from igniter.dialects.walking import Walked
 
 _STATEMENTS = (
     AllocOp,
@@ -155,7 +155,7 @@ def _indirect(op: MemoryOp | ForOp | IfOp) -> set[str]:
 
 
 @irdl_op_definition
-class FuncOp(IRDLOperation):
+class FuncOp(Walked):
     """A scheduled kernel. It writes the last `outputs` buffers and only reads the others."""
 
     name = "loop.func"

@@ -94,6 +94,7 @@ from igniter.dialects.sym import (
     space_of,
 )
 from igniter.dialects.sym.expr import Expr, ExprLike
+from igniter.dialects.walking import Walked
 
 SPACES = frozenset(("scratch", "local", "register"))
 
@@ -178,7 +179,7 @@ class AllocOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ForOp(IRDLOperation):
+class ForOp(Walked):
     """A loop over one axis: `first`, `first + step`, ... below `end`.
 
     `reduction` marks an axis whose iterations accumulate into the same elements; `sequential` marks one whose

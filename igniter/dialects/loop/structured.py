@@ -91,6 +91,7 @@ from igniter.dialects.sym import (
 from igniter.dialects.sym.expr import Expr, symbols_of
 from igniter.dialects.sym.reindexing import is_injective
 from igniter.dialects.sym.requirements import DataCheck, Requirement
+from igniter.dialects.walking import Walked
 
 
 def symbols_attr(names: Iterable[str]) -> ArrayAttr[StringAttr]:
@@ -98,7 +99,7 @@ def symbols_attr(names: Iterable[str]) -> ArrayAttr[StringAttr]:
 
 
 @irdl_op_definition
-class KernelOp(IRDLOperation):
+class KernelOp(Walked):
     """A DAG of nests over tensors: the body of one fusion region."""
 
     name = "loop.kernel"

@@ -320,10 +320,10 @@ def _is_inside(block: Block, outer: Block) -> bool:
 
 def forward_stores(block: Block, rewrites: Budget, func: str) -> None:
     """Replaces a load by the value of an earlier store to the same element in the same block."""
-    known: dict[tuple[SSAValue, tuple[Expr, ...], str | None], SSAValue] = {}
+    known: dict[SSAValue, dict[tuple[tuple[Expr, ...], str | None], SSAValue]] = {}
     for op in list(block.ops):
         if isinstance(op, LoadOp):
-            value = known.get((op.buffer, *_key(op)))
+            value = known[op.buffer].get(_key(op)) if op.buffer in known else None
             plain = not op.indices and not op.guards
             if value is None or not plain or value.type != op.result.type:
                 continue
@@ -333,13 +333,17 @@ def forward_stores(block: Block, rewrites: Budget, func: str) -> None:
                 op.erase()
             continue
         if isinstance(op, StoreOp):
-            known = {k: v for k, v in known.items() if k[0] is not op.buffer}
+            known.pop(op.buffer, None)
             if not op.indices and not op.guards and isinstance(op.buffer.owner, AllocOp):
-                known[(op.buffer, *_key(op))] = op.value
+                known[op.buffer] = {_key(op): op.value}
             continue
-        written = {inner.accessed for inner in op.walk() if isinstance(inner, (StoreOp, AccumulateOp))}
-        written |= {inner.c for inner in op.walk() if isinstance(inner, TileProductOp)}
-        known = {k: v for k, v in known.items() if k[0] not in written}
+        if not known or not (op.regions or isinstance(op, (AccumulateOp, TileProductOp))):
+            continue
+        for inner in op.walk():
+            if isinstance(inner, (StoreOp, AccumulateOp)):
+                known.pop(inner.accessed, None)
+            elif isinstance(inner, TileProductOp):
+                known.pop(inner.c, None)
 
 
 def _key(op: MemoryOp) -> tuple[tuple[Expr, ...], str | None]:

@@ -93,7 +93,18 @@ class _Narrow:
     operands: tuple[_Narrow, ...] = ()
 
 
-def _narrowed(value: SSAValue, depth: int = 6) -> _Narrow | None:
+_Found = dict[tuple[SSAValue, int], _Narrow | None]
+"""The results by value and depth: values that meet again are examined once."""
+
+
+def _narrowed(value: SSAValue, memo: _Found, depth: int = 6) -> _Narrow | None:
+    place = value, depth
+    if place not in memo:
+        memo[place] = _narrowest(value, memo, depth)
+    return memo[place]
+
+
+def _narrowest(value: SSAValue, memo: _Found, depth: int) -> _Narrow | None:
     dims = known_dims(value)
     if dims is None:
         return None
@@ -102,12 +113,12 @@ def _narrowed(value: SSAValue, depth: int = 6) -> _Narrow | None:
     if op is None:
         return kept
     if op.op_type == "Expand":
-        return _narrowed(op.operands[0], depth - 1)
+        return _narrowed(op.operands[0], memo, depth - 1)
     if op.op_type == "And":
         for i in (0, 1):
             if holds_everywhere(op.operands[i]):
-                return _narrowed(op.operands[1 - i], depth - 1)
-    operands = [_narrowed(v, depth - 1) for v in op.operands]
+                return _narrowed(op.operands[1 - i], memo, depth - 1)
+    operands = [_narrowed(v, memo, depth - 1) for v in op.operands]
     known = [o for o in operands if o is not None]
     if len(known) != len(operands):
         return kept
@@ -148,7 +159,7 @@ def read_narrow(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     for i, value in enumerate(op.operands):
         if defining(value, *BROADCASTING) is None:
             continue
-        narrow = _narrowed(value)
+        narrow = _narrowed(value, {})
         if narrow is None or narrow.dims == known_dims(value):
             continue
         shapes = [narrow.dims if j == i else known_dims(v) for j, v in enumerate(op.operands)]
