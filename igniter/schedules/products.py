@@ -22,7 +22,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float16Type
 from xdsl.ir import BlockArgument, SSAValue
 
-from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, tile_size
+from igniter.analysis.structured.contractions import BYTE_KINDS, Contraction, contraction_of, offset_of, tile_size
 from igniter.analysis.structured.nest_bodies import tensor_behind
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes, stored_bytes
@@ -100,7 +100,8 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
     rows_first = not contraction.batch and weight_bytes(anchor, contraction) <= machine.l2_budget // 2
     fetches = _comes_from_afar(group, machine)
     blocks = _group(anchor, contraction, width * lanes, machine)
-    tiles = [(contraction.columns, width * lanes), *([(contraction.rows, height)] if contraction.rows else [])]
+    down = _rows_of_block(anchor, contraction, height, machine)
+    tiles = [(contraction.columns, width * lanes), *([(contraction.rows, down)] if contraction.rows else [])]
     # A right factor computed and packed at run time is small beside weights: a stack of those is then read once, row
     # by row, or the part of it that the cache holds. A weight that fits the cache is read for each tile of rows.
     shared = tiles if reads_weights(contraction) and not rows_first else tiles[::-1]
@@ -135,6 +136,25 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
     if made is not None:
         found[made.nest.label] = maker_schedule(made, blocks * width, label, machine)
     return found
+
+
+def _rows_of_block(nest: NestOp, contraction: Contraction, height: int, machine: Machine) -> int:
+    """Returns the rows of a block, at most the height of a tile. Those for AMX are equal where that takes no more
+    tiles."""
+    rows = None if contraction.rows is None else nest.axis(contraction.rows).extent.constant
+    on_tiles = machine.byte_tiles if contraction.kind in BYTE_KINDS else _has_direct_tiles(contraction, machine)
+    return equal_blocks(rows, height) if on_tiles and rows is not None and height == TILE_ROWS else height
+
+
+def equal_blocks(rows: int, height: int) -> int:
+    """Returns the height of equal blocks of rows if they take no more tiles of half a block than full blocks and a
+    rest; else `height`. 56 rows are 28 and 28, not 32 and 24: blocks of two heights would configure the tile registers
+    for each."""
+    blocks = -(-rows // height)
+    if blocks < 2 or rows % blocks:
+        return height
+    half, even = height // 2, rows // blocks
+    return even if blocks * -(-even // half) <= -(-rows // half) else height
 
 
 def deep_rows(nest: NestOp, machine: Machine) -> Expr | None:

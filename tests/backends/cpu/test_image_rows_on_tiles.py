@@ -8,6 +8,7 @@ import pytest
 
 from igniter.backends.cpu import direct_tiles
 from igniter.dialects.loop import TileProductOp
+from igniter.schedules.products import equal_blocks
 
 from .test_tile_kernels import Guarded, runs_here
 from .tile_emulator import TARGET, compiled_on_tiles, scheduled_for_tiles, tiles
@@ -91,6 +92,16 @@ def check(size: int, window: int, stride: int, channels: int, kind: str) -> None
 def test_rows_of_an_image(size: int, kind: str) -> None:
     """Windows of 3 x 3: the padding between rows is multiplied with them, and nothing beyond the image is read."""
     check(size, 3, 1, 64, kind)
+
+
+def test_equal_blocks() -> None:
+    found = {rows: equal_blocks(rows, 32) for rows in (1, 31, 32, 33, 48, 56, 60, 64, 84, 197)}
+    assert found == {1: 32, 31: 32, 32: 32, 33: 32, 48: 32, 56: 28, 60: 30, 64: 32, 84: 28, 197: 32}
+
+
+@pytest.mark.full
+def test_rows_in_equal_blocks() -> None:
+    check(56, 3, 1, 32, "bf16")
 
 
 @pytest.mark.full
