@@ -41,6 +41,7 @@ from igniter.runtime.session import CPU_PROVIDER, SessionError, make_session
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
+    from igniter.verification.kept_results import KeptResults
     from igniter.verification.regions import ValuesResult
     from igniter.verification.report import Verification
 
@@ -70,6 +71,8 @@ class Artifact:
     """True if this object has made a session of it."""
     refusal: SessionError | None = field(default=None, repr=False, compare=False)
     """The last refusal of a session."""
+    reference_results: KeptResults | None = field(default=None, repr=False, compare=False)
+    """The results of runs of the original beside the compilation, for its verification."""
 
     @classmethod
     def load(cls, folder: str | Path) -> Artifact:

@@ -166,7 +166,10 @@ class Checks:
                 f"the original model of {self.artifact.folder} is unknown or has changed since; name it with "
                 "`reference`"
             )
-        return Original(original if isinstance(original, bytes) else str(original), options=ort_options, is_shared=True)
+        made = Original(original if isinstance(original, bytes) else str(original), options=ort_options, is_shared=True)
+        if reference is None and not ort_options:
+            made.results = self.artifact.reference_results
+        return made
 
     def candidate(self, threads: int, cut: Mapping[str, Any], ort_options: Mapping[str, Any]) -> InferenceSession:
         """Creates a session of the compiled model, with its own number of threads, or with random values as inputs."""

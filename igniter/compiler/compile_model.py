@@ -10,15 +10,18 @@ compile_model
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from igniter.activity import leaving
 from igniter.compiler.artifact import Artifact, VerificationFailed, check_replaceable, write_artifact
 from igniter.compiler.compilation import Compilation
+from igniter.compiler.compile_helpers import jobs
 from igniter.compiler.compile_report import report
 from igniter.compiler.driver import (
     lower_to_kernels,
@@ -33,6 +36,10 @@ from igniter.runtime.session import said_by_onnxruntime
 from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.report import Verification
 from igniter.verification.specs import checked_shapes, specs_of_module
+
+if TYPE_CHECKING:
+    from igniter.verification.ahead import Ahead
+    from igniter.verification.kept_results import KeptResults
 
 EXTERNAL_BYTES = 1024
 """The least size in bytes of weights in the external file, mapped by ORT; smaller weights stay in the model."""
@@ -60,12 +67,30 @@ def compile_model(
     _require_dims(original, verify)
     c.require_options()
     c.require_library()
-    while True:
-        lower_to_kernels(c)
-        try:
-            return _write(c, make_library(c), source, original, folder, verify, load)
-        except NotLoaded as error:
-            c = again(c, original, error)
+    with _runs_of_original(source, verify) as ahead:
+        while True:
+            lower_to_kernels(c)
+            try:
+                return _write(c, make_library(c), source, original, folder, verify, load, ahead)
+            except NotLoaded as error:
+                c = again(c, original, error)
+
+
+@contextmanager
+def _runs_of_original(source: str | Path | bytes | None, verify: Mapping[str, Any] | None) -> Generator[Ahead | None]:
+    """Runs the original beside the compilation, if it is in a file and will be verified at sizes found by a search."""
+    if verify is None or verify.get("inputs") is not None or not isinstance(source, (str, Path)) or jobs() < 2:
+        yield None
+        return
+    # Not before: a compile without verification needs none of it.
+    from igniter.verification.ahead import start
+
+    found = start(str(source), verify.get("shapes"), int(verify.get("seed", 0)), verify.get("budget"))
+    if found is None:
+        yield None
+        return
+    with leaving(str(found.folder)), found:
+        yield found
 
 
 def _write(
@@ -76,15 +101,18 @@ def _write(
     output: Path | None,
     verify: Mapping[str, Any] | None,
     load: bool,
+    ahead: Ahead | None,
 ) -> Artifact:
     """Writes the folder, after loading and verification."""
+    # Before the weights are written: their copies and the original's memory together could be too much.
+    results = None if ahead is None else ahead.finish()
     return write_artifact(
         output,
         save_model=lambda path: _save(c, path),
         libraries=[library] if library is not None else [],
         report=report(c),
         source=source,
-        finish=lambda artifact: _finish(artifact, c, original, verify, load),
+        finish=lambda artifact: _finish(artifact, c, original, verify, load, results),
     )
 
 
@@ -116,13 +144,19 @@ def _save(c: Compilation, path: Path) -> None:
 
 
 def _finish(
-    artifact: Artifact, c: Compilation, original: ModuleOp, verify: Mapping[str, Any] | None, load: bool
+    artifact: Artifact,
+    c: Compilation,
+    original: ModuleOp,
+    verify: Mapping[str, Any] | None,
+    load: bool,
+    results: KeptResults | None,
 ) -> None:
     """Verifies and loads a model before it replaces `output`, and adds the outcome and the times to its report. Raises
     `VerificationFailed` if an output differs, `NotLoaded` if ONNX Runtime does not load it."""
     try:
         if verify is not None:
             with c.stage("verify"):
+                artifact.reference_results = results
                 try:
                     _verify(artifact, original, verify)
                 except VerificationFailed:

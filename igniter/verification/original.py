@@ -8,7 +8,7 @@ computes sums and powers of integers in f64.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import onnx
 
     from igniter.frontend.exact_integers import ExactModel
+    from igniter.verification.kept_results import KeptResults
     from igniter.verification.stand_in import StandIn
 
 MODEL_LIMIT = 1 << 30
@@ -37,6 +38,8 @@ MODEL_LIMIT = 1 << 30
 NUDGES = 2
 MORE_NUDGES = 4
 """The number of runs with perturbed inputs after a failed output."""
+REFERENCE, UNOPTIMISED = "reference", "unoptimised"
+"""The kinds of sessions whose results can be kept."""
 NUDGEABLE = frozenset(("float16", "float32", "float64"))
 SIGMOID_SOURCE = 0.5 * 4 / SOURCE_ULPS
 """The source magnitude of a sigmoid. ONNX Runtime computes it as one half plus a fraction (MlasComputeLogistic), so the
@@ -77,6 +80,8 @@ class Original:
         self.threads = 0
         """The number of threads of all runs; 0 if it may differ between runs (`on_threads`)."""
         self._on_threads: dict[int, Original] = {}
+        self.results: KeptResults | None = None
+        """The results of runs made before, or the place for those of this object."""
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
@@ -262,7 +267,7 @@ class Original:
     ) -> tuple[list[Any], dict[str, Any]]:
         """Returns the outputs, and the draws of the random nodes."""
         if not self.random_values:
-            return _run_original(self.session, self.output_names, feed, seconds, memory), {}
+            return self._run(REFERENCE, feed, seconds, memory), {}
         session = self.exposing(self.random_values)
         names = [*self.output_names, *(n for n in self.random_values if n not in self.output_names)]
         values = _run_original(session, names, feed, seconds, memory)
@@ -271,8 +276,25 @@ class Original:
 
     def run_again(self, feed: Mapping[str, Any], drawn: Mapping[str, Any], seconds: float | None = None) -> list[Any]:
         """Returns the outputs for other inputs with the same random values."""
-        session = self.exposing([], drawn) if drawn else self.session
-        return _run_original(session, self.output_names, {**feed, **drawn}, seconds)
+        if not drawn:
+            return self._run(REFERENCE, feed, seconds)
+        return _run_original(self.exposing([], drawn), self.output_names, {**feed, **drawn}, seconds)
+
+    def _run(
+        self, kind: str, feed: Mapping[str, Any], seconds: float | None = None, memory: int | None = None
+    ) -> list[Any]:
+        """Runs the session of a kind, or takes the result of such a run."""
+        found = self._taken(kind, feed)
+        if found is not None:
+            return found
+        session = self.session if kind == REFERENCE else self.unoptimised
+        outputs = _run_original(session, self.output_names, feed, seconds, memory)
+        if self.results is not None:
+            self.results.keep(kind, feed, outputs)
+        return outputs
+
+    def _taken(self, kind: str, feed: Mapping[str, Any]) -> list[Any] | None:
+        return None if self.results is None else self.results.take(kind, feed, len(self.output_names))
 
     # -- noise --------------------------------------------------------------------------------------------------------
 
@@ -282,18 +304,22 @@ class Original:
         """Returns the outputs of runs as good as the first: without optimisations, and with perturbed inputs.
         `thorough` adds more perturbed inputs, i8 weights as u8, and perturbed internal values."""
         runs: list[list[Any]] = []
-        if not drawn and self.unoptimised is not None:
-            runs += _attempt(self.unoptimised, self.output_names, feed, seconds)
+        if not drawn:
+            found = self._taken(UNOPTIMISED, feed)
+            if found is not None:
+                runs.append(found)
+            elif self.unoptimised is not None:
+                runs += _attempt(lambda: self._run(UNOPTIMISED, feed, seconds))
         for i in range(MORE_NUDGES if thorough else NUDGES):
             nudged = nudged_feed(feed, seed + i)
             if nudged is None:
                 break
-            runs += _attempt(self, self.output_names, {**nudged, **drawn}, seconds, drawn)
+            runs += _attempt(lambda near=nudged: self.run_again(near, drawn, seconds))
         if thorough and not drawn and self.unsigned is not None:
-            runs += _attempt(self.unsigned, self.output_names, feed, seconds)
+            runs += _attempt(lambda: _run_original(self.unsigned, self.output_names, feed, seconds))
         if thorough and not drawn and self.nudged is not None:
             for _ in range(NUDGES):
-                runs += _attempt(self.nudged, self.output_names, feed, seconds)
+                runs += _attempt(lambda: _run_original(self.nudged, self.output_names, feed, seconds))
         return runs
 
     def sources(self, names: Sequence[str], feed: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, float]:
@@ -354,18 +380,10 @@ def _run_original(
         return guarded_run(session, names, feed, seconds, memory)
 
 
-def _attempt(
-    runner: Any,
-    names: Sequence[str],
-    feed: Mapping[str, Any],
-    seconds: float | None,
-    drawn: Mapping[str, Any] | None = None,
-) -> list[list[Any]]:
+def _attempt(run: Callable[[], list[Any]]) -> list[list[Any]]:
     """Returns the outputs of one more run; none if it fails or takes too long, because it is optional."""
     try:
-        if isinstance(runner, Original):
-            return [runner.run_again({k: v for k, v in feed.items() if k not in (drawn or {})}, drawn or {}, seconds)]
-        return [_run_original(runner, names, feed, seconds)]
+        return [run()]
     except TooMuch:
         return []
     except Exception:

@@ -394,6 +394,13 @@ def _ran(proposal: Proposal) -> str:
     return f"the compiled model ran{at}, where the original had run"
 
 
+def reference_cases(original: Original, facts: GraphFacts, options: VerifyOptions) -> Iterator[Ready]:
+    """Yields the cases of a verification at sizes found by its search, without a compiled model."""
+    verifier = _Verifier(original, Candidate(lambda _threads, _cut: None), facts, options)
+    for _, ready in verifier.cases():
+        yield ready
+
+
 def typical_inputs(
     original: Original,
     facts: GraphFacts,
