@@ -34,7 +34,7 @@ def _model(
 
 
 def convolutions(n: int) -> onnx.ModelProto:
-    """Convolutions of different channels and windows, each with a Relu, one after the other."""
+    """Convolutions of different channels, each with a Relu, one after the other; windows of 1 and 3 by turns."""
     random, nodes, weights, last, channels = (
         np.random.default_rng(0),
         list[NodeProto](),
@@ -43,13 +43,13 @@ def convolutions(n: int) -> onnx.ModelProto:
         3,
     )
     for k in range(n):
-        to, window = 4 + k % 1021, (1, 3)[k % 2]
+        to, window = 64 + k % 1021, (1, 3)[k % 2]
         weights[f"w{k}"] = random.standard_normal((to, channels, window, window)).astype(np.float32)
         pads = [window // 2] * 4
         nodes.append(helper.make_node("Conv", [last, f"w{k}"], [f"c{k}"], pads=pads))
         nodes.append(helper.make_node("Relu", [f"c{k}"], [f"r{k}"]))
         last, channels = f"r{k}", to
-    return _model(nodes, {"x": [1, 3, 8, 8]}, [last], weights)
+    return _model(nodes, {"x": [1, 3, 14, 14]}, [last], weights)
 
 
 def kernels(n: int) -> onnx.ModelProto:
@@ -59,18 +59,16 @@ def kernels(n: int) -> onnx.ModelProto:
 
 
 def nodes(n: int) -> onnx.ModelProto:
-    """Blocks of a transformer's kind, 10 nodes each and all alike: few kernels, many calls."""
-    made, last, weights = list[NodeProto](), "x", dict[str, np.ndarray]()
-    weights["scale"] = np.ones(32, np.float32)
+    """Blocks of a transformer's kind, 10 nodes each and all alike, with shared weights: few kernels, many calls."""
+    made, last = list[NodeProto](), "x"
+    weights = {"scale": np.ones(256, np.float32), **{name: np.full((256, 256), 1 / 256, np.float32) for name in "uv"}}
     for k in range(max(1, n // 10)):
-        weights[f"u{k}"] = np.full((32, 64), 1 / 64, np.float32)
-        weights[f"v{k}"] = np.full((64, 32), 1 / 64, np.float32)
         steps = [
             ("LayerNormalization", [last, "scale", "scale"], "n"),
-            ("MatMul", [f"n{k}", f"u{k}"], "m"),
+            ("MatMul", [f"n{k}", "u"], "m"),
             ("Sigmoid", [f"m{k}"], "s"),
             ("Mul", [f"m{k}", f"s{k}"], "g"),
-            ("MatMul", [f"g{k}", f"v{k}"], "d"),
+            ("MatMul", [f"g{k}", "v"], "d"),
             ("Tanh", [f"d{k}"], "t"),
             ("Add", [f"t{k}", last], "a"),
             ("Softmax", [f"a{k}"], "p"),
@@ -79,7 +77,7 @@ def nodes(n: int) -> onnx.ModelProto:
         ]
         made += [helper.make_node(op, inputs, [f"{name}{k}"]) for op, inputs, name in steps]
         last = f"r{k}"
-    return _model(made, {"x": [4, 32]}, [last], weights)
+    return _model(made, {"x": [64, 256]}, [last], weights)
 
 
 def concat(n: int) -> onnx.ModelProto:
@@ -97,9 +95,9 @@ def chain(n: int) -> onnx.ModelProto:
 
 
 FAMILIES = {
-    "convolutions": Family(convolutions, "different convolutions", (25, 50, 100)),
-    "kernels": Family(kernels, "different kernels", (75, 150, 300)),
+    "convolutions": Family(convolutions, "different convolutions", (8, 16, 32)),
+    "kernels": Family(kernels, "different kernels", (30, 60, 120)),
     "nodes": Family(nodes, "nodes in equal blocks", (1250, 2500, 5000)),
-    "concat": Family(concat, "inputs of a Concat", (250, 500, 1000)),
-    "chain": Family(chain, "elementwise nodes in a chain", (5000, 10000, 20000)),
+    "concat": Family(concat, "inputs of a Concat", (750, 1500, 3000)),
+    "chain": Family(chain, "elementwise nodes in a chain", (500, 1000, 2000)),
 }

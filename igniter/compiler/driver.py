@@ -416,13 +416,15 @@ def make_library(c: Compilation) -> Library | None:
 
 def _named_ops(c: Compilation, part: int) -> tuple[list[OpOp], dict[str, OpOp]]:
     """Returns the custom ops of a library for one backend, and by its label the op of each region outside programs."""
-    alone = {region.kernel_name for region in _regions_alone(c.module)}
+    alone: dict[str | None, list[RegionOp]] = {}
+    for region in _regions_alone(c.module):
+        alone.setdefault(region.kernel_name, []).append(region)
     groups = {op.label: op for op in c.module.walk() if isinstance(op, ProgramOp)}
     makers = {k.name: _parse_op(c, k.ops[part]) for k in c.makers}
     ops = [with_made(name_ports(_parse_op(c, p.ops[part]), groups[p.name]), groups[p.name], makers) for p in c.programs]
     named: dict[str, OpOp] = {}
     for kernel in (k for k in c.kernels if k.name in alone):
-        users = [region for region in _regions_alone(c.module) if region.kernel_name == kernel.name]
+        users = alone[kernel.name]
         own = name_nodes(with_made(_parse_op(c, kernel.ops[part]), users[0], makers), users)
         named.update(own)
         ops += dict.fromkeys(own.values())

@@ -77,7 +77,11 @@ def _variadic(kernel: Kernel, place: str) -> frozenset[str] | None:
     """Returns the types of the variadic input or output at a place."""
     side = place.rstrip("0123456789")
     index = int(place.removeprefix(side))
-    return next((found for k in range(index, -1, -1) if (found := kernel.get(f"{side}{k}+")) is not None), None)
+    starts = [
+        int(k) for name in kernel if (k := name.removeprefix(side).removesuffix("+")).isdigit() and name[-1] == "+"
+    ]
+    first = max((k for k in starts if k <= index), default=None)
+    return None if first is None else kernel[f"{side}{first}+"]
 
 
 @cache

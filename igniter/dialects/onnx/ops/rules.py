@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import NoneType, TensorType
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from igniter.dialects.fusion import RegionOp
@@ -31,8 +31,12 @@ INFINITE = 1 << 30
 
 def operand(op: OnnxOp, index: int) -> SSAValue | None:
     """Returns the operand; None if it is omitted."""
-    inputs = op.inputs
-    return inputs[index] if index < len(inputs) else None
+    # Not `op.inputs`, the list of all: a Concat may have thousands.
+    operands = op.operands
+    if index >= len(operands):
+        return None
+    value = operands[index]
+    return None if type(value.type) is NoneType else value
 
 
 def operand_dims(op: OnnxOp, index: int) -> Dims:
