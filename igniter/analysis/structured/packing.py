@@ -232,10 +232,16 @@ eight ways: lines at a power-of-two stride then map to so few sets that the copy
 Measured on one core of a Zen 3, 128 rows, time in panels as stored by time with packing: 0.97 to 1.06 up to 8 times
 (512 steps of 128 columns), 1.4 to 1.9 at 16 (64 of 2048, 2048 of 64, 256 of 512), 2.3 to 2.9 at 64 and more."""
 
+ALIGNED, CROWDED_ALIGNED = 256, 4
+"""The same span where the lines are a multiple of so many bytes apart, and so map to a quarter of the sets at most.
+Time with packing by time in panels as stored: 256 steps of 256 columns 0.71, of 128 0.98, and if the left factor is
+transposed, whose lines are as far apart, 0.75; 512 of 64 0.85 to 1.04; but 250 of 250 1.04 (256 to 512 rows, one thread
+of a Zen 3, interleaved)."""
 
-def crowded_factor(nest: NestOp, machine: MachineModel) -> UnpackedFactor | None:
+
+def crowded_factor(nest: NestOp, machine: MachineModel, aligned: int = CROWDED_ALIGNED) -> UnpackedFactor | None:
     """Returns the right factor of a contraction if its panels' lines map to a few sets of the caches, as in a row-major
-    matrix of many rows; `None` otherwise."""
+    matrix of many rows; `None` otherwise. `aligned`: the span for lines at a power-of-two stride."""
     found = contraction_of(nest)
     if nest.schedule is not None or isinstance(found, str):
         return None
@@ -246,7 +252,8 @@ def crowded_factor(nest: NestOp, machine: MachineModel) -> UnpackedFactor | None
     depth = nest.axis(found.depth).extent.constant
     if step is None or step.constant is None or depth is None:
         return None
-    if step.constant * depth * element_bytes(element_of(read.source.type)) < CROWDED * machine.l1d_bytes:
+    apart = step.constant * element_bytes(element_of(read.source.type))
+    if apart * depth < (CROWDED if apart % ALIGNED else aligned) * machine.l1d_bytes:
         return None
     used, in_a = symbols_of(read.subscripts), symbols_of(found.a.subscripts)
     if used & set(found.sums):
@@ -263,7 +270,7 @@ def has_few_rows(nest: NestOp, machine: MachineModel) -> bool:
     a factor with contiguous columns that is not in panels."""
     if _is_row_by_matrix(nest):
         return True
-    factor = crowded_factor(nest, machine)
+    factor = crowded_factor(nest, machine, CROWDED)
     count = None if factor is None else typical_of(nest).known(factor.all_rows)
     return count is not None and count < machine.pack_rows
 
