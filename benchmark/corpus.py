@@ -4,11 +4,13 @@
     python -m benchmark.corpus --only silero --threads 1
     python -m benchmark.corpus --no-timing --json corpus.json
     python -m benchmark.corpus --models FOLDER        every .onnx file below a folder: compile only, no sizes known
+    python -m benchmark.corpus --keep FOLDER          keep the compiled models there, and compile no model twice
     python -m benchmark.corpus --markdown docs/reference/corpus.md
 
 Each model is compiled by the command that a user types, `igniter compile MODEL -o FOLDER --json`, with default
 options, in a process of its own with a time limit. Then the compiled model and ONNX Runtime run at the realistic sizes
-of `benchmark/models/packaged.py`, on the same inputs.
+of `benchmark/models/packaged.py`, on the same inputs, in turns in one process, with threads that do not spin; so does
+OpenVINO where it is installed.
 
 | column | is |
 | --- | --- |
@@ -18,18 +20,21 @@ of `benchmark/models/packaged.py`, on the same inputs.
 | `error` | the largest difference from ORT at the realistic sizes, relative to the largest magnitude of the output |
 | `noise` | the same between ORT with all its optimisations and with none: what the model itself does not know |
 | `ort ms` | ORT's median time |
-| `ratio` | Igniter's time as a multiple of ORT's, below 1 is faster: the median over interleaved rounds |
+| `ratio` | Igniter's time as a multiple of ORT's, below 1 is faster: medians over interleaved rounds |
+| `openvino` | OpenVINO's, where it is installed and runs the model |
 | `A/A` | ORT against itself, in the same rounds |
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +42,10 @@ import numpy as np
 import onnxruntime as ort
 
 from benchmark.models.packaged import MODELS, Packaged, fetch
+from benchmark.performance import Run, cpu_name, in_turns, kind_of, run_of_openvino, run_of_ort
 from benchmark.table import Column, show
-from igniter.runtime.timing import CONTROL, time_models
+from igniter._version import __version__
+from igniter.backends.cpu.target import target_of
 
 COLUMNS = [
     Column("model", 20),
@@ -50,6 +57,7 @@ COLUMNS = [
     Column("thr", 3),
     Column("ort ms", 9),
     Column("ratio", 6),
+    Column("openvino", 8),
     Column("A/A", 5),
 ]
 Row = dict[str, Any]
@@ -60,7 +68,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[""], help="models with one of these in their names")
     parser.add_argument("--models", type=Path, help="a folder of models instead")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--keep", type=Path, help="a folder for the compiled models, and of those not to compile again")
     parser.add_argument("--limit", type=int, default=600, help="seconds that one compile may take")
     parser.add_argument("--timing", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--cache", action=argparse.BooleanOptionalAction, default=True)
@@ -72,17 +80,19 @@ def main() -> int:
     rows: list[Row] = []
     for entry in _entries(chosen.models, chosen.only):
         with tempfile.TemporaryDirectory(prefix="igniter-corpus-") as folder:
-            row = compiled(entry, Path(folder) / "model.igniter", chosen.limit, chosen.cache)
+            place = (chosen.keep or Path(folder)) / entry.name.replace(" ", "_").replace("/", "_")
+            row = compiled(entry, place, chosen.limit, chosen.cache)
             if row["exit"] == 0 and entry.inputs:
-                row |= compared(entry, Path(folder) / "model.igniter")
+                row |= compared(entry, place)
             if row["exit"] == 0 and entry.inputs and chosen.timing and "fails" not in row:
-                row["times"] = timed(entry, Path(folder) / "model.igniter", chosen.threads, chosen.rounds)
+                row["times"] = timed(entry, place, chosen.threads)
         rows.append(row)
         print_row(row)
     if chosen.json:
         chosen.json.write_text(json.dumps(rows, indent=2, default=str) + "\n")
     if chosen.markdown:
-        chosen.markdown.write_text(page(rows, chosen.threads))
+        before = chosen.markdown.read_text() if chosen.markdown.exists() else ""
+        chosen.markdown.write_text(page(rows, chosen.threads, before))
     return summary(rows)
 
 
@@ -103,8 +113,13 @@ def _file(entry: Packaged) -> Path:
 
 
 def compiled(entry: Packaged, output: Path, limit: int, cache: bool) -> Row:
-    """What the command says of the model; the folder is at `output` when the exit code is 0."""
+    """What the command says of the model; the folder is at `output` when the exit code is 0. What it said of a folder
+    that is there is in the file beside it."""
     row: Row = {"model": entry.name}
+    said = output.with_name(f"{output.name}.json")
+    if said.exists() and output.exists():
+        return row | {"exit": 0, "stderr": ""} | _reported(json.loads(said.read_text()))
+    output.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "igniter.tools.main", "compile", str(_file(entry)), "-o", str(output), "--json"]
     try:
         done = subprocess.run(
@@ -116,12 +131,17 @@ def compiled(entry: Packaged, output: Path, limit: int, cache: bool) -> Row:
     row["stderr"] = done.stderr[-2000:]
     if done.returncode:
         return row
-    report = json.loads(done.stdout)
-    row["nodes"] = [report["nodes_before"], report["nodes_after"], report["regions"]]
-    row["left"] = report.get("left_to_onnxruntime", [])
-    row["verification"] = report.get("verification") or {}
-    row["seconds"] = report["seconds"]
-    return row
+    said.write_text(done.stdout)
+    return row | _reported(json.loads(done.stdout))
+
+
+def _reported(report: dict[str, Any]) -> Row:
+    return {
+        "nodes": [report["nodes_before"], report["nodes_after"], report["regions"]],
+        "left": report.get("left_to_onnxruntime", []),
+        "verification": report.get("verification") or {},
+        "seconds": report["seconds"],
+    }
 
 
 def compared(entry: Packaged, folder: Path) -> Row:
@@ -160,8 +180,8 @@ def difference(want: Any, got: Any) -> float:
     return float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-30))
 
 
-def timed(entry: Packaged, folder: Path, threads: Sequence[int], rounds: int) -> list[Row]:
-    """ORT and Igniter in turns, each in a process of its own, for every number of threads."""
+def timed(entry: Packaged, folder: Path, threads: Sequence[int]) -> list[Row]:
+    """ORT, Igniter, OpenVINO and ORT again in turns, for every number of threads."""
     import igniter
     from igniter.runtime.session import make_session
 
@@ -169,18 +189,26 @@ def timed(entry: Packaged, folder: Path, threads: Sequence[int], rounds: int) ->
     feed = entry.feed(make_session(_file(entry)))
     rows: list[Row] = []
     for count in threads:
-        found = time_models(
-            {"ort": (_file(entry), ()), "igniter": (artifact.model_path, artifact.libraries)},
-            feed,
-            threads=count,
-            rounds=rounds,
-        )
+        systems: dict[str, Run] = {
+            "ort": run_of_ort(_file(entry), (), count, feed),
+            "igniter": run_of_ort(artifact.model_path, artifact.libraries, count, feed),
+            "ort again": run_of_ort(_file(entry), (), count, feed),
+        }
+        if find_spec("openvino") is not None:
+            try:
+                systems["openvino"] = run_of_openvino(_file(entry), "f32", count, feed)
+                systems["openvino"]()
+            except RuntimeError:  # a model that OpenVINO does not read has no figure of it
+                systems.pop("openvino", None)
+        seconds, _ = in_turns(systems)
+        ratios = {name: seconds[name] / seconds["ort"] for name in seconds}
         rows.append(
             {
                 "threads": count,
-                "ort": 1000 * found.median("ort"),
-                "ratio": found.ratio("igniter"),
-                "control": found.ratio(CONTROL),
+                "ort": 1000 * seconds["ort"],
+                "ratio": ratios["igniter"],
+                "openvino": ratios.get("openvino"),
+                "control": ratios["ort again"],
             }
         )
     return rows
@@ -202,9 +230,10 @@ def cells_of(row: Row) -> list[list[str]]:
     first = [row["model"], str(row["exit"]), nodes, verified(row) if "nodes" in row else "", *errors]
     lines: list[list[str]] = []
     for times in row.get("times") or [None]:
-        timing = ["", "", "", ""]
+        timing = ["", "", "", "", ""]
         if times is not None:
-            figures = (f"{times['ort']:.3f}", f"{times['ratio']:.2f}", f"{times['control']:.2f}")
+            other = "" if times["openvino"] is None else f"{times['openvino']:.2f}"
+            figures = (f"{times['ort']:.3f}", f"{times['ratio']:.2f}", other, f"{times['control']:.2f}")
             timing = [str(times["threads"]), *figures]
         lines.append((first if not lines else [""] * len(first)) + timing)
     return lines
@@ -220,28 +249,36 @@ def print_row(row: Row) -> None:
 PAGE = """# Trained models made by strangers
 
 Models that ship inside Python packages, compiled by `igniter compile MODEL` with default options and run at the sizes
-of their users, beside ONNX Runtime. This page is written by
+of their users, beside ONNX Runtime. `nodes` are those of the model, of the compiled one, and how many of these are
+Igniter's; `ratio` is Igniter's time as a multiple of ONNX Runtime's, `openvino` OpenVINO's, `A/A` ONNX Runtime's own in
+the same rounds; the other columns are explained at the top of `benchmark/corpus.py`. Each table is written by
 
-    python -m benchmark.corpus --threads {threads} --markdown docs/reference/corpus.md
+    python -m benchmark.corpus --threads 1 2 --markdown docs/reference/corpus.md
 
-on {machine}, ONNX Runtime {version}. `nodes` are those of the model, of the compiled one, and how many of these are
-Igniter's; `ratio` is Igniter's time as a multiple of ONNX Runtime's, `A/A` ONNX Runtime against itself in the same
-rounds; the other columns are explained at the top of `benchmark/corpus.py`.
+on a machine of its kind. A table of a kind of CPU that was not at hand later is of the version and the date above it.
 
 """
 
 
-def page(rows: Sequence[Row], threads: Sequence[int]) -> str:
-    """The table as a page of Markdown, of runs with these numbers of threads."""
-    from benchmark.machine import cpu
+def page(rows: Sequence[Row], threads: Sequence[int], before: str) -> str:
+    """Returns the page `before` with the table of this kind of CPU renewed."""
+    kind = kind_of(target_of("native"))
+    beside = f"ONNX Runtime {ort.__version__}"
+    if find_spec("openvino") is not None:
+        import openvino
 
-    found = cpu()
-    machine = f"{found['cores']} cores of {found['cpu']} with vectors of {8 * found['vector_bytes']} bits"
+        beside += f" and OpenVINO {openvino.__version__.split('-')[0]}"
     names = [c.name for c in COLUMNS]
     lines = [names, ["---"] * len(names), *(cells for row in rows for cells in cells_of(row))]
     table = "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
-    said = " ".join(map(str, threads))
-    return PAGE.format(machine=machine, version=ort.__version__, threads=said) + table + "\n" + counted(rows) + ".\n"
+    section = (
+        f"## {kind}\n\nIgniter {__version__} beside {beside}, {datetime.date.today().isoformat()}, {cpu_name()}, "
+        f"threads: {' '.join(map(str, threads))}; {len(rows)} of the {len(MODELS)} models.\n\n"
+        f"{table}\n{counted(rows)}.\n"
+    )
+    _, *sections = before.split("\n## ")
+    others = [f"## {s.rstrip()}\n" for s in sections if s.split("\n", 1)[0] != kind]
+    return PAGE + "\n".join([section, *others])
 
 
 def summary(rows: Sequence[Row]) -> int:

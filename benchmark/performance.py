@@ -95,13 +95,13 @@ def feeds_of(model: onnx.ModelProto, batch: int) -> Arrays:
     return feeds
 
 
-def _ort(model: Path, libraries: Sequence[Path], threads: int, feeds: Arrays) -> Run:
+def run_of_ort(model: Path, libraries: Sequence[Path], threads: int, feeds: Arrays) -> Run:
     quiet = {"session.intra_op.allow_spinning": "0"}
     session = make_session(model, libraries, intra_op_num_threads=threads, config=quiet)
     return lambda: session.run(None, dict(feeds))
 
 
-def _openvino(model: Path, precision: str, threads: int, feeds: Arrays) -> Run:
+def run_of_openvino(model: Path, precision: str, threads: int, feeds: Arrays) -> Run:
     import openvino
 
     settings = {
@@ -143,12 +143,12 @@ def rows_of(
         made = {p: igniter.compile(model, folder / p, precision=p, verify=False) for p in precisions}
         for batch, count in wanted:
             feeds = feeds_of(model, batch)
-            systems: dict[str, Run] = {"ort": _ort(path, (), count, feeds)}
+            systems: dict[str, Run] = {"ort": run_of_ort(path, (), count, feeds)}
             for precision, artifact in made.items():
-                systems[f"igniter {precision}"] = _ort(artifact.model_path, artifact.libraries, count, feeds)
+                systems[f"igniter {precision}"] = run_of_ort(artifact.model_path, artifact.libraries, count, feeds)
                 if find_spec("openvino") is not None:
-                    systems[f"openvino {precision}"] = _openvino(path, precision, count, feeds)
-            systems["ort again"] = _ort(path, (), count, feeds)
+                    systems[f"openvino {precision}"] = run_of_openvino(path, precision, count, feeds)
+            systems["ort again"] = run_of_ort(path, (), count, feeds)
             seconds, results = in_turns(systems)
             scale = float(np.abs(results["ort"]).max())
             errors = {k: float(np.abs(v - results["ort"]).max()) / scale for k, v in results.items()}
