@@ -22,7 +22,7 @@ class CompileRequest(Request):
     machine: Machine = ""
     precision: Annotated[
         Literal["f32", "bf16", "int8-dynamic"],
-        Option("What products with weights are computed in. All but f32 change the results."),
+        Option("The type that matrix products are computed in. All but f32 change the results."),
     ] = "f32"
     winograd: Annotated[
         Literal["off", "auto", "on", "2", "4"],
