@@ -23,7 +23,8 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product, symbols_of
 from igniter.dialects.sym.ranges import simplify
 from igniter.schedules.author import Choice
-from igniter.schedules.groups import reads_of
+from igniter.schedules.few_places import place_schedule
+from igniter.schedules.groups import lone_group, reads_of
 from igniter.schedules.products import (
     in_blocks,
     packing_schedule,
@@ -71,6 +72,11 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
         height = row_block(group, machine)
         return Choice(_schedule_rows(group, label, machine), f"all nests share blocks of {height} rows")
     if group.products:
+        streamed = place_schedule(group, machine)
+        if streamed is not None:
+            (first, *others) = group.members
+            found = {nest.label: schedule_member(nest, lone_group(nest), label, machine) for nest in others}
+            return Choice({first.label: streamed, **found}, "rows of its weight are read once for a block of places")
         windows = window_schedules(group, label, machine)
         if windows is not None:
             return Choice(windows, "tiles of its sums stay in registers: the columns of a group fill no panels")

@@ -203,3 +203,58 @@ def test_a_variant_takes_what_its_kernel_takes() -> None:
     kernel = next(op for op in parse(TEXT).ir.ops if isinstance(op, KernelOp))
     with pytest.raises(InterpreterError, match="has rank 2, not 1"):
         run_kernel(kernel, [np.zeros((2, 2), np.float32)])
+
+
+def sizes_model() -> onnx.ModelProto:
+    """A product of inputs and a transpose, all of whose sizes are symbols."""
+    nodes = [helper.make_node("MatMul", ["x", "y"], ["z"]), helper.make_node("Transpose", ["t"], ["u"], perm=[1, 0])]
+    inputs = {"x": ["rows", "depth"], "y": ["depth", "columns"], "t": ["a", "b"]}
+    outputs = {"z": ["rows", "columns"], "u": ["b", "a"]}
+    graph = helper.make_graph(
+        nodes,
+        "main",
+        [helper.make_tensor_value_info(n, FLOAT, dims) for n, dims in inputs.items()],
+        [helper.make_tensor_value_info(n, FLOAT, dims) for n, dims in outputs.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+def test_few_columns_and_narrow_matrices(tmp_path: Path) -> None:
+    """Random sizes on both sides of the thresholds of all variants, and none at all."""
+    artifact = igniter.compile(sizes_model(), tmp_path / "sizes", verify=False, sanitize=True)
+    remarks = [r["message"] for r in artifact.report["remarks"]]
+    for name in ("few_rows", "few_columns", "narrow_i0", "narrow_i1"):
+        assert any(f"variant @{name}" in text for text in remarks), name
+    session, rng = artifact.session(), np.random.default_rng(3)
+    for _ in range(60):
+        m, k, n, a, b = (int(v) for v in rng.choice([0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 40, 131], 5))
+        x, y, t = (rng.standard_normal(dims, np.float32) for dims in ((m, k), (k, n), (a, b)))
+        z, u = session.run(["z", "u"], {"x": x, "y": y, "t": t})
+        np.testing.assert_allclose(z, x @ y, rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(u, t.T)
+
+
+@pytest.mark.full
+def test_small_images_of_a_convolution_in_tiles(tmp_path: Path) -> None:
+    """Images on both sides of the threshold, with an infinity in some, beside ONNX Runtime."""
+    rng = np.random.default_rng(4)
+    weight = (rng.standard_normal((256, 256, 3, 3), np.float32) / 48).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["c"], ["y"]),
+        ],
+        "main",
+        [helper.make_tensor_value_info("x", FLOAT, ["n", 256, "h", "w_"])],
+        [helper.make_tensor_value_info("y", FLOAT, ["n", 256, "h", "w_"])],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    artifact = igniter.compile(model, tmp_path / "small", verify=False, fusion_author="default{points=off}")
+    ours, theirs = artifact.session(), ort.InferenceSession(model.SerializeToString())
+    for n, h, w in ((1, 1, 1), (1, 1, 2), (2, 2, 2), (1, 2, 3), (1, 2, 4), (1, 3, 3), (1, 8, 1), (1, 1, 9), (3, 5, 2)):
+        for value in (0.5, np.inf):
+            x = rng.standard_normal((n, 256, h, w), np.float32)
+            x[0, 3, 0, 0] = value
+            want, got = (s.run(None, {"x": x})[0] for s in (theirs, ours))
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)

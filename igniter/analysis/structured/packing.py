@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import Float32Type, bf16, f32
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.contractions import contraction_of, depths_of, factors_of, offset_of, window_of
+from igniter.analysis.structured.contractions import (
+    Contraction,
+    contraction_of,
+    depths_of,
+    factors_of,
+    offset_of,
+    window_of,
+)
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.attrs import element_bytes
@@ -248,12 +255,7 @@ def crowded_factor(nest: NestOp, machine: MachineModel, aligned: int = CROWDED_A
     read = found.b
     if element_of(read.source.type) != element_of(nest.outputs[0].type) or is_packed(read):
         return None
-    step = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(found.depth)
-    depth = nest.axis(found.depth).extent.constant
-    if step is None or step.constant is None or depth is None:
-        return None
-    apart = step.constant * element_bytes(element_of(read.source.type))
-    if apart * depth < (CROWDED if apart % ALIGNED else aligned) * machine.l1d_bytes:
+    if not are_crowded(nest, found, machine, aligned):
         return None
     used, in_a = symbols_of(read.subscripts), symbols_of(found.a.subscripts)
     if used & set(found.sums):
@@ -263,6 +265,18 @@ def crowded_factor(nest: NestOp, machine: MachineModel, aligned: int = CROWDED_A
     elements = product(a.extent for a in nest.axes if a.name in used)
     last = ONE if found.rows is None else nest.axis(found.rows).extent
     return UnpackedFactor(read, found.columns, found.depth, last, rows, elements, True)
+
+
+def are_crowded(nest: NestOp, contraction: Contraction, machine: MachineModel, aligned: int = CROWDED) -> bool:
+    """True if the steps of depth of the right factor span so much memory that the lines of a panel map to a few sets of
+    the caches. `aligned`: the span for lines at a power-of-two stride."""
+    read = contraction.b
+    step = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(contraction.depth)
+    depth = nest.axis(contraction.depth).extent.constant
+    if step is None or step.constant is None or depth is None:
+        return False
+    apart = step.constant * element_bytes(element_of(read.source.type))
+    return apart * depth >= (CROWDED if apart % ALIGNED else aligned) * machine.l1d_bytes
 
 
 def has_few_rows(nest: NestOp, machine: MachineModel) -> bool:

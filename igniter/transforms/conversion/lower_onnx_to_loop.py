@@ -43,6 +43,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion.graph import region_nodes
 from igniter.analysis.fusion.region_signature import region_signature
+from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.typical_sizes import give_sizes, sizes_of, typical_of
 from igniter.dialects.fusion import DimsOp, RegionOp, UnpackOp
 from igniter.dialects.loop import KernelOp
@@ -52,7 +53,8 @@ from igniter.dialects.onnx.lowering.builder import symbols_of_types
 from igniter.dialects.onnx.lowering.constants import constant_tensor, dims_tensor
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.ops.block_products import MOST_ROWS, rounds_rows
-from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, VALUES_ATTRIBUTE
+from igniter.dialects.onnx.ops.winograd import tile_weight_bytes
+from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, VALUES_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.requirements import node_requirements
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym import DimsAttr, dims_of, element_of
@@ -62,6 +64,7 @@ from igniter.dialects.sym.requirements import Requirement
 from igniter.dialects.sym.tensor_types import known_dims_of
 from igniter.isolation import attempt
 from igniter.rewrite_budget import budget
+from igniter.schedules.few_places import FEW_PLACES
 from igniter.transforms.fusion.inline_failed_regions import failure_of, mark_group
 from igniter.transforms.onnx.infer_shapes import graph_assumptions
 
@@ -74,7 +77,8 @@ class LowerOnnxToLoopPass(ModulePass):
     one_rewrite = "a region lowered to a kernel"
 
     few_rows: bool = False
-    """Adds a variant for few rows to kernels of products with codes whose rows are a symbol."""
+    """Adds a variant for few rows to kernels of products with codes whose rows are a symbol, and a variant for few
+    places to kernels of convolutions in tiles."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         present = {k.sym_name.data for k in op.body.block.ops if isinstance(k, KernelOp)}
@@ -87,18 +91,20 @@ class LowerOnnxToLoopPass(ModulePass):
             first = regions[0]
             if not budget(ctx, self.name).take(f"@{first.label}", "the region is lowered"):
                 return
-            kernel = attempt(ctx, partial(self._lowered, first, sizes), partial(_mark, regions))
+            lowered = partial(self._lowered, first, sizes, machine_of(ctx))
+            kernel = attempt(ctx, lowered, partial(_mark, regions))
             if kernel is None:
                 continue
             op.body.block.add_op(kernel)
             for region in regions:
                 region.kernel_name = first.label
 
-    def _lowered(self, region: RegionOp, sizes: Mapping[str, int]) -> KernelOp:
+    def _lowered(self, region: RegionOp, sizes: Mapping[str, int], machine: MachineModel) -> KernelOp:
         kernel = lower_region(region)
         give_sizes(kernel, sizes)
         if self.few_rows:
             add_few_rows(region, kernel)
+            add_few_places(region, kernel, machine)
         return kernel
 
 
@@ -145,6 +151,30 @@ def add_few_rows(region: RegionOp, kernel: KernelOp) -> None:
         for node in many:
             node.attributes[MANY_ROWS_ATTRIBUTE] = UnitAttr()
     variant.sym_name, variant.when = StringAttr("few_rows"), DimsAttr([count, MOST_ROWS])
+    give_sizes(variant, {**dict(typical_of(kernel).given), **ones})
+    kernel.set_variants([variant])
+
+
+def add_few_places(region: RegionOp, kernel: KernelOp, machine: MachineModel) -> None:
+    """Adds a variant for images of few places to a kernel of convolutions in tiles, if the sides of its images are
+    symbols. The variant sums over windows, and needs a separate lowering, because the nests differ. The weight of tiles
+    has up to four times the size; if it exceeds the second-level cache, reading it takes longer than the products."""
+    marks = {n: n.attributes[WINOGRAD_ATTRIBUTE] for n in region_nodes(region) if WINOGRAD_ATTRIBUTE in n.attributes}
+    places = {product(d for k, d in enumerate(dims_of(n.results[0].type)) if k != 1) for n in marks}
+    if kernel.variants or len(places) != 1 or any(tile_weight_bytes(n) <= machine.l2_bytes for n in marks):
+        return
+    (count,) = places
+    ones = dict.fromkeys(sorted(count.symbols), 1)
+    if not ones.keys() <= set(kernel.symbol_names) or count.evaluate(ones) > FEW_PLACES:
+        return
+    for node in marks:
+        del node.attributes[WINOGRAD_ATTRIBUTE]
+    try:
+        variant = lower_region(region)
+    finally:
+        for node, mark in marks.items():
+            node.attributes[WINOGRAD_ATTRIBUTE] = mark
+    variant.sym_name, variant.when = StringAttr("few_places"), DimsAttr([count, FEW_PLACES])
     give_sizes(variant, {**dict(typical_of(kernel).given), **ones})
     kernel.set_variants([variant])
 

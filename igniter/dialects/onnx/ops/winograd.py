@@ -36,6 +36,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.dialects.fusion import UnpackOp
 from igniter.dialects.layouts import Layout, Part
+from igniter.dialects.loop.attrs import element_bytes
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.made_weights import Recipe
@@ -47,7 +48,7 @@ from igniter.dialects.onnx.ops.tile_weights import transform_kernel
 from igniter.dialects.onnx.registry import PADDING_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod, product
 from igniter.dialects.sym.proofs import proven
 from igniter.dialects.sym.ranges import NO_RANGES
 
@@ -161,6 +162,13 @@ def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
         return {}
     derivation = Transformed(plain, found.filter)
     return {TABLE: Weight(derivation.shape, plain.element_type, derivation=derivation)}
+
+
+def tile_weight_bytes(op: OnnxOp) -> int:
+    """Returns the bytes of the transformed weight of a marked node; 0 if its size is unknown."""
+    found, weight = tiling_of(op), op.operands[1].type
+    pairs = product(dims_of(weight)[:2]).constant
+    return 0 if found is None or pairs is None else found.filter.size**2 * pairs * element_bytes(element_of(weight))
 
 
 # -- nests ------------------------------------------------------------------------------------------------------------
