@@ -99,5 +99,5 @@ FAMILIES = {
     "kernels": Family(kernels, "different kernels", (30, 60, 120)),
     "nodes": Family(nodes, "nodes in equal blocks", (1250, 2500, 5000)),
     "concat": Family(concat, "inputs of a Concat", (750, 1500, 3000)),
-    "chain": Family(chain, "elementwise nodes in a chain", (500, 1000, 2000)),
+    "chain": Family(chain, "elementwise nodes in a chain", (250, 500, 1000)),
 }
