@@ -239,11 +239,11 @@ eight ways: lines at a power-of-two stride then map to so few sets that the copy
 Measured on one core of a Zen 3, 128 rows, time in panels as stored by time with packing: 0.97 to 1.06 up to 8 times
 (512 steps of 128 columns), 1.4 to 1.9 at 16 (64 of 2048, 2048 of 64, 256 of 512), 2.3 to 2.9 at 64 and more."""
 
-ALIGNED, CROWDED_ALIGNED = 256, 4
-"""The same span where the lines are a multiple of so many bytes apart, and so map to a quarter of the sets at most.
+CROWDED_ALIGNED = 4
+"""The same span for lines at a power-of-two stride; of another stride, the largest power of two that divides it counts.
 Time with packing by time in panels as stored: 256 steps of 256 columns 0.71, of 128 0.98, and if the left factor is
-transposed, whose lines are as far apart, 0.75; 512 of 64 0.85 to 1.04; but 250 of 250 1.04 (256 to 512 rows, one thread
-of a Zen 3, interleaved)."""
+transposed, whose lines are as far apart, 0.75; 512 of 64 0.85 to 1.04; but 250 of 250 1.04, 197 of 192 1.02 (256 to 512
+rows, one thread of a Zen 3, interleaved)."""
 
 
 def crowded_factor(nest: NestOp, machine: MachineModel, aligned: int = CROWDED_ALIGNED) -> UnpackedFactor | None:
@@ -276,7 +276,8 @@ def are_crowded(nest: NestOp, contraction: Contraction, machine: MachineModel, a
     if step is None or step.constant is None or depth is None:
         return False
     apart = step.constant * element_bytes(element_of(read.source.type))
-    return apart * depth >= (CROWDED if apart % ALIGNED else aligned) * machine.l1d_bytes
+    spans, aligned_spans = apart * depth, (apart & -apart) * depth
+    return spans >= CROWDED * machine.l1d_bytes or aligned_spans >= aligned * machine.l1d_bytes
 
 
 def has_few_rows(nest: NestOp, machine: MachineModel) -> bool:
