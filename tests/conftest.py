@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import zlib
 from collections import defaultdict
@@ -41,6 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Tests of many examples have as many as they name with `--sweeps`; see `tests.examples`. `IGNITER_NATIVE` and
     `IGNITER_REACH` are those of `tests.machines`."""
+    # The modules of all tests stay alive: the cycle collector would scan them again and again.
+    gc.set_threshold(20_000, 20, 50)
     if config.getoption("--sweeps"):
         os.environ["IGNITER_ALL_EXAMPLES"] = "1"
     if "IGNITER_NATIVE" in os.environ or "IGNITER_REACH" in os.environ:
@@ -50,10 +53,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keeps a share of the sets of each sweep: which ones hangs on their names alone, and so is the same everywhere.
+    """Keeps a share of the sets of each sweep: the names alone decide, so it is the same everywhere.
 
     Tests that are asked for by name are all run, and those of `WHOLE`.
     """
+    gc.freeze()
     if config.getoption("--sweeps") or any("::" in argument for argument in config.args):
         return
     groups: dict[str, list[pytest.Item]] = defaultdict(list)

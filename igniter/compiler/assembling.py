@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,17 +20,18 @@ from igniter.runtime.library import compile_object, object_key
 from igniter.targets import Target, backend_for
 
 if TYPE_CHECKING:
-    from igniter.compiler.compilation import Compilation
     from igniter.runtime.cache import Cache
 
+Texts = Mapping[Target, Sequence[str]]
+"""The texts of kernels and programs for each target."""
 Work = Sequence[tuple[Target, str]]
 """Texts with their targets."""
 
 
 @contextmanager
-def assembling(c: Compilation) -> Generator[None]:
-    """Runs the block while a fork makes objects for the cache; the fork ends with the block."""
-    child = _begin(c)
+def assembling(texts: Texts, cache: Cache | None) -> Generator[None]:
+    """Runs the block while a fork makes the objects of `texts` for the cache; the fork ends with the block."""
+    child = _begin(texts, cache)
     try:
         yield
     finally:
@@ -39,12 +40,11 @@ def assembling(c: Compilation) -> Generator[None]:
             os.waitpid(child, 0)
 
 
-def _begin(c: Compilation) -> int | None:
+def _begin(texts: Texts, cache: Cache | None) -> int | None:
     """Starts the fork; `None` if there is none, or too little to do."""
-    cache = c.cache
     if cache is None or cache.limit == 0 or jobs() < 2 or not can_fork():
         return None
-    work = missing(c, cache)
+    work = missing(texts, cache)
     if len(work) < 2:
         return None
     child = fork()
@@ -53,12 +53,12 @@ def _begin(c: Compilation) -> int | None:
     return child
 
 
-def missing(c: Compilation, cache: Cache) -> Work:
-    """Returns the texts of kernels, of programs and of the functions that they need, without an object in the cache."""
+def missing(texts: Texts, cache: Cache) -> Work:
+    """Returns the texts, and those of the functions that they need, without an object in the cache."""
     found: list[tuple[Target, str]] = []
-    for number, target in enumerate(c.targets):
-        texts = sorted({code.variants[number] for code in (*c.kernels, *c.programs)})
-        every = [*texts, *backend_for(target.name).needed(texts, target)]
+    for target, given in texts.items():
+        own = sorted(set(given))
+        every = [*own, *backend_for(target.name).needed(own, target)]
         found += [(target, text) for text in every if not cache.has(object_key(text, target))]
     return found
 

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from igniter.analysis.fusion.fallback_nodes import FallbackNode
     from igniter.dialects.ort import OpOp
     from igniter.runtime.library import Library
-    from igniter.targets import Part
+    from igniter.targets import Part, Target
 
 EXPECTED = "expected"
 """The pass name of remarks about the expected duration of launches."""
@@ -383,7 +383,7 @@ def make_object(c: Compilation) -> bytes:
 def make_library(c: Compilation) -> Library | None:
     """Builds the shared library, and replaces each program, and each region outside programs, in `module` by a custom
     op; returns `None` if no region compiled."""
-    with c.stage("library"), assembling(c):
+    with c.stage("library"), assembling(texts_of(c), c.cache):
         if c.kernels:
             emit_makers(c)
         _run(c, c.pipelines.weights)
@@ -412,6 +412,11 @@ def make_library(c: Compilation) -> Library | None:
         replace_regions(c.module, library.domain, c.options.profile, named)
         replace_carriers(carriers, library.domain)
     return library
+
+
+def texts_of(c: Compilation) -> dict[Target, list[str]]:
+    """Returns the texts of all kernels and programs for each target."""
+    return {target: [code.variants[k] for code in (*c.kernels, *c.programs)] for k, target in enumerate(c.targets)}
 
 
 def _named_ops(c: Compilation, part: int) -> tuple[list[OpOp], dict[str, OpOp]]:

@@ -110,21 +110,22 @@ def test_helpers_do_the_last_kernels(forks: bool, tmp_path: Path, monkeypatch: p
 
 
 def test_a_fork_makes_objects_for_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from igniter.compiler.driver import lower_to_kernels, make_library
+    from igniter.compiler.driver import lower_to_kernels, make_library, texts_of
 
     monkeypatch.setenv("IGNITER_JOBS", "1")
     module = igniter.load(network(tmp_path))
     cache = Cache(tmp_path / "cache")
     c = Compilation(module.ir, CompileOptions(), IgniterContext(), cache)
     lower_to_kernels(c)
-    work = missing(c, cache)
+    texts = texts_of(c)
+    work = missing(texts, cache)
     assert len(work) > KERNELS
-    with assembling(c):
-        assert len(missing(c, cache)) == len(work), "with one process there is no fork"
+    with assembling(texts, cache):
+        assert len(missing(texts, cache)) == len(work), "with one process there is no fork"
     monkeypatch.setenv("IGNITER_JOBS", "2")
     monkeypatch.setattr(assembling_module, "can_fork", lambda: True)
     target, last = work[-1]
-    with assembling(c):
+    with assembling(texts, cache):
         for _ in range(600):
             if cache.has(object_key(last, target)):
                 break
@@ -132,7 +133,7 @@ def test_a_fork_makes_objects_for_the_library(tmp_path: Path, monkeypatch: pytes
     assert cache.has(object_key(last, target)), "the fork begins at the end"
     monkeypatch.setattr(assembling_module, "_assemble", lambda *_: os._exit(1))
     library = make_library(c)
-    assert library is not None and not missing(c, cache), "what a fork leaves is made here"
+    assert library is not None and not missing(texts, cache), "what a fork leaves is made here"
 
 
 @pytest.mark.parametrize(
