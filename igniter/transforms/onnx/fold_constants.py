@@ -6,26 +6,27 @@
 
 A node is folded if it is deterministic, all its operands are constant, and its results are small: at most `max_bytes`,
 and at most `max_growth` times its operands once they exceed 64 KiB, because an Expand or ConstantOfShape must not add
-megabytes to the file. A node that only moves or converts a weight is folded at any size, if its result is no larger
-than its operands: layouts are chosen at compile time, not in each run. The nodes run together in one ONNX Runtime
-session, so the bits are ONNX Runtime's; the `fold` of an op's spec has precedence if its operands are at hand. Integers
-found by shape inference become constants as well: so this pass follows `infer-shapes`, and new constants may let
-inference find more.
+megabytes to the file. A node of more growth waits until a costly function, such as a logarithm, reads it: then it is
+folded together with the function, up to 4 MiB, as are readers of the function's result. A node that only moves or
+converts a weight is folded at any size, if its result is no larger than its operands: layouts are chosen at compile
+time, not in each run. The nodes run together in one ONNX Runtime session, so the bits are ONNX Runtime's; the `fold` of
+an op's spec has precedence if its operands are at hand. Integers found by shape inference become constants as well: so
+this pass follows `infer-shapes`, and new constants may let inference find more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType, TensorType
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.onnx.quantized_neighbours import INTEGER_OPS
 from igniter.analysis.onnx.stored_weights import transposed, turned, widened
 from igniter.dialects.onnx.base import (
     NoValueOp,
@@ -39,13 +40,14 @@ from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
 from igniter.dialects.onnx.structure import GraphOp
-from igniter.dialects.onnx.types import BY_ATTR, STRING
+from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import product
 from igniter.frontend.evaluate import CannotEvaluate, evaluate_nodes
 from igniter.remarks import remark
 from igniter.rewrite_budget import Budget, budget
+from igniter.transforms.onnx.foldable import bytes_of, is_costly, is_weight, keeps_bytes
 from igniter.transforms.onnx.onnx_rewriting import element, is_unused, known_dims, operand
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 _LAYOUT = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"))
 SMALL = 64 * 1024
 """Results of fewer bytes are always folded."""
+GROWN = 4 << 20
+"""The largest result of a node that is folded because a costly function reads it, and of the function."""
 LARGE = 16 << 20
 """The least bytes of a weight for a Transpose that is computed at each access."""
 
@@ -82,6 +86,16 @@ class FoldConstants(ModulePass):
                 folder.finish()
 
 
+@dataclass(frozen=True)
+class _Waiting:
+    """A node that is folded only together with a costly one: its constants, the reason why it is not alone, and its
+    place in the order of waiting nodes."""
+
+    weights: dict[SSAValue, Weight]
+    reason: str
+    number: int
+
+
 @dataclass
 class _Folder:
     options: FoldConstants
@@ -95,6 +109,9 @@ class _Folder:
     pending: dict[OnnxOp, None] = field(default_factory=dict["OnnxOp", None])
     """The nodes to run, in order."""
     sizes: dict[SSAValue, int] = field(default_factory=dict["SSAValue", int])
+    waiting: dict[Operation, _Waiting] = field(default_factory=dict["Operation", "_Waiting"])
+    """The nodes with results too large for their operands, and the readers of such results."""
+    numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def rewrites(self) -> Budget:
@@ -173,7 +190,7 @@ class _Folder:
             return
         weights: dict[SSAValue, Weight] = {}
         for value in op.operands:
-            if isinstance(value.owner, NoValueOp) or value in self.sizes:
+            if isinstance(value.owner, NoValueOp) or value in self.sizes or value.owner in self.waiting:
                 continue
             weight = constant_weight(value)
             if weight is None:
@@ -184,10 +201,20 @@ class _Folder:
             weights[value] = weight
         reason = self._refusal(op, weights)
         if reason is not None:
-            remark(self.ctx, self.options.name, op.node_name, "missed", f"{op.qualified_name} is not folded: {reason}")
+            self._missed(op, reason)
             return
-        if self.rewrites.take(op.node_name, f"{op.qualified_name} is folded"):
+        growth = self._growth(op, weights)
+        if growth is not None and _total(op) > GROWN:
+            if growth:
+                self._missed(op, growth)
+        elif growth is not None and not self._pays(op):
+            self.waiting[op] = _Waiting(weights, growth, next(self.numbers))
+        elif self.rewrites.take(op.node_name, f"{op.qualified_name} is folded"):
             self._fold(op, weights)
+
+    def _missed(self, op: Operation, reason: str) -> None:
+        assert isinstance(op, OnnxOp)
+        remark(self.ctx, self.options.name, op.node_name, "missed", f"{op.qualified_name} is not folded: {reason}")
 
     def _refusal(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> str | None:
         schema = op.schema
@@ -197,30 +224,50 @@ class _Folder:
             return "it is random"
         if any(a.name == "onnx.ref" for a in op.attributes.values()):
             return "it reads an attribute of its function"
-        if _keeps_bytes(op):
+        if keeps_bytes(op):
             return "its reader multiplies integers"
         if self._as_stored(op, weights) is not None:
             # It needs no bytes of its own.
             return None
-        sizes = [_bytes_of(r) for r in op.results if not isinstance(r.type, NoneType)]
+        sizes = [bytes_of(r) for r in op.results if not isinstance(r.type, NoneType)]
         known = [s for s in sizes if s is not None]
         if len(known) != len(sizes):
             return "the size of a result is unknown"
-        total = sum(known)
-        read = sum(w.nbytes for w in weights.values()) + sum(self.sizes.get(v, 0) for v in op.operands)
+        total, read = sum(known), self._read(op, weights)
         if total > SMALL and not self.options.weights:
             return f"{total} bytes of results are a weight, and weights are not folded"
         # A node that only moves or converts a weight is always folded: layouts are chosen at compile time, not in each
         # run.
         if total > self.options.max_bytes and not (op.op_type in _LAYOUT and total <= read):
             return f"{total} bytes of results are more than max_bytes"
-        if total > SMALL and total > self.options.max_growth * read and not _is_weight(op):
-            return f"{total} bytes of results are too many for its {read} bytes of operands"
         return None
 
+    def _read(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> int:
+        """Returns the bytes of a node's constant operands and of those that are folded."""
+        return sum(w.nbytes for w in weights.values()) + sum(self.sizes.get(v, 0) for v in op.operands)
+
+    def _growth(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> str | None:
+        """Returns the reason why a node is not folded alone, "" if only an operand is not: it waits for one that
+        pays."""
+        total, read = _total(op), self._read(op, weights)
+        if self._as_stored(op, weights) is not None:
+            return None
+        if total > SMALL and total > self.options.max_growth * read and not is_weight(op):
+            return f"{total} bytes of results are too many for its {read} bytes of operands"
+        if any(v.owner in self.waiting for v in op.operands):
+            return ""
+        return None
+
+    def _pays(self, op: OnnxOp) -> bool:
+        """True if a node of much growth is folded: it is costly, or reads the result of such a node."""
+        folded = sum(size for v in op.operands if (size := self.sizes.get(v, 0)) > SMALL)
+        return self.options.weights and (is_costly(op) or _total(op) <= self.options.max_growth * folded)
+
     def _fold(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> None:
+        for earlier in self._awaited(op):
+            self._fold(earlier, self.waiting.pop(earlier).weights)
         for result in op.results:
-            self.sizes[result] = _bytes_of(result) or 0
+            self.sizes[result] = bytes_of(result) or 0
         derived = self._as_stored(op, weights)
         if derived is not None:
             self.derived[op.results[0]] = derived
@@ -231,6 +278,18 @@ class _Folder:
             self.constants.update(weights)
         else:
             self.values.update(zip(op.results, arrays, strict=True))
+
+    def _awaited(self, op: OnnxOp) -> list[OnnxOp]:
+        """Returns the waiting nodes whose results a node needs, in order."""
+        found: dict[OnnxOp, None] = {}
+        pending = [op]
+        while pending:
+            for value in pending.pop().operands:
+                owner = value.owner
+                if isinstance(owner, OnnxOp) and owner in self.waiting and owner not in found:
+                    found[owner] = None
+                    pending.append(owner)
+        return sorted(found, key=lambda each: self.waiting[each].number)
 
     def _as_stored(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> Weight | None:
         """Returns a derived weight for a Cast of 16-bit floats to f32, or a Transpose of one: the stored form stays
@@ -271,6 +330,9 @@ class _Folder:
 
     def finish(self) -> None:
         """Runs the pending nodes and replaces all folded results by constants."""
+        for op, node in self.waiting.items():
+            if node.reason:
+                self._missed(op, node.reason)
         if self.pending:
             self._run(list(self.pending))
         folded: dict[OnnxOp, None] = {}
@@ -329,43 +391,6 @@ class _Folder:
         erase_dead(op.results)
 
 
-_WIDENING = frozenset(("Add", "Cast", "DequantizeLinear", "Mul", "Reshape", "Sub", "Transpose"))
-"""The ops through which weights of few bits are widened."""
-
-
-def _keeps_bytes(op: OnnxOp) -> bool:
-    """True if a DequantizeLinear belongs to a product of bytes."""
-    if op.op_type != "DequantizeLinear":
-        return False
-    for use in op.results[0].uses:
-        reader = use.operation
-        if isinstance(reader, OnnxOp) and reader.qualified_name in INTEGER_OPS and use.index > 0:
-            first = reader.operands[0].owner
-            if isinstance(first, OnnxOp) and first.op_type == "DequantizeLinear":
-                return True
-    return False
-
-
-def _is_weight(op: OnnxOp, depth: int = 6) -> bool:
-    """True if only products read the result, as their weight: they would need the computed form in each run.
-
-    ONNX Runtime also computes these when it loads a model.
-    """
-    if op.op_type not in _WIDENING or depth == 0:
-        return False
-    uses = list(op.results[0].uses)
-    for use in uses:
-        reader = use.operation
-        if not isinstance(reader, OnnxOp):
-            return False
-        if reader.qualified_name in ("Conv", "Gemm", "MatMul"):
-            if use.index != 1:
-                return False
-        elif not _is_weight(reader, depth - 1):
-            return False
-    return bool(uses)
-
-
 def _integers(dims: DimsAttr, value: SSAValue) -> Array | None:
     """Returns the elements as an array of the operand's type, if all are integers."""
     shape, kind = known_dims(value), element(value)
@@ -380,13 +405,9 @@ def _weight_of(array: Array) -> Weight:
     return Weight.of(array)
 
 
-def _bytes_of(value: SSAValue) -> int | None:
-    dims = known_dims(value)
-    size = product(dims).constant if dims is not None else None
-    kind = element(value)
-    if size is None or kind is None or kind not in BY_ATTR or not isinstance(value.type, TensorType):
-        return None
-    return size * 16 if kind == STRING else (size * BY_ATTR[kind].bits + 7) // 8
+def _total(op: OnnxOp) -> int:
+    """Returns the bytes of the results of a node, which are known."""
+    return sum(bytes_of(r) or 0 for r in op.results if not isinstance(r.type, NoneType))
 
 
 def _opsets(op: OnnxOp) -> dict[str, int]:

@@ -128,3 +128,48 @@ def test_inside_branches() -> None:
     feeds = [{"c": np.array(v), "x": floats(2, seed=3)} for v in (True, False)]
     module = check(model, feeds, FOLD)
     assert not any(op.name == "onnx.Exp" for op in module.walk())
+
+
+BUCKETS = """
+  away = Sub(rows, columns)
+  size = Abs(away)
+  one = Constant<value = float {1.0}>()
+  wide = Cast<to = 1>(size)
+  more = Add(wide, one)
+  far = Log(more)
+  steps = Cast<to = 7>(far)
+  least = Min(size, steps)
+  p = Add(x, least)
+"""
+POSITIONS = "<int64[1, 160] rows, int64[160, 1] columns>"
+
+
+def buckets(body: str, result: str = "p") -> onnx.ModelProto:
+    n = np.arange(160, dtype=np.int64)
+    graph = f"main (int64[160, 160] x) => (int64[160, 160] {result}) {POSITIONS} {{ {body} }}"
+    return with_weights(parse(graph), rows=n[None], columns=n[:, None])
+
+
+X = np.ones((160, 160), np.int64)
+
+
+def test_nodes_of_much_growth_are_folded_with_a_costly_reader() -> None:
+    """The buckets of T5's positions: a logarithm of the differences of rows and columns."""
+    assert counts(check(buckets(BUCKETS), [{"x": X}], FOLD)) == {"Add": 1}
+
+
+def test_nodes_of_much_growth_stay_without_a_costly_reader() -> None:
+    body = "away = Sub(rows, columns)\n size = Abs(away)\n p = Add(x, size)"
+    assert counts(check(buckets(body), [{"x": X}], FOLD)) == {"Sub": 1, "Abs": 1, "Add": 1}
+
+
+def test_a_result_of_more_than_four_megabytes_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold_constants, "GROWN", 100_000)
+    assert counts(check(buckets(BUCKETS), [{"x": X}], FOLD))["Log"] == 1
+
+
+def test_a_long_chain_waits_without_recursion() -> None:
+    chain = "\n".join(f"v{k + 1} = Neg(v{k})" for k in range(1200))
+    end = "w = Cast<to = 1>(v1200)\n e = Exp(w)\n i = Cast<to = 7>(e)\n p = Add(x, i)"
+    module = run_passes(buckets(f"v0 = Sub(rows, columns)\n {chain}\n {end}"), FOLD)
+    assert counts(module) == {"Add": 1}
