@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ class CompiledFunc:
             cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="jitdefault", jit=True
         )
         self._engine = llvm.create_mcjit_compiler(module, machine)
+        weakref.finalize(self, _release, self._engine, module).atexit = False
         self._engine.finalize_object()
         address = self._engine.get_function_address(name)
         self._call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(address)
@@ -79,6 +81,13 @@ class CompiledFunc:
             call(pointers, values, scratch, parallel_for, None)
 
         return run
+
+
+def _release(engine: Any, module: Any) -> None:
+    """Disposes of an engine before the LLVM context of its module, which `module` keeps until then. The cycle collector
+    would dispose of them in any order, and the engine frees memory of the context."""
+    engine.close()
+    del module
 
 
 def _run_tasks(threads: int, task: int, count: int, data: int) -> None:
