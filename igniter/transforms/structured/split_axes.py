@@ -98,6 +98,8 @@ class SplitAxes(ModulePass):
                     if not _is_taken_in(producer):
                         summed_there.add(axis)
         parts: Parts = {}
+        if not wanted:
+            return parts
         summed = is_contraction(nest)
         innermost = _innermost(nest)
         for axis in nest.axes:
@@ -124,21 +126,32 @@ def _innermost(nest: NestOp) -> str | None:
     """Returns the axis along which the results are stored in the end: the nest's last one, unless the nest is absorbed
     by its only reader (`inline-nests`), which may transpose. A convolution with channels last has its bias and its
     activation before the transpose: their innermost axis is the channel, not the column."""
-    own = nest.axes[-1].name if nest.axes else None
-    clauses = nest.yield_op.clauses
-    uses = list(nest.outputs[0].uses)
+    absorbed: list[tuple[NestOp, ReadOp]] = []
+    while (read := _only_read(nest)) is not None:
+        absorbed.append((nest, read))
+        reader = read.parent_op()
+        assert isinstance(reader, NestOp)
+        nest = reader
+    found = nest.axes[-1].name if nest.axes else None
+    for producer, read in reversed(absorbed):
+        at = [k for k, subscript in enumerate(read.subscripts) if found is not None and subscript.symbol == found]
+        axis = producer.yield_op.clauses[0].subscripts[at[0]].symbol if len(at) == 1 else None
+        found = axis if axis is not None else producer.axes[-1].name if producer.axes else None
+    return found
+
+
+def _only_read(nest: NestOp) -> ReadOp | None:
+    """Returns the only read of a nest's result, if its reader can absorb the nest: neither of them reduces."""
+    clauses, uses = nest.yield_op.clauses, list(nest.outputs[0].uses)
     if len(clauses) != 1 or clauses[0].combiner != "none" or len(uses) != 1:
-        return own
+        return None
     read = uses[0].operation
     if not isinstance(read, ReadOp) or read.indices or read.guards:
-        return own
+        return None
     reader = read.parent_op()
     if not isinstance(reader, NestOp) or any(c.combiner != "none" for c in reader.yield_op.clauses):
-        return own
-    last = _innermost(reader)
-    at = [k for k, subscript in enumerate(read.subscripts) if last is not None and subscript.symbol == last]
-    axis = clauses[0].subscripts[at[0]].symbol if len(at) == 1 else None
-    return own if axis is None else axis
+        return None
+    return read
 
 
 def split(nest: NestOp, parts: Parts, taken: frozenset[str]) -> None:
