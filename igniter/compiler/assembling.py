@@ -54,7 +54,7 @@ def _begin(texts: Texts, cache: Cache | None) -> int | None:
 
 
 def missing(texts: Texts, cache: Cache) -> Work:
-    """Returns the texts, and those of the functions that they need, without an object in the cache."""
+    """Returns the texts without an object in the cache, and the functions that they call without one."""
     found: list[tuple[Target, str]] = []
     for target, given in texts.items():
         own = sorted(set(given))

@@ -62,7 +62,7 @@ TILE_STEPS = 32
 """The granularity of blocks for AMX: the steps of a tile of bf16."""
 
 TILE_ROWS, LEAST_TILE_ROWS = 32, 16
-"""The rows of blocks of an attention for AMX: those of its micro-kernel, and of one tile."""
+"""The most and the fewest rows of a block of an attention for AMX: a micro-kernel has two tiles of rows, or one."""
 
 DEEP_TASKS = 4
 """The fewest tasks per core, where the product has enough: then no core waits long for the last."""

@@ -81,7 +81,7 @@ class Original:
         """The number of threads of all runs; 0 if it may differ between runs (`on_threads`)."""
         self._on_threads: dict[int, Original] = {}
         self.results: KeptResults | None = None
-        """The results of runs made before, or the place for those of this object."""
+        """Results of earlier runs, which are taken instead of running again; or where the results of this object go."""
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 

@@ -179,8 +179,9 @@ def _keeps_order(op: OnnxOp) -> bool:
 
 
 SHORT_SUM, SHORT_IN_LARGE_IMAGE, LARGE_IMAGE, SMALL_IMAGE = 48, 64, 2048, 64
-"""The longest sums of a lone pointwise convolution that keeps the model's layout, with an image of any size and with
-one of so many places; in groups, the fewest places of the image. Few products pay for each change of layout. Time by
+"""A lone pointwise convolution keeps the model's layout if its sums are no longer than `SHORT_SUM`, or than
+`SHORT_IN_LARGE_IMAGE` in an image of `LARGE_IMAGE` places; in groups, if the image has `SMALL_IMAGE` places. It has too
+few products to pay for a change of layout. Time by
 ONNX Runtime's with the model's layout and with channels last (one thread of a Zen 3, interleaved): 24 to 144 channels
 of 56 x 56 0.93 and 1.18, 33 to 65 of 20 x 20 0.97 and 1.43, 4 to 64 of 56 x 56 0.61 and 1.09, 64 to 64 of 56 x 56 0.87
 and 1.27; but 64 to 512 of 28 x 28 1.79 and 1.25, 96 to 96 of 28 x 28 1.17 and 1.01. In groups: 116 channels in 4 of

@@ -243,7 +243,7 @@ class _Folder:
         return None
 
     def _read(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> int:
-        """Returns the bytes of a node's constant operands and of those that are folded."""
+        """Returns the bytes of a node's operands: constants, and results of folded nodes."""
         return sum(w.nbytes for w in weights.values()) + sum(self.sizes.get(v, 0) for v in op.operands)
 
     def _growth(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> str | None:
