@@ -29,6 +29,7 @@ from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import LaunchGroup, renamed, root_of
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.device_math import elementwise
+from igniter.transforms.conversion.program_order import blocks_of_program
 
 if TYPE_CHECKING:
     from igniter.transforms.conversion.lower_to_triton import Dim
@@ -171,62 +172,15 @@ class LaunchBody:
     # -- dims ---------------------------------------------------------------------------------------------------------
 
     def _programs(self, scope: Scope) -> None:
-        """Computes the blocks of a program along the dims of the grid (the last is fastest, or the one before it in
-        groups), and enters whole dims."""
-        builder = scope.builder
-        grid = [d for d in self.dims if d.grid or d.share]
-        numbers: dict[str, SSAValue] = {}
-        rest: SSAValue | None = None
-        if self.group.blocks_together > 1:
-            numbers, rest = self._in_groups(scope, grid)
-        for dim in reversed(grid):
-            if rest is None:
-                rest = builder.add(tt.GetProgramIdOp(0))
-            at = numbers.get(dim.name, rest)
-            if dim.name not in numbers and dim is not grid[0]:
-                programs = self._programs_of(scope, dim.programs)
-                at = builder.add(arith.RemSIOp(rest, programs))
-                rest = builder.add(arith.DivSIOp(rest, programs))
-            at = builder.to_index(at)
+        """Enters the blocks of a program along the dims of the grid, and whole dims."""
+        for dim, block in blocks_of_program(scope.builder, scope.index, self.group, self.dims):
             if dim.share:
-                self._take_share(dim, at)
+                self._take_share(dim, block)
             else:
-                self._enter(scope, dim, at)
+                self._enter(scope, dim, block)
         for dim in self.dims:
             if not dim.grid and not dim.looped:
                 self._enter(scope, dim, None)
-
-    def _programs_of(self, scope: Scope, count: Expr) -> SSAValue:
-        """Returns a factor of the number of programs. A grid has less than 2^31 programs, so 32 bits hold it."""
-        return scope.builder.from_index(scope.builder.expr(count, scope.index), i32)
-
-    def _in_groups(self, scope: Scope, grid: Sequence[Dim]) -> tuple[dict[str, SSAValue], SSAValue]:
-        """Returns the blocks of a program along the last two dims of the grid, and its number along the others.
-
-        The programs of a group cover a few blocks of the second last dim: for each block of the last dim, all of them.
-        So they load few blocks of both factors of a product, which stay in the cache.
-        """
-        if len(grid) < 2:
-            first = self.group.members[0].label
-            raise IgniterError(
-                f"lower-to-triton: nest '{first}': 'group {self.group.blocks_together}' orders programs along two dims "
-                f"of the grid, which has {len(grid)}; remove it"
-            )
-        builder, (rows, columns) = scope.builder, grid[-2:]
-        height = self._programs_of(scope, rows.programs)
-        most = builder.binary(arith.MinSIOp, height, builder.const(self.group.blocks_together, i32))
-        wide = builder.binary(arith.MuliOp, most, self._programs_of(scope, columns.programs))
-        program = rest = builder.add(tt.GetProgramIdOp(0))
-        if len(grid) > 2:
-            both = self._programs_of(scope, rows.programs * columns.programs)
-            rest = builder.add(arith.DivSIOp(program, both))
-            program = builder.add(arith.RemSIOp(program, both))
-        first = builder.binary(arith.MuliOp, builder.add(arith.DivSIOp(program, wide)), most)
-        # The last group may be smaller.
-        held = builder.binary(arith.MinSIOp, builder.binary(arith.SubiOp, height, first), most)
-        inside = builder.add(arith.RemSIOp(program, wide))
-        row = builder.binary(arith.AddiOp, first, builder.add(arith.RemSIOp(inside, held)))
-        return {rows.name: row, columns.name: builder.add(arith.DivSIOp(inside, held))}, rest
 
     def _take_share(self, dim: Dim, number: SSAValue) -> None:
         """Sets the program's share of a dim reduced by several programs."""
