@@ -14,7 +14,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,9 +29,9 @@ from igniter.backends.triton.estimates import Estimate, estimate, launches_of
 from igniter.backends.triton.python_source import print_kernel
 from igniter.backends.triton.target import target_of
 from igniter.compiler.compilation import Compilation, CompileOptions
-from igniter.compiler.driver import count_nodes, make_fusion, make_loop, make_onnx, make_scheduled
+from igniter.compiler.driver import make_fusion, make_loop, make_onnx, make_scheduled
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import FuncOp
+from igniter.dialects.loop import FuncOp, LaunchOp
 from igniter.runtime.cache import default_cache
 
 Model = Callable[[], onnx.ModelProto]
@@ -119,38 +119,46 @@ def named_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Any:
     return {name: size for name, size in sizes.items() if name in named}
 
 
-def _look(row: Row, model: onnx.ModelProto, sizes: Mapping[str, int], device: Device, target: str) -> None:
-    """The launches of a run, their registers and what they are expected to take."""
+def launched(c: Compilation, sizes: Mapping[str, int]) -> Iterator[tuple[LaunchOp, tt.FuncOp, dict[str, int]]]:
+    """The launches of a run at some sizes, with their kernels and the values of their symbols."""
+    funcs: dict[str, Operation] = {f.sym_name.data: f for f in c.module.ops if isinstance(f, FuncOp)}
+    kernels = {f.sym_name.data: f for f in c.module.ops if isinstance(f, tt.FuncOp)}
+    called = {name for func in funcs.values() for name in _calls(func)}
+    for name, func in funcs.items():
+        assert isinstance(func, FuncOp)
+        if name not in called:
+            env = {s: sizes.get(s, 1) for s in func.symbol_names}
+            for launch, here in launches_of(funcs, name, env):
+                yield launch, kernels[launch.kernel], here
+
+
+def scheduled(model: onnx.ModelProto, target: str, sizes: Mapping[str, int]) -> Compilation:
+    """A model with the launches and kernels of its regions; without sizes schedules are chosen for all."""
     module = igniter.load(model)
     options = CompileOptions(target=target, sizes=named_sizes(model, sizes))
     c = Compilation(module.ir, options, module.ctx, default_cache())
     for step in (make_onnx, make_fusion, make_loop, make_scheduled):
         step(c)
-    funcs: dict[str, Operation] = {f.sym_name.data: f for f in c.module.ops if isinstance(f, FuncOp)}
-    kernels = {f.sym_name.data: f for f in c.module.ops if isinstance(f, tt.FuncOp)}
+    return c
+
+
+def _look(row: Row, model: onnx.ModelProto, sizes: Mapping[str, int], device: Device, target: str) -> None:
+    """The launches of a run, their registers and what they are expected to take."""
     known: dict[str, tuple[Resources, int]] = {}
-    called = {name for func in funcs.values() for name in _calls(func)}
-    for name, func in funcs.items():
-        assert isinstance(func, FuncOp)
-        if name in called:
-            continue
-        env = {s: sizes.get(s, 1) for s in func.symbol_names}
-        for launch, here in launches_of(funcs, name, env):
-            kernel, arch = kernels[launch.kernel], target_of(target).arch
-            if launch.kernel not in known:
-                source, types = print_kernel(kernel), signature_of(kernel)
-                made = compile_source(source, types, launch.warps, launch.stages, arch)
-                known[launch.kernel] = resources_of(made, device.arch), made.shared
-            resources, shared = known[launch.kernel]
-            found = estimate(launch, kernel, here, resources, shared, device)
-            row.launches += 1
-            row.registers, row.spills = max(row.registers, resources.registers), row.spills + resources.spills
-            row.waiting += resources.serialized
-            row.seconds += found.seconds
-            row.limits[found.limit] += 1
-            row.slowest.append((launch.kernel, found))
+    for launch, kernel, here in launched(scheduled(model, target, sizes), sizes):
+        if launch.kernel not in known:
+            source, types, arch = print_kernel(kernel), signature_of(kernel), target_of(target).arch
+            made = compile_source(source, types, launch.warps, launch.stages, arch)
+            known[launch.kernel] = resources_of(made, device.arch), made.shared
+        resources, shared = known[launch.kernel]
+        found = estimate(launch, kernel, here, resources, shared, device)
+        row.launches += 1
+        row.registers, row.spills = max(row.registers, resources.registers), row.spills + resources.spills
+        row.waiting += resources.serialized
+        row.seconds += found.seconds
+        row.limits[found.limit] += 1
+        row.slowest.append((launch.kernel, found))
     row.slowest.sort(key=lambda each: -each[1].seconds)
-    row.nodes = row.nodes or count_nodes(c.module)
 
 
 def _calls(func: Operation) -> set[str]:

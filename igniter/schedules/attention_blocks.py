@@ -8,7 +8,7 @@ minimises the loss for small, middling and large symbols, or at the given sizes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from igniter.analysis.structured.attention_scores import score_of
@@ -18,15 +18,12 @@ from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import element_bytes
 from igniter.dialects.loop.schedule import Launch
 from igniter.dialects.sym.expr import ONE, Expr
+from igniter.schedules.attention_time import AttentionSize, AttentionTile
 from igniter.schedules.best_tile import best_tile, loss_over
 from igniter.schedules.launch_groups import AttentionDims, LaunchGroup, attention_dims
 from igniter.schedules.product_blocks import (
     A100,
-    BYTES_A_SECOND,
     H100,
-    LAUNCH_SECONDS,
-    MULTIPROCESSORS,
-    PRODUCTS_A_SECOND,
     TYPICAL,
     Figures,
 )
@@ -86,7 +83,12 @@ def attention_blocks(group: LaunchGroup, products: str = "", gpu: Figures = A100
         most, keys = LEAST, 32 if wide <= 128 else 16
     if not dims.rows:
         keys = max(LEAST, ROWLESS_ELEMENTS // wide)
-    rows = _rows(group, dims, most, size, PRODUCTS_A_SECOND[cores or size]) if dims.rows else 1
+    stages = STAGES if dims.rows and size < 4 and wide <= (128 if gpu.asynchronous else 64) else FEW_STAGES
+
+    def tile(rows: int) -> AttentionTile:
+        return AttentionTile(rows, keys, 8 if rows > 64 or wide > 128 else 4, stages)
+
+    rows = _rows(group, dims, most, AttentionSize(1, 1, 1, 1, 1, size, cores, gpu), tile) if dims.rows else 1
     lanes = dict.fromkeys(group.dims, 1)
     lanes.update({dims.keys: keys, dims.features: features, dims.depth: depth})
     if dims.rows:
@@ -98,10 +100,8 @@ def attention_blocks(group: LaunchGroup, products: str = "", gpu: Figures = A100
     else:
         looped = {dims.keys}
     shares = _shares(group, dims, rows, lanes[dims.keys], gpu) if looped else {}
-    warps = 8 if rows > 64 or wide > 128 else 4
-    stages = STAGES if dims.rows and size < 4 and wide <= (128 if gpu.asynchronous else 64) else FEW_STAGES
     together = SIDE_BY_SIDE if looped and _rows_differ(group, dims) else 1
-    return AttentionBlocks(lanes, looped, shares, Launch(warps, stages, cores, together))
+    return AttentionBlocks(lanes, looped, shares, Launch(tile(rows).warps, stages, cores, together))
 
 
 def _rows_differ(group: LaunchGroup, dims: AttentionDims) -> bool:
@@ -115,35 +115,42 @@ def _rows_differ(group: LaunchGroup, dims: AttentionDims) -> bool:
     return any(limit.upper and limit.slope > 0 for limit in found.limits)
 
 
-def attention_seconds(group: LaunchGroup, products: str = "") -> Callable[[AttentionBlocks], float]:
+def attention_seconds(
+    group: LaunchGroup, products: str = "", gpu: Figures = A100
+) -> Callable[[AttentionBlocks], float]:
     """Returns the expected seconds of an attention with given blocks, at its typical sizes."""
     attention, dims = group.attention, attention_dims(group)
     assert attention is not None and dims is not None
     inner = dot_product(attention.scores)
     size = element_bytes(inner.element) if inner is not None and dims.rows else 4
     cores = products if inner is not None and dims.rows and size == 4 else ""
-    known = typical_of(attention.values)
-    sizes = {d: max(1, known.value(e, SHARE)) for d, e in group.dims.items()}
-    programs = prod(sizes[d] for d in group.grid if d != dims.rows)
-    total = sizes[dims.rows] if dims.rows else 1
-    work, keys = sizes[dims.features] + sizes[dims.depth], sizes[dims.keys]
+    found = _sized(group, dims, SHARE, AttentionSize(1, 1, 1, 1, 1, size, cores, gpu, _rows_differ(group, dims)))
 
     def seconds(blocks: AttentionBlocks) -> float:
         rows = blocks.lanes[dims.rows] if dims.rows else 1
-        share = min(keys, blocks.shares.get(dims.keys, keys))
-        parts = -(-keys // share)
-        a_key = _seconds_of_key(rows, work, size, PRODUCTS_A_SECOND[cores or size])
-        waves = -(-programs * -(-total // rows) * parts // MULTIPROCESSORS)
-        return waves * share * a_key + (LAUNCH_SECONDS if parts > 1 else 0.0)
+        parts = -(-found.keys // min(found.keys, blocks.shares.get(dims.keys, found.keys)))
+        return found.seconds(
+            AttentionTile(rows, blocks.lanes[dims.keys], blocks.launch.warps, blocks.launch.stages), parts
+        )
 
     return seconds
 
 
-def _seconds_of_key(rows: int, work: int, size: int, peak: float) -> float:
-    """Returns the seconds of one key in a program with a block of rows; `work` counts the elements of key and value."""
-    # A block of so few rows wastes half of its products.
-    multiplied = (rows + 16) * work / (peak / MULTIPROCESSORS)
-    return max(multiplied, work * size / BYTES_A_SECOND)
+def _sized(group: LaunchGroup, dims: AttentionDims, likely: int, whole: AttentionSize) -> AttentionSize:
+    """Returns an attention of `whole`'s type and GPU at its typical sizes; symbols without one are `likely`."""
+    assert group.attention is not None
+    known = typical_of(group.attention.values)
+    sizes = {d: max(1, known.value(e, likely)) for d, e in group.dims.items()}
+    count = prod(sizes[d] for d in group.grid if d != dims.rows)
+    rows = sizes[dims.rows] if dims.rows else 1
+    return replace(
+        whole,
+        count=count,
+        rows=rows,
+        keys=sizes[dims.keys],
+        depth=sizes[dims.depth],
+        features=sizes[dims.features],
+    )
 
 
 def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int, gpu: Figures) -> dict[str, int]:
@@ -164,24 +171,16 @@ def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int, gpu: 
     return {dims.keys: max(keys, 1 << (-(-count // parts) - 1).bit_length())} if parts > 1 else {}
 
 
-def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int, peak: float) -> int:
+def _rows(
+    group: LaunchGroup, dims: AttentionDims, most: int, whole: AttentionSize, tile: Callable[[int], AttentionTile]
+) -> int:
     """Returns the rows of a block."""
-    attention = group.attention
-    assert attention is not None
     own = group.dims[dims.rows].constant
     candidates = [r for r in ROWS if r <= most and (own is None or r == LEAST or r < 2 * own)]
-    known = typical_of(attention.values)
 
     def case(likely: int) -> Callable[[int], float]:
-        sizes = {d: max(1, known.value(e, likely)) for d, e in group.dims.items()}
-        others = prod(sizes[d] for d in group.grid if d != dims.rows)
-        work = sizes[dims.features] + sizes[dims.depth]
-
-        def seconds(rows: int) -> float:
-            programs = -(-sizes[dims.rows] // rows) * others
-            return -(-programs // MULTIPROCESSORS) * _seconds_of_key(rows, work, size, peak)
-
-        return seconds
+        size = _sized(group, dims, likely, whole)
+        return lambda rows: size.seconds(tile(rows))
 
     return best_tile(candidates, loss_over([case(likely) for likely in TYPICAL], candidates), prefer=lambda rows: -rows)
 

@@ -2,7 +2,8 @@
 
 A program multiplies a block of rows by one of columns, a block of the depth at a time, with several of these in flight.
 Large blocks load less for each product; small ones are more programs, and every multiprocessor should have one. A
-multiprocessor runs its programs in sequence, each in the time of its products or of its loads, whichever is longer.
+multiprocessor runs its programs in sequence, each in the time of its products or of its loads, whichever is longer. On
+sm_90 and sm_100 a step along the depth also has a least time; several programs on a multiprocessor wait at once.
 
 The figures of a GPU (`Figures`) are measured ones for sm_90, and of data sheets for others; code for all GPUs since
 sm_80 has those of an A100. On an H100 (4096^3, f16) blocks of 128 x 128 x 64 take 0.225 ms with 8 warps and 0.244 with
@@ -31,14 +32,22 @@ GROUP = 8
 SIDES = (16, 32, 64, 128)
 LINE = 128
 """The bytes of a row in one step along the depth: a line of memory."""
-FEW_WARPS = 1.09
-"""The time of a block of 128 x 128 with 4 warps, relative to 8, if a multiprocessor holds one program."""
 ASYNCHRONOUS_ROWS, SYNCHRONOUS = 64, 1.6
 """The fewest rows of an asynchronous product, and the time of others, relative to these."""
 FEW_OPS = 20
 """The most operations on each sum after a product for which a thread has registers beside 128 sums."""
-WAVE_SECONDS = 1.2e-6
-"""The time of a program before its first product and after its last."""
+WAVE_SECONDS = 0.45e-6
+"""The time of a program besides its loads, its products and the operations after them (sm_90)."""
+STEP_SECONDS = 0.21e-6
+"""The least time of a step along the depth: the products of a step wait for those of the step before (sm_90)."""
+FIRST_SECONDS = 0.75e-6
+"""The time from the first load of a program to its data, while others load too (sm_90)."""
+MAPPED = 0.82
+"""The time of steps with loads by tensor maps, relative to loads by the threads (sm_90)."""
+STORING = 0.5
+"""The bandwidth of memory for programs that store at their ends, relative to reads."""
+REGISTERS, OTHER_REGISTERS = 65536, 50
+"""The registers of a multiprocessor, and those of a thread besides its sums."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,8 @@ class Figures:
     """The bytes of shared memory that a program may have."""
     shared_of_all: int = 164 << 10
     """The bytes of shared memory of a multiprocessor."""
+    memory: float = 1.5e12
+    """The bytes a second that kernels read from memory."""
     asynchronous: bool = False
     """True if tensor cores multiply blocks in shared memory while the warps go on (sm_90, sm_100): wide blocks and
     deep steps pay."""
@@ -67,11 +78,17 @@ class Figures:
 A100 = Figures(108, {1: 312e12, 2: 156e12, 4: 9.7e12, "tf32": 78e12, "tf32x3": 26e12}, 4e12)
 """Of the data sheet. Code for sm_80 runs on GPUs with 99 KB of shared memory for a program."""
 H100 = Figures(
-    132, {1: 470e12, 2: 235e12, 4: 19.5e12, "tf32": 118e12, "tf32x3": 29e12}, 11.9e12, 227 << 10, 228 << 10, True
+    132,
+    {1: 470e12, 2: 235e12, 4: 19.5e12, "tf32": 118e12, "tf32x3": 29e12},
+    13.3e12,
+    227 << 10,
+    228 << 10,
+    2.8e12,
+    True,
 )
-"""Measured."""
+"""Measured; `python -m benchmark.gpu_ranks` compares the resulting times with measured ones."""
 B200 = Figures(
-    148, {1: 1000e12, 2: 500e12, 4: 22e12, "tf32": 250e12, "tf32x3": 60e12}, 15e12, 227 << 10, 228 << 10, True
+    148, {1: 1000e12, 2: 500e12, 4: 22e12, "tf32": 250e12, "tf32x3": 60e12}, 15e12, 227 << 10, 228 << 10, 6e12, True
 )
 """The data sheet's peaks, by the shares that an H100 reaches."""
 RTX5090 = Figures(
@@ -107,6 +124,8 @@ class Blocks:
     stages: int = 3
     """The steps in flight."""
     warps: int = 4
+    maps: bool = False
+    """True if tensor maps load the blocks."""
 
     @property
     def shared(self) -> int:
@@ -160,35 +179,65 @@ class ProductSize:
 
     def seconds(self, blocks: Blocks) -> float:
         """Returns the expected seconds with these blocks."""
+        if self.gpu.asynchronous:
+            return self._asynchronous(blocks)
         gpu, rows, columns = self.gpu, blocks.rows, blocks.columns
         programs = self.programs(blocks)
         waves = -(-programs // gpu.multiprocessors)
         # Each loaded row and column is used once for every column or row of the block.
         reuse = (1 + 32 / rows + 32 / columns) / 2
-        peak = gpu.products[self.how if self.bytes == 4 and self.how else min(4, self.bytes)] / gpu.multiprocessors
-        multiplied = reuse * rows * columns / peak
+        multiplied = reuse * rows * columns / self._peak
         held = min(HELD, max(1, programs // gpu.multiprocessors), max(1, gpu.shared_of_all // blocks.shared))
-        if gpu.asynchronous and rows < ASYNCHRONOUS_ROWS:
-            multiplied *= SYNCHRONOUS
-        elif rows * columns > 64 * 128 and blocks.warps < 8 and held == 1 and not self.how:
-            multiplied *= FEW_WARPS
         # Small blocks have too few loads in flight for a multiprocessor's full bandwidth.
         under_way = (blocks.stages - 1) * blocks.depth_bytes * (rows + columns) * held
         rate = gpu.cache / gpu.multiprocessors
-        waited = LATENCY * rate / under_way
-        # Loads in flight vary in number, so near the full bandwidth more of them still help a little.
-        slower = (1 + waited**4) ** 0.25 if gpu.asynchronous else max(1.0, waited)
-        loaded = (rows + columns) * self.bytes / rate * slower
-        return waves * self.depth * max(multiplied, loaded) + self._around(blocks, waves, held)
+        loaded = (rows + columns) * self.bytes / rate * max(1.0, LATENCY * rate / under_way)
+        return waves * self.depth * max(multiplied, loaded)
 
-    def _around(self, blocks: Blocks, waves: int, held: int) -> float:
-        """Returns the seconds of the launch, and of the waves without products: these pass while other programs of the
-        multiprocessor multiply, if there are any."""
-        if not self.gpu.asynchronous:
-            return 0.0
-        after = self.later * blocks.rows * blocks.columns * self.gpu.multiprocessors / self.gpu.products[4]
-        together = held if blocks.warps <= 4 else 1
-        return LAUNCH_SECONDS + -(-waves // together) * (WAVE_SECONDS + after)
+    @property
+    def _peak(self) -> float:
+        """The multiply-adds a second of a multiprocessor."""
+        kind = self.how if self.bytes == 4 and self.how else min(4, self.bytes)
+        return self.gpu.products[kind] / self.gpu.multiprocessors
+
+    def _asynchronous(self, blocks: Blocks) -> float:
+        """Returns the expected seconds on sm_90 and sm_100. Programs on a multiprocessor share its products and loads,
+        and wait for their own steps at the same time."""
+        gpu, rows, columns = self.gpu, blocks.rows, blocks.columns
+        each = -(-self.programs(blocks) // gpu.multiprocessors)
+        held = self._held(blocks, each)
+        rounds = -(-each // held)
+        steps = -(-self.depth * self.bytes // blocks.depth_bytes)
+        # An instruction has 64 rows or twice 64 and all columns: more rows do not help.
+        reuse = (1 + 32 / min(rows, 128) + 32 / columns) / 2
+        multiplied = reuse * rows * columns * (blocks.depth_bytes / self.bytes) / self._peak
+        if rows < ASYNCHRONOUS_ROWS:
+            multiplied *= SYNCHRONOUS
+        rate = gpu.cache / gpu.multiprocessors
+        loaded = blocks.depth_bytes * (rows + columns) / rate
+        # Loads in flight vary in number, so near the full bandwidth more of them still help a little.
+        waited = FIRST_SECONDS / (loaded * (blocks.stages - 1) * held)
+        step = max(multiplied, loaded * (1 + waited**4) ** 0.25)
+        if blocks.stages < 3 and held == 1:
+            # The memory of one step is read by its products until they are done.
+            step = multiplied + loaded + LATENCY
+        after = self.later * rows * columns * gpu.multiprocessors / gpu.products[4]
+        apart = rounds if blocks.warps <= 4 else each
+        around = rounds * (FIRST_SECONDS + (blocks.stages - 1) * loaded + WAVE_SECONDS) + apart * after
+        taken = max(each * steps * step * (MAPPED if blocks.maps else 1.0), rounds * steps * STEP_SECONDS)
+        return LAUNCH_SECONDS + max(taken + around, self._moved / (STORING * gpu.memory))
+
+    def _held(self, blocks: Blocks, each: int) -> int:
+        """Returns how many of `each` programs a multiprocessor holds at once, by shared memory and registers."""
+        threads = 32 * blocks.warps
+        registers = threads * (blocks.rows * blocks.columns // threads + OTHER_REGISTERS)
+        return max(1, min(HELD, each, self.gpu.shared_of_all // blocks.shared, REGISTERS // registers))
+
+    @property
+    def _moved(self) -> int:
+        """The bytes of the results and of the smaller factor; the larger one may overlap with itself, as windows of an
+        image do, and is in the cache in part."""
+        return (min(self.rows, self.columns) * self.depth + self.rows * self.columns) * self.count * self.bytes
 
 
 def best_seconds(size: ProductSize) -> float:

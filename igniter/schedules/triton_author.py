@@ -89,7 +89,7 @@ def _deciders(kernel: KernelOp, products: str, gpu: Figures) -> Iterator[Decider
 
 
 def _decide_attention(group: LaunchGroup, products: str, gpu: Figures) -> Decision:
-    return Decision(attention_blocks(group, products, gpu), attention_seconds(group, products))
+    return Decision(attention_blocks(group, products, gpu), attention_seconds(group, products, gpu))
 
 
 def _decide_product(group: LaunchGroup, products: str, gpu: Figures) -> Decision:
@@ -120,25 +120,42 @@ def _decide_parts(nest: NestOp) -> Decision:
 
 
 def _choice(group: LaunchGroup, label: str, products: str, gpu: Figures) -> Choice:
-    shares: dict[str, int] = {}
+    ways = ways_of(group, products, gpu)
+    told = " x ".join(str(ways.lanes[d]) for d in group.dims if ways.lanes[d] > 1) or "1"
+    in_sequence = ", in sequence" if ways.looped else ""
+    return Choice(schedules_of(group, ways, label), f"one launch, blocks of {told}{in_sequence}")
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The lanes, loops and shares of a launch, by dim, and its parameters."""
+
+    lanes: dict[str, int]
+    looped: set[str]
+    shares: dict[str, int]
+    launch: Launch
+
+
+def ways_of(group: LaunchGroup, products: str, gpu: Figures) -> Ways:
+    """Returns the author's choice for a launch."""
     if group.attention is not None:
         blocks = attention_blocks(group, products, gpu)
-        lanes, looped, shares, launch = blocks.lanes, blocks.looped, blocks.shares, blocks.launch
-    elif group.product is not None:
+        return Ways(blocks.lanes, blocks.looped, blocks.shares, blocks.launch)
+    if group.product is not None:
         sizes = _product_sizes(group, products, gpu)
         blocks = blocks_for(sizes)
         lanes, looped = _product_lanes(group, blocks)
-        launch = _product_launch(group, blocks, sizes)
-    else:
-        lanes, looped = _blocks(group)
-        launch = Launch(_warps(prod(lanes.values())), 1)
-    ways = _Ways(lanes, looped, shares)
-    schedules = {nest.label: _schedule(nest, group, ways, label, launch) for nest in group.members}
-    told = " x ".join(str(lanes[d]) for d in group.dims if lanes[d] > 1) or "1"
-    return Choice(schedules, f"one launch, blocks of {told}" + (", in sequence" if looped else ""))
+        return Ways(lanes, looped, {}, _product_launch(group, blocks, sizes))
+    lanes, looped = _blocks(group)
+    return Ways(lanes, looped, {}, Launch(_warps(prod(lanes.values())), 1))
 
 
-def _wide_dims(group: LaunchGroup) -> tuple[str, str]:
+def schedules_of(group: LaunchGroup, ways: Ways, label: str) -> dict[str, ScheduleAttr]:
+    """Returns the schedules of the nests of a launch, by label."""
+    return {nest.label: _schedule(nest, group, ways, label) for nest in group.members}
+
+
+def wide_dims(group: LaunchGroup) -> tuple[str, str]:
     """Returns the dims of the blocks of sums, in the order of the launch's dims: that of `tt.dot`."""
     assert group.product is not None
     nest, dot = group.product
@@ -151,7 +168,7 @@ def _product_sizes(group: LaunchGroup, products: str, gpu: Figures) -> list[Prod
     """Returns a product at its likely sizes, in rising order."""
     assert group.product is not None
     nest, dot = group.product
-    wide, size = _wide_dims(group), element_bytes(dot.element)
+    wide, size = wide_dims(group), element_bytes(dot.element)
     later = float(sum(OP_COST.get(op.name, 1) for each in group.members[1:] for op in each.block.ops))
     found: list[ProductSize] = []
     for likely in TYPICAL:
@@ -169,7 +186,7 @@ def _product_lanes(group: LaunchGroup, blocks: Blocks) -> tuple[dict[str, int], 
     size = element_bytes(dot.element)
     lanes = dict.fromkeys(group.dims, 1)
     depth = group.names[nest][dot.depth]
-    lanes.update(zip(_wide_dims(group), (blocks.rows, blocks.columns), strict=True))
+    lanes.update(zip(wide_dims(group), (blocks.rows, blocks.columns), strict=True))
     least = LEAST if size > 1 else 2 * LEAST
     lanes[depth] = max(least, _power(group.dims[depth], blocks.depth_bytes // size))
     whole = group.dims[depth].constant
@@ -184,7 +201,7 @@ def _product_launch(group: LaunchGroup, blocks: Blocks, sizes: Sequence[ProductS
     blocks."""
     # Groups are of the rows if these are the dim before the last of the grid.
     last = tuple(d for d in group.grid if group.dims[d] != ONE)[-2:]
-    together = GROUP if _wide_dims(group) == last and sizes[-1].gains_by_groups(blocks) else 1
+    together = GROUP if wide_dims(group) == last and sizes[-1].gains_by_groups(blocks) else 1
     return Launch(blocks.warps, blocks.stages, sizes[-1].how, together)
 
 
@@ -193,16 +210,7 @@ def _warps(size: int) -> int:
     return 8 if size > 2 * ELEMENTS else 4 if size > ELEMENTS // 8 else 1
 
 
-@dataclass(frozen=True)
-class _Ways:
-    """The lanes, loops and shares of a launch, by dim."""
-
-    lanes: dict[str, int]
-    looped: set[str]
-    shares: dict[str, int]
-
-
-def _schedule(nest: NestOp, group: LaunchGroup, ways: _Ways, label: str, launch: Launch) -> ScheduleAttr:
+def _schedule(nest: NestOp, group: LaunchGroup, ways: Ways, label: str) -> ScheduleAttr:
     names, lanes, looped = group.names[nest], ways.lanes, ways.looped
     outer: list[Step] = []
     inner: list[Step] = []
@@ -217,7 +225,7 @@ def _schedule(nest: NestOp, group: LaunchGroup, ways: _Ways, label: str, launch:
             inner.append(Loop(axis.name, vector=count))
         elif not grid and dim not in looped:
             inner.append(Loop(axis.name))
-    return ScheduleAttr([*outer, *inner, launch])
+    return ScheduleAttr([*outer, *inner, ways.launch])
 
 
 def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:

@@ -4,9 +4,10 @@ programs.
 The work of a program is counted in its kernel (`work_of`): bytes through each pointer, operations of products, ops of
 elements, with the trip counts of its loops at given sizes. The time of a launch is the longest of four (a roofline):
 the traffic of memory (each buffer once, up to its accessed part), the traffic of the second-level cache, products by
-tensor cores or by threads, and all other ops. Idle multiprocessors and a partial last wave lengthen it. The number of
-programs on a multiprocessor follows from their registers, shared memory and warps (occupancy). The shares of the peaks
-are typical ones, not measured.
+tensor cores or by threads, and all other ops; of the last two a part of the shorter one is added to the longer one.
+Idle multiprocessors and a partial last wave lengthen it. The number of programs on a multiprocessor follows from their
+registers, shared memory and warps (occupancy). The shares of the peaks are typical ones; `python -m
+benchmark.gpu_ranks` compares the resulting times with measured ones.
 
 The count is separate from that of nests (`nest_counts.py`), because a program has blocks with masks, loops with numeric
 bounds and ops outside of them, which only the lowering to programs decides.
@@ -33,10 +34,14 @@ LAUNCH_SECONDS = 1.5e-6
 """The time from the end of a kernel to the start of the next one on a stream, in seconds."""
 
 MEMORY_SHARE, CACHE_SHARE, PRODUCT_SHARE, OPS_SHARE = 0.9, 0.7, 0.7, 0.6
-"""The shares of the peaks reached by kernels limited by them."""
+"""The shares of the peaks reached by kernels limited by them; of products, with blocks of 128 x 128."""
 
-CACHE_SPEED = 3.0
-"""The bandwidth of the second-level cache, in multiples of the memory's."""
+HIDDEN = 0.5
+"""The share of the shorter one of products and other ops that is hidden behind the longer one: the ops of a program wait
+for its products, and other programs multiply meanwhile."""
+
+SIDE = 32
+"""The sides of a block, in elements, whose products take two thirds longer than those of a large block."""
 
 BESIDE = 4
 """The elements of one load of a thread."""
@@ -49,7 +54,7 @@ BUSY_WARPS = 16
 
 _COSTS = {
     "arith.divf": 6, "arith.divsi": 20, "arith.divui": 20, "arith.remsi": 20, "arith.remui": 20, "math.cos": 8,
-    "math.erf": 24, "math.exp": 4, "math.exp2": 2, "math.log": 4, "math.sin": 8, "tt.extern_elementwise": 24,
+    "math.erf": 24, "math.exp": 4, "math.exp2": 2, "math.log": 4, "math.sin": 8, "tt.extern_elementwise": 12,
     "tt.precise_divf": 10, "tt.precise_sqrt": 10,
 }  # fmt: skip
 """The costs of ops with more than one instruction, in multiply-adds."""
@@ -63,6 +68,8 @@ class Work:
     """The bytes loaded and stored through each argument."""
     products: dict[str, float] = field(default_factory=dict[str, float])
     """The operations of products of blocks, by the type of their operands."""
+    slowed: dict[str, float] = field(default_factory=dict[str, float])
+    """The same, each relative to the speed of blocks of 128 x 128."""
     ops: float = 0.0
     """The other ops, counted in elements."""
     loaded_a_trip: int = 0
@@ -116,11 +123,19 @@ def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work
             (rows, depth), (_, columns) = tt.shape_of(op.a.type), tt.shape_of(op.b.type)
             kind = str(tt.element_type(op.a.type))
             kind = op.precision if kind == "f32" and op.precision != "ieee" else kind
-            work.products[kind] = work.products.get(kind, 0.0) + times * 2.0 * rows * depth * columns
+            count = times * 2.0 * rows * depth * columns
+            work.products[kind] = work.products.get(kind, 0.0) + count
+            work.slowed[kind] = work.slowed.get(kind, 0.0) + count * _slower(rows, columns)
         # Loop-invariant values are computed before the loop.
         here = times if isinstance(op, tt.LoadOp) else max((trips.get(v, 1) for v in op.operands), default=1)
         trips.update(dict.fromkeys(op.results, here))
         work.ops += min(here, times) * _instructions(op)
+
+
+def _slower(rows: int, columns: int) -> float:
+    """Returns the time of a product of blocks, relative to one of 128 x 128: each row and column is read once for every
+    column or row."""
+    return (1 + SIDE / rows + SIDE / columns) / (1 + SIDE / 128 + SIDE / 128)
 
 
 def _loaded(block: Block) -> int:
@@ -236,16 +251,18 @@ def estimate(
     # The loads in flight are those of the resident warps, and in a loop also those of prefetched trips.
     each = min(held, full * held)
     under_way = each * (launch.stages - 1) * work.loaded_a_trip
-    wanted = LATENCY * device.bandwidth * CACHE_SPEED / device.multiprocessors
+    wanted = LATENCY * device.cache_bandwidth / device.multiprocessors
     busy = min(1.0, max(each * launch.warps / BUSY_WARPS, under_way / wanted))
     multiplied = sum(
-        count / (device.products.get(kind, device.flops) * PRODUCT_SHARE) for kind, count in work.products.items()
+        count / (device.products.get(kind, device.flops) * PRODUCT_SHARE) for kind, count in work.slowed.items()
     )
+    busiest = programs / used * tail
+    products, ops = multiplied * busiest, 2 * work.ops / (device.flops * OPS_SHARE) * busiest
     times = {
         "memory": memory / (device.bandwidth * MEMORY_SHARE * busy),
-        "cache": cache / (device.bandwidth * CACHE_SPEED * CACHE_SHARE * busy),
-        "products": multiplied * programs / used * tail,
-        "ops": 2 * work.ops * programs / (device.flops * OPS_SHARE * used) * tail,
+        "cache": cache / (device.cache_bandwidth * CACHE_SHARE * busy),
+        "products": products + (1 - HIDDEN) * ops if products > ops else 0.0,
+        "ops": ops + (1 - HIDDEN) * products if products <= ops else 0.0,
     }
     limit = max(times, key=lambda name: times[name])
     operations = programs * (sum(work.products.values()) + work.ops)

@@ -146,7 +146,7 @@ def test_blocks_fit_the_shared_memory_of_a_program(gpu: str) -> None:
 
 
 def test_a_device_that_nobody_knows_is_an_error() -> None:
-    with pytest.raises(IgniterError, match="there is no data sheet of 'abacus': known are a100, h100, rtx4090"):
+    with pytest.raises(IgniterError, match="there is no data sheet of 'abacus': known are a100, h100, h200, rtx4090"):
         device_of("abacus")
 
 
