@@ -116,6 +116,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "expand-quantized",
         "infer-shapes",
         "canonicalize-onnx",
+        # Before dequantisation.
+        "form-block-products{plain=true}",
         "fold-constants",
         "eliminate-common-nodes",
         "infer-shapes",

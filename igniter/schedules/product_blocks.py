@@ -34,6 +34,8 @@ LINE = 128
 """The bytes of a row in one step along the depth: a line of memory."""
 ASYNCHRONOUS_ROWS, SYNCHRONOUS = 64, 1.6
 """The fewest rows of an asynchronous product, and the time of others, relative to these."""
+CODES_SUMS = 64 * 64
+"""The most sums beside two lines of unpacked codes: with more, ptxas spills on sm_90."""
 FEW_OPS = 20
 """The most operations on each sum after a product for which a thread has registers beside 128 sums."""
 WAVE_SECONDS = 0.45e-6
@@ -48,6 +50,10 @@ STORING = 0.5
 """The bandwidth of memory for programs that store at their ends, relative to reads."""
 REGISTERS, OTHER_REGISTERS = 65536, 50
 """The registers of a multiprocessor, and those of a thread besides its sums."""
+UNPACKING = 4
+"""The operations to make a factor of a code: shift, mask, subtract, convert, scale, round."""
+BUSY_WARPS = 8
+"""The warps of a multiprocessor that unpack at its full rate."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,8 @@ class ProductSize:
     gpu: Figures = field(default=A100, repr=False)
     later: float = 0.0
     """The operations on each sum after the product."""
+    code_bytes: float = 0.0
+    """The bytes of an element of the columns' factor, if it is codes of few bits that threads unpack; else 0."""
 
     @property
     def by_threads(self) -> bool:
@@ -188,10 +196,12 @@ class ProductSize:
         reuse = (1 + 32 / rows + 32 / columns) / 2
         multiplied = reuse * rows * columns / self._peak
         held = min(HELD, max(1, programs // gpu.multiprocessors), max(1, gpu.shared_of_all // blocks.shared))
+        multiplied += self._unpacked(blocks, held)
         # Small blocks have too few loads in flight for a multiprocessor's full bandwidth.
-        under_way = (blocks.stages - 1) * blocks.depth_bytes * (rows + columns) * held
+        each = self._bytes_a_depth(blocks)
+        under_way = (blocks.stages - 1) * blocks.depth_bytes / self.bytes * each * held
         rate = gpu.cache / gpu.multiprocessors
-        loaded = (rows + columns) * self.bytes / rate * max(1.0, LATENCY * rate / under_way)
+        loaded = each / rate * max(1.0, LATENCY * rate / under_way)
         return waves * self.depth * max(multiplied, loaded)
 
     @property
@@ -199,6 +209,17 @@ class ProductSize:
         """The multiply-adds a second of a multiprocessor."""
         kind = self.how if self.bytes == 4 and self.how else min(4, self.bytes)
         return self.gpu.products[kind] / self.gpu.multiprocessors
+
+    def _bytes_a_depth(self, blocks: Blocks) -> float:
+        """Returns the bytes that a program loads for one depth."""
+        return blocks.rows * self.bytes + blocks.columns * (self.code_bytes or self.bytes)
+
+    def _unpacked(self, blocks: Blocks, held: int) -> float:
+        """Returns the seconds to unpack the codes of one depth. Few warps wait for each other's results."""
+        if not self.code_bytes:
+            return 0.0
+        idle = max(1.0, BUSY_WARPS / (held * blocks.warps))
+        return UNPACKING * blocks.columns * self.gpu.multiprocessors / self.gpu.products[4] * idle
 
     def _asynchronous(self, blocks: Blocks) -> float:
         """Returns the expected seconds on sm_90 and sm_100. Programs on a multiprocessor share its products and loads,
@@ -214,7 +235,8 @@ class ProductSize:
         if rows < ASYNCHRONOUS_ROWS:
             multiplied *= SYNCHRONOUS
         rate = gpu.cache / gpu.multiprocessors
-        loaded = blocks.depth_bytes * (rows + columns) / rate
+        loaded = blocks.depth_bytes / self.bytes * self._bytes_a_depth(blocks) / rate
+        multiplied += blocks.depth_bytes / self.bytes * self._unpacked(blocks, held)
         # Loads in flight vary in number, so near the full bandwidth more of them still help a little.
         waited = FIRST_SECONDS / (loaded * (blocks.stages - 1) * held)
         step = max(multiplied, loaded * (1 + waited**4) ** 0.25)
@@ -259,7 +281,7 @@ def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:
     gpu = first.gpu
     longest = (max(s.rows for s in sizes), max(s.columns for s in sizes))
     # On sm_100 blocks of 128 x 256 in TF32 spill with a bias.
-    narrow = first.bytes <= 2 or (first.how == "tf32" and gpu is H100)
+    narrow = (first.bytes <= 2 or (first.how == "tf32" and gpu is H100)) and not first.code_bytes
     wide = (256,) if gpu.asynchronous and narrow and first.later <= FEW_OPS else ()
     rows, columns = (
         [s for s in sides if s == LEAST or s < 2 * extent]
@@ -273,10 +295,13 @@ def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:
             if c <= 64 and r * c <= gpu.thread_sums
         ]
     steps = ((LINE, 3), (LINE, 4), (2 * LINE, 3), (2 * LINE, 4)) if gpu.asynchronous else ((LINE, 3),)
+    if first.code_bytes:
+        # A line of the activations is a quarter of a line of codes.
+        steps = ((LINE, 3), (2 * LINE, 3), (2 * LINE, 4))
     found = [
         Blocks(r, c, depth, stages, warps)
         for (r, c), (depth, stages) in pairs(pairs(rows, columns), steps)
-        if c < 256 or r == 128
+        if (c < 256 or r == 128) and (not first.code_bytes or r * c <= CODES_SUMS or depth == LINE)
         for warps in ((gpu.flat_warps,) if (r, c) == (16, 128) else _warps(r * c, first))
     ]
     return [blocks for blocks in found if blocks.shared <= gpu.shared]

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from igniter.analysis.structured.codes import coded_product
 from igniter.analysis.structured.dot_products import DotProduct, dot_product
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import NestOp, element_bytes
@@ -77,6 +78,12 @@ def parts_of(nest: NestOp, how: str = "", gpu: Figures = A100) -> tuple[str, int
     return None if split is None or split.parts == 1 else (split.axis, split.parts)
 
 
+def unit_of(nest: NestOp) -> int:
+    """Returns the number of which the lengths of a product's parts are multiples: a scale's block of codes, or 1."""
+    coded = coded_product(nest)
+    return 1 if coded is None else coded.unit
+
+
 def split_of(nest: NestOp, how: str = "", gpu: Figures = A100) -> Split | None:
     """Returns the splits of a nest's reduction at its typical sizes; `None` if it has none or they are unknown."""
     sums = [a.name for a in nest.axes if a.kind == "reduction"]
@@ -106,7 +113,11 @@ def _product_split(
     summed = prod(known[a.name] for a in nest.axes if a.kind == "reduction")
     others = prod(known[a.name] for a in nest.axes if a.kind == "parallel" and a.name not in wide)
     size = element_bytes(product.element)
-    whole = ProductSize(known[wide[0]], known[wide[1]], summed, others, size, how if size == 4 else "", gpu)
+    coded = coded_product(nest)
+    if coded is not None:
+        wide = (coded.dot.row, coded.dot.column)
+    rows, columns, code_bytes = known[wide[0]], known[wide[1]], 0.0 if coded is None else coded.bytes
+    whole = ProductSize(rows, columns, summed, others, size, how if size == 4 else "", gpu, code_bytes=code_bytes)
     seconds = {1: best_seconds(whole)}
     for parts in PARTS:
         if depth >= parts * SHORTEST_DEPTH:

@@ -18,6 +18,7 @@ from functools import partial
 from math import prod
 
 from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.codes import coded_product
 from igniter.analysis.structured.dot_products import LEAST
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
@@ -171,12 +172,21 @@ def _product_sizes(group: LaunchGroup, products: str, gpu: Figures) -> list[Prod
     wide, size = wide_dims(group), element_bytes(dot.element)
     later = float(sum(OP_COST.get(op.name, 1) for each in group.members[1:] for op in each.block.ops))
     found: list[ProductSize] = []
+    code_bytes = _code_bytes(group, wide[1])
     for likely in TYPICAL:
         sizes = {d: max(1, typical_of(nest).value(e, likely)) for d, e in group.dims.items()}
         others, summed = (prod(sizes[d] for d in dims if d not in wide) for dims in (group.grid, group.reduced))
         how = products if size == 4 else ""
-        found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, how, gpu, later))
+        found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, how, gpu, later, code_bytes))
     return found
+
+
+def _code_bytes(group: LaunchGroup, columns: str) -> float:
+    """Returns the bytes of an element of a product's columns, if they are codes; else 0."""
+    assert group.product is not None
+    nest = group.product[0]
+    coded = coded_product(nest)
+    return coded.bytes if coded is not None and group.names[nest][coded.dot.column] == columns else 0.0
 
 
 def _product_lanes(group: LaunchGroup, blocks: Blocks) -> tuple[dict[str, int], set[str]]:

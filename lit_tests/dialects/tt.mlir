@@ -40,6 +40,10 @@ tt.func @all(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i64) {
   %d = tt.dot %c, %t, %acc, inputPrecision = ieee : tensor<4x64xf32> * tensor<64x4xf32> -> tensor<4x4xf32>
   // CHECK-NEXT: %flat = tt.reshape %d : tensor<4x4xf32> -> tensor<16xf32>
   %flat = tt.reshape %d : tensor<4x4xf32> -> tensor<16xf32>
+  // CHECK-NEXT: %joined = tt.join %flat, %flat : tensor<16xf32> -> tensor<16x2xf32>
+  %joined = tt.join %flat, %flat : tensor<16xf32> -> tensor<16x2xf32>
+  // CHECK-NEXT: %even, %odd = tt.split %joined : tensor<16x2xf32> -> tensor<16xf32>
+  %even, %odd = tt.split %joined : tensor<16x2xf32> -> tensor<16xf32>
   // CHECK-NEXT: %q = tt.precise_divf %c, %b : tensor<4x64xf32>
   %q = tt.precise_divf %c, %b : tensor<4x64xf32>
   // CHECK-NEXT: %root = tt.precise_sqrt %q : tensor<4x64xf32>

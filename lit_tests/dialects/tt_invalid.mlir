@@ -70,3 +70,21 @@ tt.func @g() {
 tt.func @h() {
   %pid = tt.get_program_id x : i32
 }
+
+// -----
+
+// CHECK: tt.split needs a last dim of two, which tensor<4x8xf32> does not have
+tt.func @i() {
+  %a = arith.constant dense<0.000000e+00> : tensor<4x8xf32>
+  %b, %c = tt.split %a : tensor<4x8xf32> -> tensor<4xf32>
+  tt.return
+}
+
+// -----
+
+// CHECK: tt.join of tensor<4xf32> does not give tensor<2x4xf32>
+tt.func @j() {
+  %a = arith.constant dense<0.000000e+00> : tensor<4xf32>
+  %b = tt.join %a, %a : tensor<4xf32> -> tensor<2x4xf32>
+  tt.return
+}

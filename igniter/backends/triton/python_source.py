@@ -334,6 +334,8 @@ _PRINTERS: dict[type[Operation], Callable[[_KernelPrinter, Operation, Sequence[s
     tt.ExpandDimsOp: lambda p, op, a: f"tl.expand_dims({a[0]}, {cast('tt.ExpandDimsOp', op).axis.value.data})",
     tt.ReshapeOp: lambda p, op, a: f"tl.reshape({a[0]}, {_shape(op.results[0].type)})",
     tt.TransOp: _ordered,
+    tt.JoinOp: lambda p, op, a: f"tl.join({a[0]}, {a[1]})",
+    tt.SplitOp: lambda p, op, a: f"tl.split({a[0]})",
     tt.AddPtrOp: lambda p, op, a: f"{a[0]} + {a[1]}",
     tt.LoadOp: _loaded,
     tt.StoreOp: _stored,

@@ -142,6 +142,10 @@ MANY_ROWS_ATTRIBUTE = "igniter.many_rows"
 """The attribute written by `form-block-products` on a product with block weights and a symbolic number of rows: the
 rows are many."""
 
+PLAIN_ATTRIBUTE = "igniter.plain"
+"""The attribute written by `form-block-products` on a product with block weights for a GPU: it is one nest over rows,
+columns and depth, whose programs unpack the weights themselves."""
+
 SIGNATURE_ATTRIBUTE = "igniter.signature"
 """The attribute of a graph written by `infer-shapes`: the types of its inputs in the model, restored on export."""
 

@@ -8,6 +8,8 @@
             | %b = tt.broadcast %a : block -> block                       dims of one, repeated
             | %b = tt.reshape %a : block -> block
             | %b = tt.trans %a {order = array<i32: 1, 0>} : block -> block
+            | %c = tt.join %a, %b : block -> block                        side by side along a new last dim of two
+            | %a, %b = tt.split %c : block -> block                       and back
             | %q = tt.addptr %p, %offset : pointers, integers             in elements
             | %v = tt.load %p (, %mask (, %other)?)? : pointers
             | tt.store %p, %v (, %mask)? : pointers
@@ -34,10 +36,12 @@ from igniter.dialects.triton.blocks import (
     ExpandDimsOp,
     FuncOp,
     GetProgramIdOp,
+    JoinOp,
     MakeRangeOp,
     ReshapeOp,
     ReturnOp,
     SplatOp,
+    SplitOp,
     TransOp,
 )
 from igniter.dialects.triton.compute import (
@@ -62,6 +66,7 @@ Triton = Dialect(
         ExternElementwiseOp,
         FuncOp,
         GetProgramIdOp,
+        JoinOp,
         LoadOp,
         MakeRangeOp,
         PreciseDivOp,
@@ -71,6 +76,7 @@ Triton = Dialect(
         ReshapeOp,
         ReturnOp,
         SplatOp,
+        SplitOp,
         StoreOp,
         TransOp,
     ],
@@ -87,6 +93,7 @@ __all__ = [
     "ExternElementwiseOp",
     "FuncOp",
     "GetProgramIdOp",
+    "JoinOp",
     "LoadOp",
     "MakeRangeOp",
     "PointerType",
@@ -97,6 +104,7 @@ __all__ = [
     "ReshapeOp",
     "ReturnOp",
     "SplatOp",
+    "SplitOp",
     "StoreOp",
     "TransOp",
     "Triton",

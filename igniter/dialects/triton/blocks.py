@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -17,8 +17,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
     IRDLOperation,
     ParsePropInAttrDict,
+    VarConstraint,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -292,3 +294,49 @@ class TransOp(ReshapingOp):
             raise VerifyException(f"{list(order)} is not a permutation of the dims of {self.src.type}")
         if tuple(shape[k] for k in order) != shape_of(self.result.type):
             raise VerifyException(f"{self.src.type} in the order {list(order)} is not {self.result.type}")
+
+
+@irdl_op_definition
+class JoinOp(BlockOp):
+    """Two blocks side by side along a new last dim of two."""
+
+    name = "tt.join"
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    lhs = operand_def(T)
+    rhs = operand_def(T)
+    result = result_def()
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue):
+        result = block_of(element_type(lhs.type), [*shape_of(lhs.type), 2])
+        super().__init__(operands=[lhs, rhs], result_types=[result])
+
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+
+    def verify_shapes(self) -> None:
+        if self.result.type != block_of(element_type(self.lhs.type), [*shape_of(self.lhs.type), 2]):
+            raise VerifyException(f"tt.join of {self.lhs.type} does not give {self.result.type}")
+
+
+@irdl_op_definition
+class SplitOp(BlockOp):
+    """The two blocks that a block has along its last dim of two."""
+
+    name = "tt.split"
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    src = operand_def()
+    lhs = result_def(T)
+    rhs = result_def(T)
+
+    def __init__(self, src: SSAValue):
+        half = block_of(element_type(src.type), shape_of(src.type)[:-1])
+        super().__init__(operands=[src], result_types=[half, half])
+
+    assembly_format = "$src attr-dict `:` type($src) `->` type($lhs)"
+
+    def verify_shapes(self) -> None:
+        *shape, last = shape_of(self.src.type) or (0,)
+        if last != 2:
+            raise VerifyException(f"tt.split needs a last dim of two, which {self.src.type} does not have")
+        half = block_of(element_type(self.src.type), shape)
+        if self.lhs.type != half:
+            raise VerifyException(f"tt.split of {self.src.type} gives two blocks of {half}")

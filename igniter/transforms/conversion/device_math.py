@@ -186,12 +186,26 @@ def _shifted(keeps_sign: bool) -> Callable[[BlockBuilder, Operation, Sequence[SS
 
     def made(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
         x, count = values
+        known = _known(count)
+        if known is not None and 0 <= known < tt.width_of(x.type):
+            count = builder.shaped(builder.const(known, tt.element_type(x.type)), tt.shape_of(x.type))
+            return _same(builder, op, [x, count]) if known else x
         most = builder.shaped(builder.const(tt.width_of(x.type) - 1, tt.element_type(x.type)), tt.shape_of(x.type))
         far = builder.add(CmpiOp(count, most, "ugt"))
         shifted = _same(builder, op, [x, builder.select(far, most, count)])
         return shifted if keeps_sign else builder.select(far, builder.const(0, tt.element_type(x.type)), shifted)
 
     return made
+
+
+def _known(value: SSAValue) -> int | None:
+    """Returns an integer that is a constant, converted and broadcast or not; None for other values."""
+    op = value.owner
+    while isinstance(op, (arith.TruncIOp, tt.SplatOp, tt.BroadcastOp)):
+        op = op.operands[0].owner
+    if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, IntegerAttr):
+        return None
+    return cast("IntegerAttr[IntegerType]", op.value).value.data
 
 
 Rule = Callable[[BlockBuilder, Operation, Sequence[SSAValue]], SSAValue]

@@ -17,6 +17,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType, i1, i8, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from igniter.analysis.structured.codes import codes_of
 from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on
 from igniter.dialects import triton as tt
 from igniter.dialects.arith import CmpiOp, ExtUIOp
@@ -29,6 +30,7 @@ from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import LaunchGroup, renamed, root_of
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.device_math import elementwise
+from igniter.transforms.conversion.packed_factors import Unpacking, block_name, placed, side_by_side
 from igniter.transforms.conversion.program_order import blocks_of_program
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ class Scope:
     """The first element of each current block; None for 0."""
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     loads: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
+    places: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    """The dims that blocks have in several dims, as expressions over these."""
 
 
 class LaunchBody:
@@ -194,6 +198,7 @@ class LaunchBody:
         builder = scope.builder
         first = block
         if block is not None and dim.lanes > 1:
+            scope.index[block_name(dim.name)] = block
             first = builder.binary(arith.MuliOp, block, builder.number(dim.lanes))
         scope.firsts[dim.name] = first
         if dim.lanes == 1 or dim.name in scope.laned:
@@ -406,11 +411,45 @@ class LaunchBody:
     def _factor(self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: str, scope: Scope) -> SSAValue:
         """Returns a factor of a product on blocks of two dims, 0 beyond the end of the depth."""
         builder, inside = scope.builder, self._across(laned, scope)
-        value = builder.shaped(self._value(nest, wanted, inside), tuple(self.by_name[n].lanes for n in laned))
+        shape = tuple(self.by_name[n].lanes for n in laned)
+        axis = next(axis for axis, name in self.group.names[nest].items() if name == depth)
+        codes = codes_of(wanted, axis)
+        if codes is None:
+            value = builder.shaped(self._value(nest, wanted, inside), shape)
+        else:
+            value = self._unpacked(nest, wanted, laned, Unpacking(self.by_name[depth], codes), scope)
         mask = inside.masks.get(depth)
         if mask is None or self._ends_with_zero(nest, wanted, depth):
             return value
         return builder.select(mask, value, builder.const(0, tt.element_type(value.type)))
+
+    def _unpacked(
+        self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: Unpacking, scope: Scope
+    ) -> SSAValue:
+        """Returns a factor of codes: each part of the bytes on blocks of its own, then all of them side by side."""
+        ranges = depth.ranges(scope.builder.ranges)
+        builder = BlockBuilder(scope.builder.block, ranges, scope.builder.index)
+        at = laned.index(depth.depth.name)
+        names = (*laned[:at], *depth.lanes, *laned[at + 1 :])
+        lanes = {**{n: self.by_name[n].lanes for n in laned}, **depth.lanes}
+        index = {name: value for name, value in scope.index.items() if name not in scope.laned}
+        looped = depth.block_name in index
+        first = Scope(builder, index, {}, names, scope.firsts)
+        for name in names:
+            if name in self.by_name:
+                self._span(first, self.by_name[name])
+            else:
+                index[name] = builder.to_index(builder.lanes(lanes[name], names.index(name), len(names)))
+        if not depth.depth.is_exact:
+            end = builder.expr(depth.depth.extent, index)
+            for name, start in depth.starts(looped).items():
+                first.masks[name] = builder.below(builder.expr(start, index), end)
+        parts: list[SSAValue] = []
+        for part in range(depth.codes.parts):
+            places = {depth.depth.name: depth.place(part, looped)}
+            each = Scope(builder, index, first.masks, names, scope.firsts, {}, first.loads, places)
+            parts.append(builder.shaped(self._value(nest, wanted, each), [lanes[n] for n in names]))
+        return side_by_side(builder, parts, at + len(depth.lanes), [lanes[n] for n in laned])
 
     def _across(self, laned: tuple[str, ...], scope: Scope) -> Scope:
         """Returns a scope of the current blocks along other dims."""
@@ -507,7 +546,7 @@ class LaunchBody:
         if isinstance(op, ReadOp):
             made = self._read(nest, op, scope)
         elif isinstance(op, IndexOp):
-            (e,) = renamed([op.value], self.group.names[nest])
+            (e,) = placed(renamed([op.value], self.group.names[nest]), scope.places, builder.ranges)
             made = builder.expr(e, scope.index)
             made = builder.from_index(made, op.result.type)
         else:
@@ -517,7 +556,7 @@ class LaunchBody:
 
     def _read(self, nest: NestOp, op: ReadOp, scope: Scope) -> SSAValue:
         builder, names = scope.builder, self.group.names[nest]
-        guards = renamed(op.guards, names)
+        guards = placed(renamed(op.guards, names), scope.places, builder.ranges)
         env = dict(scope.index)
         for k, index in enumerate(op.indices):
             env[f"_{k}"] = builder.to_index(self._value(nest, index, scope))
@@ -530,7 +569,7 @@ class LaunchBody:
                 return value
             zero = builder.const(0, tt.element_type(value.type)) if otherwise is None else otherwise
             return builder.select(mask, value, zero)
-        at = renamed(op.subscripts, names)
+        at = placed(renamed(op.subscripts, names), scope.places, builder.ranges)
         key = (op.source, at, guards, tuple(self._value(nest, i, scope) for i in op.indices), otherwise)
         if key not in scope.loads:
             scope.loads[key] = self._load(op, at, conditions, otherwise, env, scope)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, ModuleOp, UnitAttr
 from xdsl.passes import ModulePass
 
 from igniter.analysis.onnx.weight_codes import blocked, packed
@@ -33,7 +33,7 @@ from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, sizes_of
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight, make_constant
 from igniter.dialects.onnx.ops.block_products import MOST_ROWS
-from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
+from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, PLAIN_ATTRIBUTE
 from igniter.dialects.onnx.types import BY_NAME
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.expr import Expr, product
@@ -70,6 +70,9 @@ class FormBlockProducts(ModulePass):
 
     rows: int = 1 << 30
     """The largest number of rows."""
+    plain: bool = False
+    """For GPUs: marks every product as one nest, whose programs unpack the codes, and takes products of f16 and bf16
+    too."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         sources = ("DequantizeLinear", "MatMulNBits")
@@ -79,22 +82,26 @@ class FormBlockProducts(ModulePass):
         sizes = TypicalSizes(tuple(sizes_of(ctx, op).items()))
 
         def read_codes(node: OnnxOp, rw: Rewriter) -> Replacement | None:
-            return form(node, rw, sizes, self.rows)
+            return form(node, rw, sizes, self.rows, self.plain)
 
         rules: Rules = {"MatMul": [read_codes], "Gemm": [read_codes]}
-        _mark(op, sizes)
+        if not self.plain:
+            _mark(op, sizes)
         count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values())
+        if self.plain:
+            _mark_plain(op)
         if count:
             import_domains(op)
             remark(ctx, self.name, "", "applied", f"{count} products read quantised weights directly", count=count)
 
 
-def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacement | None:
+def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int, plain: bool = False) -> Replacement | None:
     """Returns the product with codes; `None` for other products, or for too many rows."""
     turned = defining(operand(op, 1), "Transpose")
     source = defining(operand(op, 1) if turned is None else turned.operands[0], "DequantizeLinear")
     dims = known_dims(op.operands[0])
-    if source is None or dims is None or len(dims) < 2 or not isinstance(element(op.operands[0]), Float32Type):
+    kinds = (Float32Type, Float16Type, BFloat16Type) if plain else (Float32Type,)
+    if source is None or dims is None or len(dims) < 2 or not isinstance(element(op.operands[0]), kinds):
         return None
     if defining(op.operands[0], "DequantizeLinear") is not None:
         return None
@@ -107,7 +114,7 @@ def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacemen
     found = coded(source, (gemm and bool(op.attr("transB", 0))) != (turned is not None))
     if found is None:
         return None
-    return _product(op, rw, found, rows > MOST_ROWS)
+    return _product(op, rw, found, rows > MOST_ROWS and not plain)
 
 
 def _mark(module: ModuleOp, sizes: TypicalSizes) -> None:
@@ -117,6 +124,13 @@ def _mark(module: ModuleOp, sizes: TypicalSizes) -> None:
             dims = known_dims(op.operands[0])
             if dims and sizes.value(product(dims[:-1]), MEMORY) > MOST_ROWS:
                 op.attributes[MANY_ROWS_ATTRIBUTE] = UnitAttr()
+
+
+def _mark_plain(module: ModuleOp) -> None:
+    """Marks all products with codes, the model's own too, as one nest each."""
+    for op in module.walk():
+        if isinstance(op, OnnxOp) and op.qualified_name == "com.microsoft.MatMulNBits":
+            op.attributes[PLAIN_ATTRIBUTE] = UnitAttr()
 
 
 @dataclass(frozen=True)
@@ -147,7 +161,9 @@ def coded(source: OnnxOp, transposed: bool) -> Coded | None:
     zero = constant_value(given)
     if codes is None or codes.elided or len(codes.shape) != 2 or codes.element.onnx_name not in CODES:
         return None
-    if scale is None or scale.dtype != np.float32 or (given is not None and zero is None):
+    if scale is None or scale.dtype.name not in ("float32", "float16", "bfloat16"):
+        return None
+    if given is not None and zero is None:
         return None
     swapped = not transposed
     columns, depth = (codes.shape[1], codes.shape[0]) if swapped else codes.shape

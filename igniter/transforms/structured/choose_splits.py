@@ -27,7 +27,7 @@ from igniter.dialects.loop.schedule import PRODUCTS
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
 from igniter.schedules.product_blocks import figures_of
-from igniter.schedules.split_sums import parts_of
+from igniter.schedules.split_sums import parts_of, unit_of
 from igniter.transforms.structured.split_reductions import split_reduction
 
 
@@ -52,5 +52,5 @@ class ChooseSplits(ModulePass):
                 said = f"its sums over {axis} are computed in {parts} parts"
                 if not budget(ctx, self.name).take(nest.label, said):
                     return
-                split_reduction(nest, axis, parts)
+                split_reduction(nest, axis, parts, unit_of(nest))
                 remark(ctx, self.name, nest.label, "applied", said)

@@ -67,9 +67,9 @@ class SplitReductions(ModulePass):
             remark(ctx, self.name, nest.label, "applied", f"its partial sums over {self.axis} are in '{parts.label}'")
 
 
-def split_reduction(nest: NestOp, axis: str, parts: int) -> NestOp:
+def split_reduction(nest: NestOp, axis: str, parts: int, unit: int = 1) -> NestOp:
     """Adds the nest of the partial reductions before `nest`, which now reduces their results; returns the new nest.
-    Raises `IgniterError` if it cannot."""
+    The length of a part is a multiple of `unit`, so there may be fewer parts. Raises `IgniterError` if it cannot."""
     where = f"split-reductions: nest '{nest.label}'"
     if nest.schedule is not None:
         raise IgniterError(f"{where} has a schedule for its present loops")
@@ -79,7 +79,8 @@ def split_reduction(nest: NestOp, axis: str, parts: int) -> NestOp:
     if parts < 2:
         raise IgniterError(f"{where}: the number of parts must be at least 2, not {parts}")
     whole = nest.axis(axis).extent
-    length = whole.ceildiv(parts)
+    length = whole.ceildiv(parts).ceildiv(unit) * unit
+    parts = whole.ceildiv(length).constant or parts
     part = _fresh_axis(nest, "part")
     first = _parts(nest, axis, part, parts, length)
     block = nest.parent

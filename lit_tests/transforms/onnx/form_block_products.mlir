@@ -1,5 +1,6 @@
 // RUN: igniter-opt %s -p "form-block-products" --split-input-file | filecheck %s
 // RUN: igniter-opt %s -p "form-block-products{rows=8}" --split-input-file | filecheck %s --check-prefix=FEW
+// RUN: igniter-opt %s -p "form-block-products{plain=true}" --split-input-file | filecheck %s --check-prefix=PLAIN
 
 // A row times dequantised weights reads the codes: 16 columns fill a panel, and one scale is that of all blocks.
 // CHECK-LABEL: attributes {input_names = ["x"], output_names = ["y"]}
@@ -21,6 +22,9 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // Many rows say so: they are multiplied in another way. More than are asked for are left.
 // CHECK-LABEL: attributes {input_names = ["many"], output_names = ["y"]}
 // CHECK: op_type = "MatMulNBits"{{.*}}igniter.many_rows
+// PLAIN-LABEL: attributes {input_names = ["many"], output_names = ["y"]}
+// PLAIN: op_type = "MatMulNBits"{{.*}}igniter.plain
+// PLAIN-NOT: igniter.many_rows
 // FEW-LABEL: attributes {input_names = ["many"], output_names = ["y"]}
 // FEW: onnx.DequantizeLinear
 // FEW: onnx.MatMul(%many
@@ -64,5 +68,23 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     %w = onnx.DequantizeLinear(%q, %s) : (tensor<2x16xi8>, tensor<f32>) -> tensor<2x16xf32>
     %y = onnx.MatMul(%x, %w) <{output_names = ["y"]}> : (tensor<64x2xf32>, tensor<2x16xf32>) -> tensor<64x16xf32>
     onnx.return %y : tensor<64x16xf32>
+  }
+}
+
+// -----
+
+// GPUs multiply 16-bit floats; on CPUs this product is left.
+// CHECK-LABEL: attributes {input_names = ["half"], output_names = ["y"]}
+// CHECK: onnx.MatMul(%half
+// PLAIN-LABEL: attributes {input_names = ["half"], output_names = ["y"]}
+// PLAIN: #onnx.tensor<16x1xf16
+// PLAIN: op_type = "MatMulNBits"{{.*}}{K = 2 : i64, N = 16 : i64, bits = 8 : i64, block_size = 32 : i64, igniter.plain}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 19 : i64}}} {
+  onnx.graph @main(%half: tensor<64x2xf16>) attributes {input_names = ["half"], output_names = ["y"]} {
+    %q = onnx.Constant() <{initializer_name = "q"}> {value = #onnx.tensor<2x16xi8, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]>} : () -> tensor<2x16xi8>
+    %s = onnx.Constant() <{initializer_name = "s"}> {value = #onnx.tensor<f16, [0.5]>} : () -> tensor<f16>
+    %w = onnx.DequantizeLinear(%q, %s) : (tensor<2x16xi8>, tensor<f16>) -> tensor<2x16xf16>
+    %y = onnx.MatMul(%half, %w) <{output_names = ["y"]}> : (tensor<64x2xf16>, tensor<2x16xf16>) -> tensor<64x16xf16>
+    onnx.return %y : tensor<64x16xf16>
   }
 }

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from igniter.backends.triton.interpreter import run_func
 from igniter.backends.triton.target import machine_of_target, target_of
@@ -45,12 +46,17 @@ def values(dtype: Any, *shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(0, 1.5, shape).astype(dtype)
 
 
-def lowered(model: onnx.ModelProto, target: str = "cuda", variants: bool = False) -> ModuleOp:
+def lowered(
+    model: onnx.ModelProto, target: str = "cuda", variants: bool = False, before: Sequence[ModulePass] = ()
+) -> ModuleOp:
     """The launches of a model whose graph is one kernel, and what they launch, by the pipeline of the backend. Without
-    `variants` one schedule is for all sizes."""
+    `variants` one schedule is for all sizes. The passes `before` change the graph."""
     ctx = IgniterContext().on(machine_of_target(target_of(target)), None, {})
+    given = module_of(model)
+    for each in before:
+        each.apply(ctx, given)
     passes = ",".join(name for name in PIPELINES["cuda-schedule"] if variants or name != "form-variants")
-    func = schedule_kernel(ctx, kernel_of(module_of(model)), passes, "", verify_each=True).func
+    func = schedule_kernel(ctx, kernel_of(given), passes, "", verify_each=True).func
     module = func.parent_op()
     assert isinstance(module, ModuleOp)
     return module
@@ -82,9 +88,15 @@ def sizes_of(func: FuncOp, feeds: Sequence[Array]) -> dict[str, int]:
     return found
 
 
-def check(model: onnx.ModelProto, *runs: Mapping[str, Array], launches: int | None = None, rtol: float = 2e-5) -> None:
+def check(
+    model: onnx.ModelProto,
+    *runs: Mapping[str, Array],
+    launches: int | None = None,
+    rtol: float = 2e-5,
+    before: Sequence[ModulePass] = (),
+) -> None:
     """Compares each run with ONNX Runtime's; `launches` is how many there have to be, for large sizes."""
-    module = lowered(model, variants=True)
+    module = lowered(model, variants=True, before=before)
     func = func_of(module)
     assert launches is None or len(versions_of(func)[-1]) == launches
     for feeds in runs:

@@ -28,11 +28,12 @@ from igniter.dialects.layouts import WORD
 from igniter.dialects.loop.panels import PANEL_BYTES
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.lowering.context import PointRule
+from igniter.dialects.onnx.ops.plain_products import lower_plain
 from igniter.dialects.onnx.ops.pointwise import ui8
 from igniter.dialects.onnx.ops.rules import (
     operand,
 )
-from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, Dims
+from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, PLAIN_ATTRIBUTE, Dims
 from igniter.dialects.sym import element_of, tensor_of
 from igniter.dialects.sym.expr import Expr, floordiv, mod, product
 
@@ -240,8 +241,10 @@ class Weights:
 
 def lower_product(ctx: Lowering) -> list[SSAValue]:
     """Lowers by the number of rows: few rows convert numbers in registers, many rows share panels of floats. If the
-    left factor may be rounded to eight bits, it is, and bytes are multiplied."""
+    left factor may be rounded to eight bits, it is, and bytes are multiplied. A product for a GPU is one nest."""
     rows = product(ctx.dims(0)[:-1])
+    if PLAIN_ATTRIBUTE in ctx.op.attributes:
+        return lower_plain(ctx, Blocks.of(ctx.op))
     if rounds_rows(ctx.op):
         return _of_bytes(ctx, rows)
     many = MANY_ROWS_ATTRIBUTE in ctx.op.attributes or (rows.constant is not None and rows.constant > MOST_ROWS)

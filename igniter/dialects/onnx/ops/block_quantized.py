@@ -33,7 +33,7 @@ from igniter.dialects.onnx.ops.rules import (
     operand,
     operand_dims,
 )
-from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.registry import PLAIN_ATTRIBUTE, Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod, product
 
@@ -73,6 +73,8 @@ def _matmul_reason(op: OnnxOp) -> str | None:
 
 def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     """Returns a reason for formats with a kernel in ONNX Runtime; it multiplies other formats number by number."""
+    if PLAIN_ATTRIBUTE in op.attributes:
+        return None
     shape, rows = Blocks.of(op), estimate(product(operand_dims(op, 0)[:-1]))
     if constant_weight(op.operands[1]) is None:
         return "its weights are computed, so they are not packed into panels"
