@@ -39,6 +39,8 @@ ROWLESS_PROGRAMS = 8
 """The programs of a multiprocessor if each has a single row: each waits for its blocks of keys in sequence."""
 STAGES = 3
 """The blocks of keys in flight, of 16-bit floats and heads of at most 128 features."""
+MORE_STAGES = 4
+"""The blocks of keys in flight with 16 rows and heads of at most 64 features: with 3, ptxas spills for sm_90."""
 FEW_STAGES = 2
 """The blocks of keys in flight otherwise: they are larger."""
 SIDE_BY_SIDE = 32
@@ -100,6 +102,8 @@ def attention_blocks(group: LaunchGroup, products: str = "", gpu: Figures = A100
     else:
         looped = {dims.keys}
     shares = _shares(group, dims, rows, lanes[dims.keys], gpu) if looped else {}
+    if stages == STAGES and rows == LEAST and wide <= 64:
+        stages = MORE_STAGES
     together = SIDE_BY_SIDE if looped and _rows_differ(group, dims) else 1
     return AttentionBlocks(lanes, looped, shares, Launch(tile(rows).warps, stages, cores, together))
 

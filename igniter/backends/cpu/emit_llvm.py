@@ -43,6 +43,7 @@ from igniter.dialects.loop import (
     ForOp,
     FuncOp,
     IfOp,
+    IfSharedOp,
     IndexOp,
     LaunchOp,
     LoadOp,
@@ -57,6 +58,7 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.loop.schedule import STEPS
+from igniter.dialects.loop.sharing import IN_PLACE
 from igniter.dialects.loop.words import words_in
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, linearize, product
@@ -105,6 +107,7 @@ class FuncEmitter:
             AllocOp: self._alloc,
             ForOp: self._for,
             IfOp: self._if,
+            IfSharedOp: self._if_shared,
             ViewOp: self._view,
             SliceOp: self._slice,
             LoadOp: self._load,
@@ -150,7 +153,7 @@ class FuncEmitter:
         another buffer (unless `igniter.in_place` is set)."""
         align = element_bytes(element_of(arg.type))
         access = "" if arg in self.outputs else " readonly"
-        sharing = "" if "igniter.in_place" in self.func.attributes else " noalias"
+        sharing = "" if IN_PLACE in self.func.attributes else " noalias"
         return f"ptr{sharing}{access} align {align} {value.text}"
 
     def _define(self, f: Function, parameters: list[str]) -> None:
@@ -329,6 +332,20 @@ class FuncEmitter:
         f.start(then)
         self._block(f, op.block)
         f.jump(done)
+        f.start(done)
+
+    def _if_shared(self, f: Function, op: IfSharedOp) -> None:
+        a, b = (f.find_pointer(each).value for each in (op.first, op.second))
+        condition = f.icmp("eq", a, b)
+        for difference in op.differences:
+            same = f.icmp("eq", f.expr(f.prepare(difference)), f.const(I64, 0))
+            condition = f.binary("and", condition, same)
+        shared, apart, done = f.label("shared"), f.label("apart"), f.label("endif")
+        f.branch(condition, shared, apart)
+        for label, region in ((shared, op.shared), (apart, op.apart)):
+            f.start(label)
+            self._block(f, region.block)
+            f.jump(done)
         f.start(done)
 
     def _threads(self, f: Function, op: ForOp, first: Expr, end: Expr) -> None:

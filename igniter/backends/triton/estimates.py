@@ -28,7 +28,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from igniter.backends.triton.compiler import Resources
 from igniter.backends.triton.devices import Device
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import CallOp, FuncOp, IfOp, LaunchOp, element_bytes, stored_bytes
+from igniter.dialects.loop import CallOp, FuncOp, IfOp, IfSharedOp, LaunchOp, element_bytes, stored_bytes
 
 LAUNCH_SECONDS = 1.5e-6
 """The time from the end of a kernel to the start of the next one on a stream, in seconds."""
@@ -89,12 +89,18 @@ class Estimate:
     """The resident warps of a multiprocessor, as a share of its maximum."""
 
 
-def work_of(func: tt.FuncOp, symbols: Sequence[int], program: int = 0) -> Work:
-    """Returns the work of a program of a kernel, given its number and the values of its symbols."""
+UNKNOWN = 1 << 30
+"""An integer that a kernel loads, in estimates."""
+
+
+def work_of(func: tt.FuncOp, symbols: Sequence[int], program: int = 0, loaded: int = UNKNOWN) -> Work:
+    """Returns the work of a program of a kernel, given its number, the values of its symbols and of integers that it
+    loads."""
     args = func.body.block.args
     pointers = [a for a in args if isinstance(a.type, tt.PointerType)]
     numbers: dict[SSAValue, int] = dict(zip(args[len(pointers) :], symbols, strict=True))
     numbers |= {op.result: program for op in func.body.block.ops if isinstance(op, tt.GetProgramIdOp)}
+    numbers |= {op.result: loaded for op in func.walk() if isinstance(op, tt.LoadOp)}
     work = Work()
     _count(func.body.block, 1, numbers, work, {})
     return work
@@ -210,21 +216,15 @@ _COMPARISONS: dict[int, Callable[[int, int], bool]] = {
 }
 """The predicates of `arith.cmpi` for signed numbers."""
 
-UNKNOWN = 1 << 30
-"""An integer that a kernel loads, in estimates."""
-
 
 def _number(value: SSAValue, numbers: Mapping[SSAValue, int]) -> int:
-    """Returns the value of a loop bound: an expression of symbols, of the program's number, and of data, which are
-    taken to be large: the length of a sequence bounds nothing then."""
+    """Returns the value of a loop bound: an expression of symbols, of the program's number, and of data."""
     if value in numbers:
         return numbers[value]
     op = value.owner
     assert isinstance(op, Operation), "the bounds of loops depend on symbols, programs and data"
     if isinstance(op, arith.ConstantOp):
         return cast("IntegerAttr[IntegerType]", op.value).value.data
-    if isinstance(op, tt.LoadOp):
-        return UNKNOWN
     inside = [_number(v, numbers) for v in op.operands]
     if isinstance(op, arith.CmpiOp):
         return int(_COMPARISONS[op.predicate.value.data](*inside))
@@ -234,14 +234,21 @@ def _number(value: SSAValue, numbers: Mapping[SSAValue, int]) -> int:
 
 
 def estimate(
-    launch: LaunchOp, func: tt.FuncOp, env: Mapping[str, int], resources: Resources, shared: int, device: Device
+    launch: LaunchOp,
+    func: tt.FuncOp,
+    env: Mapping[str, int],
+    resources: Resources,
+    shared: int,
+    device: Device,
+    loaded: int = UNKNOWN,
 ) -> Estimate:
-    """Estimates a launch on a device at sizes, from the registers and the shared memory of its kernel."""
+    """Estimates a launch on a device at sizes, from the registers and the shared memory of its kernel. Integers that
+    bound its loops and are data are `loaded`: the large default bounds nothing."""
     programs = max(0, launch.grid.evaluate(env))
     if not programs:
         return Estimate(0.0, "launch", 0.0, 0.0, 0.0)
     # Programs may differ, as under a causal mask: the one in the middle is typical.
-    work = work_of(func, [s.evaluate(env) for s in launch.symbols], programs // 2)
+    work = work_of(func, [s.evaluate(env) for s in launch.symbols], programs // 2, loaded)
     sizes = [stored_bytes(b.type).evaluate(env) for b in launch.buffers]
     memory = float(sum(min(moved * programs, sizes[k]) for k, moved in work.moved.items()))
     cache = float(sum(work.moved.values()) * programs)
@@ -293,12 +300,20 @@ def launches_of(
     yield from _launches(func.block, funcs, env)
 
 
+def chosen_block(op: IfSharedOp, env: Mapping[str, int]) -> Block:
+    """Returns the launches in a choice by addresses: buffers of the same dims are taken to be one, as decoders have
+    them."""
+    return (op.apart if any(d.evaluate(env) for d in op.differences) else op.shared).block
+
+
 def _launches(
     block: Block, funcs: Mapping[str, Operation], env: Mapping[str, int]
 ) -> Iterator[tuple[LaunchOp, dict[str, int]]]:
     for op in block.ops:
         if isinstance(op, LaunchOp):
             yield op, dict(env)
+        elif isinstance(op, IfSharedOp):
+            yield from _launches(chosen_block(op, env), funcs, env)
         elif isinstance(op, IfOp):
             if all(guard.evaluate(env) >= 0 for guard in op.guards):
                 yield from _launches(op.block, funcs, env)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from xdsl.ir import Block
+
 from igniter.analysis.typical_sizes import MEMORY, sizes_with, typical_of
 from igniter.backends.triton.compiler import Resources
 from igniter.backends.triton.devices import DEVICES
-from igniter.backends.triton.estimates import estimate
+from igniter.backends.triton.estimates import chosen_block, estimate
 from igniter.backends.triton.texts import kernels_of
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import FuncOp, IfOp, LaunchOp
+from igniter.dialects.loop import FuncOp, IfOp, IfSharedOp, LaunchOp
 from igniter.dialects.sym.expr import Expr, product
 from igniter.targets import Expectation
 from igniter.transforms.scheduled.loop_rewrites import is_version
@@ -50,12 +52,20 @@ def _versions(func: FuncOp) -> Iterator[tuple[dict[str, int], list[LaunchOp]]]:
     given = dict(typical_of(func).given)
     usual = {name: given.get(name, MEMORY) for name in func.symbol_names}
     versions = [op for op in func.block.ops if is_version(op)]
-    yield usual, [op for op in func.block.ops if isinstance(op, LaunchOp)]
+    yield usual, list(_launches(func.block, usual))
     for op in versions:
         assert isinstance(op, IfOp)
         sizes = _sizes_within(op.guards, func.symbol_names, usual)
         if sizes is not None:
-            yield sizes, [each for each in op.block.ops if isinstance(each, LaunchOp)]
+            yield sizes, list(_launches(op.block, sizes))
+
+
+def _launches(block: Block, sizes: dict[str, int]) -> Iterator[LaunchOp]:
+    for op in block.ops:
+        if isinstance(op, LaunchOp):
+            yield op
+        elif isinstance(op, IfSharedOp):
+            yield from _launches(chosen_block(op, sizes), sizes)
 
 
 def _sizes_within(guards: Sequence[Expr], symbols: Sequence[str], usual: dict[str, int]) -> dict[str, int] | None:

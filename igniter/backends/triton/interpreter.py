@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from igniter.backends.triton.compiler import load_source, part_of_triton, signature_of
 from igniter.backends.triton.python_source import print_kernel
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import AllocOp, FuncOp, IfOp, LaunchOp
+from igniter.dialects.loop import AllocOp, FuncOp, IfOp, IfSharedOp, LaunchOp
 from igniter.dialects.onnx.types import element_type as onnx_element_type
 from igniter.dialects.sym import dims_of, element_of
 from igniter.errors import IgniterError
@@ -151,33 +151,46 @@ def _tensor(data: Array, element: Any, named: Any) -> Any:
     return part_of_triton("triton.language").tensor(handle, named)
 
 
-def run_func(module: ModuleOp, func: FuncOp, inputs: Sequence[Array], symbols: Mapping[str, int]) -> list[Array]:
+def run_func(
+    module: ModuleOp,
+    func: FuncOp,
+    inputs: Sequence[Array],
+    symbols: Mapping[str, int],
+    shared: Mapping[int, int] | None = None,
+) -> list[Array]:
     """Runs a func of launches on arrays, with the kernels of its module. Unwritten memory is NaN, a large number, or a
-    bool of 255."""
+    bool of 255. `shared` maps outputs to inputs with the same memory, which the func then changes."""
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
     args = func.block.args
     arrays: dict[SSAValue, Array] = dict(zip(args, map(np.ascontiguousarray, inputs), strict=False))
-    outputs = [_unwritten(a.type, symbols) for a in args[len(inputs) :]]
+    given = shared or {}
+    outputs = [
+        inputs[given[k]] if k in given else _unwritten(a.type, symbols) for k, a in enumerate(args[len(inputs) :])
+    ]
     arrays.update(zip(args[len(inputs) :], outputs, strict=True))
     texts: dict[str, str] = {}
-    for op in _statements(func.block, symbols):
+    for op in _statements(func.block, symbols, arrays):
         if isinstance(op, AllocOp):
             arrays[op.results[0]] = _unwritten(op.results[0].type, symbols)
         elif isinstance(op, LaunchOp):
             kernel = kernels[op.kernel]
             text = texts.setdefault(op.kernel, print_kernel(kernel))
-            given = [*(arrays[b] for b in op.buffers), *(e.evaluate(symbols) for e in op.symbols)]
-            run_source(text, signature_of(kernel), (op.grid.evaluate(symbols),), given)
+            parameters = [*(arrays[b] for b in op.buffers), *(e.evaluate(symbols) for e in op.symbols)]
+            run_source(text, signature_of(kernel), (op.grid.evaluate(symbols),), parameters)
     return outputs
 
 
-def _statements(block: Block, symbols: Mapping[str, int]) -> Iterator[Operation]:
-    """Returns the statements that run at the given sizes."""
+def _statements(block: Block, symbols: Mapping[str, int], arrays: Mapping[SSAValue, Array]) -> Iterator[Operation]:
+    """Returns the statements that run at the given sizes, with the given arrays."""
     for op in block.ops:
-        if not isinstance(op, IfOp):
+        if isinstance(op, IfSharedOp):
+            one = arrays[op.first].ctypes.data == arrays[op.second].ctypes.data
+            same = one and not any(d.evaluate(symbols) for d in op.differences)
+            yield from _statements((op.shared if same else op.apart).block, symbols, arrays)
+        elif not isinstance(op, IfOp):
             yield op
         elif all(guard.evaluate(symbols) >= 0 for guard in op.guards):
-            yield from _statements(op.block, symbols)
+            yield from _statements(op.block, symbols, arrays)
 
 
 def _unwritten(memref: Attribute, symbols: Mapping[str, int]) -> Array:

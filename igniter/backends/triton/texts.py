@@ -25,7 +25,7 @@ from igniter.backends.triton.compiler import Kernel, compile_source, signature_o
 from igniter.backends.triton.python_source import print_kernel
 from igniter.backends.triton.target import ALONE
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import AllocOp, CallOp, FuncOp, IfOp, LaunchOp, ViewOp
+from igniter.dialects.loop import AllocOp, CallOp, FuncOp, IfOp, IfSharedOp, LaunchOp, ViewOp
 from igniter.dialects.sym import space_of
 from igniter.errors import IgniterError
 from igniter.targets import backend_for
@@ -84,7 +84,7 @@ def emit_func(func: FuncOp) -> str:
             calls[op.callee] = None
         elif isinstance(op, AllocOp) and space_of(op.result.type) == "scratch":
             continue
-        elif not isinstance(op, (IfOp, ViewOp)):
+        elif not isinstance(op, (IfOp, IfSharedOp, ViewOp)):
             raise IgniterError(
                 f"@{func.sym_name.data}: the host launches kernels and calls funcs that do; it has no way to do "
                 f"{op.name} on what is on a GPU"

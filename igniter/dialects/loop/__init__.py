@@ -25,6 +25,7 @@ from igniter.dialects.loop.memory import AccumulateOp, LoadOp, MemoryOp, Prefetc
 from igniter.dialects.loop.procedure import ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.dialects.loop.scheduled import AllocOp, ForOp, IfOp
+from igniter.dialects.loop.sharing import IfSharedOp
 from igniter.dialects.loop.storage import StorageAttr
 from igniter.dialects.loop.structured import ComputeOp, KernelOp, NestOp, ReturnOp, ViewOp
 from igniter.dialects.loop.team import Team, TeamAttr
@@ -48,6 +49,7 @@ Loop = Dialect(
         AllocOp,
         ForOp,
         IfOp,
+        IfSharedOp,
         LoadOp,
         StoreOp,
         AccumulateOp,
@@ -80,6 +82,7 @@ __all__ = [
     "ForOp",
     "FuncOp",
     "IfOp",
+    "IfSharedOp",
     "IndexOp",
     "KernelOp",
     "LaunchOp",

@@ -40,6 +40,7 @@ from igniter.dialects.loop.memory import (
     TransposeOp,
 )
 from igniter.dialects.loop.scheduled import AllocOp, ForOp, IfOp
+from igniter.dialects.loop.sharing import IfSharedOp
 from igniter.dialects.loop.structured import ViewOp, symbols_attr
 from igniter.dialects.loop.team import Team, TeamAttr, parse_team, print_team
 from igniter.dialects.loop.tiles import TileProductOp
@@ -83,7 +84,7 @@ _STATEMENTS = (
     IndexOp,
     ViewOp,
 )
-STATEMENTS = (*_STATEMENTS, CallOp, ClockOp, LaunchOp, SliceOp)
+STATEMENTS = (*_STATEMENTS, CallOp, ClockOp, IfSharedOp, LaunchOp, SliceOp)
 
 
 def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
@@ -102,8 +103,9 @@ def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
                 raise VerifyException(f"two loops or symbols are named '{op.axis}'")
             axes.add(op.axis)
             verify_block(op.block, names | {op.axis}, axes)
-        elif isinstance(op, IfOp):
-            verify_block(op.block, names, axes)
+        elif isinstance(op, (IfOp, IfSharedOp)):
+            for region in op.regions:
+                verify_block(region.block, names, axes)
 
 
 def free_names(root: Operation) -> frozenset[str]:

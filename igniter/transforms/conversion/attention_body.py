@@ -74,11 +74,12 @@ class AttentionBody(LaunchBody):
         """The dims of values computed from scores."""
         self.laned = (dims.rows, dims.features) if dims.rows else self.inner
         self.products = self._both_products() if dims.rows else {}
-        looped = self.by_name[dims.keys].looped
-        names = self.group.names
-        self.limits = key_limits(self.score, attention, names, dims.rows, dims.keys) if looped else KeyLimits()
+        self.seen = key_limits(self.score, attention, self.group.names, dims.rows, dims.keys)
+        self.limits = self.seen if self.by_name[dims.keys].looped else KeyLimits()
         self.whole = False
         """True while the code for blocks of keys seen whole by every row is emitted."""
+        self.keys_end: SSAValue | None = None
+        """The number of keys that the rows of the program see, if it is data."""
         self.ready: dict[SSAValue, SSAValue] = {}
         """Factors shared by all blocks of keys."""
         self._require()
@@ -163,10 +164,12 @@ class AttentionBody(LaunchBody):
     def _along_keys(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
         """Returns the maximum and the sums over all keys that a row of the program sees."""
         dim = self.by_name[self.at.keys]
+        ranges = KeyRanges(self, scope, self.seen.limits)
+        self.keys_end = ranges.end()
         if not dim.looped:
             return self._block_of_keys(kept, scope)
         made = list(kept)
-        for each in KeyRanges(self, scope, self.limits.limits).ranges(*self._bounds(dim, scope)):
+        for each in ranges.ranges():
             made = self._loop_over(each, made, scope)
         return made
 
@@ -195,16 +198,21 @@ class AttentionBody(LaunchBody):
 
     def _span(self, scope: Scope, dim: Dim) -> None:
         super()._span(scope, dim)
-        if self.whole and dim.name == self.at.keys:
+        if dim.name != self.at.keys:
+            return
+        if self.whole:
             scope.masks.pop(dim.name, None)
+        elif self.keys_end is not None:
+            scope.masks[dim.name] = scope.builder.below(scope.index[dim.name], self.keys_end)
 
     def value_of(self, nest: NestOp, value: SSAValue, scope: Scope) -> SSAValue:
         """Returns a value of the body of a nest on the blocks of a scope."""
         return self._value(nest, value, scope)
 
-    def _bounds(self, dim: Dim, scope: Scope) -> tuple[SSAValue, SSAValue]:
-        """Returns the first block of keys and the end of the range of blocks."""
-        return scope.builder.number(0), scope.builder.expr(dim.blocks, scope.index)
+    def part_of(self, builder: BlockBuilder, first: SSAValue, end: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """Returns the program's part of a range of blocks of keys: all of it."""
+        del builder
+        return first, end
 
     def _block_of_keys(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
         attention, builder = self.attention, scope.builder

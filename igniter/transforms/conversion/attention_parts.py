@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type
+from xdsl.dialects.builtin import Float32Type, i32
 from xdsl.ir import Block, Region, SSAValue
 
 from igniter.analysis.structured.key_limits import KeyLimits
@@ -93,15 +93,28 @@ class SharedAttentionBody(_WithParts):
     def _take_share(self, dim: Dim, number: SSAValue) -> None:
         self.part = number
 
-    def _bounds(self, dim: Dim, scope: Scope) -> tuple[SSAValue, SSAValue]:
-        builder = scope.builder
-        count = builder.number(dim.share // dim.lanes)
-        first = builder.binary(arith.MuliOp, self.part, count)
-        behind = builder.binary(arith.AddiOp, first, count)
-        return first, builder.binary(arith.MinSIOp, behind, builder.expr(dim.blocks, scope.index))
+    def part_of(self, builder: BlockBuilder, first: SSAValue, end: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """Returns the program's part of a range of blocks. Equal parts of the keys that rows see keep all programs
+        busy, for few keys of a large cache, too."""
+        dim = self.by_name[self.at.keys]
+        part = builder.to_index(self.part)
+        if self.limits.limits:
+            # In 32 bits: a division of 64 is a call, around which registers spill.
+            parts = self.parts_count
+            above = builder.binary(arith.SubiOp, parts, builder.const(1, i32))
+            length = builder.from_index(builder.binary(arith.SubiOp, end, first), i32)
+            length = builder.binary(arith.MaxSIOp, length, builder.const(0, i32))
+            count = builder.add(arith.DivSIOp(builder.binary(arith.AddiOp, length, above), parts))
+            count = builder.to_index(count)
+        else:
+            count = builder.number(dim.share // dim.lanes)
+        begin = builder.binary(arith.AddiOp, first, builder.binary(arith.MuliOp, part, count))
+        behind = builder.binary(arith.AddiOp, begin, count)
+        return builder.binary(arith.MinSIOp, begin, end), builder.binary(arith.MinSIOp, behind, end)
 
     def _compute(self, scope: Scope) -> None:
         builder = scope.builder
+        self.parts_count = self._programs_of(scope, self.by_name[self.at.keys].programs)
         kept = self._along_keys(self._begin(scope), scope)
         for k, (buffer, value) in enumerate(zip(self.parts, kept, strict=True)):
             offset = self._offset(k, self.part, scope)
@@ -125,6 +138,7 @@ class AttentionJoin(_WithParts):
         self.ready = {}
         self.limits = KeyLimits()
         self.whole = False
+        self.keys_end = None
 
     def _compute(self, scope: Scope) -> None:
         builder, dim = scope.builder, self.by_name[PARTS]

@@ -52,10 +52,25 @@ class KeyRanges:
         self.count = self._expr(self.keys.extent)
         """The number of keys."""
 
-    def ranges(self, first: SSAValue, end: SSAValue) -> list[KeyRange]:
-        """Returns the ranges to visit of the blocks from `first` to `end`, in order."""
+    def end(self) -> SSAValue | None:
+        """Returns the number of keys up to the last one that a row of the program sees; None if it is not data. Behind
+        a length that is data, memory may hold anything."""
+        uppers, lowers = [x for x in self.limits if x.upper], [x for x in self.limits if not x.upper]
+        if not any(isinstance(term.value, SSAValue) for limit in uppers for term in limit.terms):
+            return None
+        keys = self.count
+        for limit in uppers:
+            keys = self._least(keys, self._keys_to(self._extreme(limit, highest=True)))
+        if self.body.score.low is not None:
+            keys = self.builder.select(self._every_row_sees(uppers, lowers), keys, self.count)
+        return self._narrow(keys)
+
+    def ranges(self) -> list[KeyRange]:
+        """Returns the ranges of blocks that the program visits, in order."""
         if not self.limits:
-            return self._without_limits(first, end)
+            builder = self.scope.builder
+            whole = builder.number(0), builder.expr(self.keys.blocks, self.scope.index)
+            return self._without_limits(*self.body.part_of(builder, *whole))
         builder = self.builder
         uppers, lowers = [x for x in self.limits if x.upper], [x for x in self.limits if not x.upper]
         begin, stop = builder.number(0), self._blocks(self.count)
@@ -72,8 +87,7 @@ class KeyRanges:
             seeing = self._every_row_sees(uppers, lowers)
             begin = builder.select(seeing, begin, builder.number(0))
             stop = builder.select(seeing, stop, self._blocks(self.count))
-        begin = self._most(begin, builder.to_index(first))
-        stop = self._least(stop, builder.to_index(end))
+        begin, stop = self.body.part_of(builder, begin, stop)
         inner = self._least(self._most(inner, begin), stop)
         inner_stop = self._least(self._most(inner_stop, inner), stop)
         begin, inner, inner_stop, stop = (self._narrow(v) for v in (begin, inner, inner_stop, stop))

@@ -27,14 +27,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, ModuleOp, StringAttr
+from xdsl.dialects.builtin import Float32Type, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.structured.attention import Attention, attention_of
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import AllocOp, FuncOp, IfOp, KernelOp, LaunchOp, NestOp
+from igniter.dialects.loop import AllocOp, FuncOp, IfOp, IfSharedOp, KernelOp, LaunchOp, NestOp
 from igniter.dialects.loop.schedule import Launch, vocabulary_of, words_of
+from igniter.dialects.loop.sharing import IN_PLACE
 from igniter.dialects.loop.variants import guards_of
 from igniter.dialects.loop.words import LAUNCHES
 from igniter.dialects.sym import dims_of, element_of, memref_of
@@ -57,6 +58,7 @@ from igniter.transforms.conversion.attention_parts import (
     shapes_of_parts,
 )
 from igniter.transforms.conversion.launch_body import LaunchBody
+from igniter.transforms.conversion.update_body import UpdateBody, update_of_launch
 
 WORDS = vocabulary_of({LAUNCHES})
 """The words of launch schedules."""
@@ -118,6 +120,10 @@ def lower_kernel(kernel: KernelOp) -> tuple[FuncOp, list[tt.FuncOp]]:
     return _Lowering(kernel).run()
 
 
+Parts = tuple[str, LaunchGroup, Sequence[Dim], Sequence[SSAValue], Sequence[SSAValue], Sequence[str]]
+"""The name, the nests, the dims, the tensors, the stored ones and the symbols of a launch."""
+
+
 class _Lowering:
     def __init__(self, kernel: KernelOp):
         self.kernel = kernel
@@ -144,6 +150,8 @@ class _Lowering:
             self.whole.add_ops(IfOp(guards, blocks[version]) for version, guards in guards_of(kernel))
         facts = kernel.requires, kernel.checks, kernel.typical
         attributes = dict(kernel.attributes.items())
+        if any(isinstance(op, IfSharedOp) for op in self.whole.walk()):
+            attributes[IN_PLACE] = UnitAttr()
         symbols = kernel.symbol_names
         func = FuncOp(kernel.sym_name.data, symbols, len(outputs), Region(self.whole), None, attributes, *facts)
         return func, self.kernels
@@ -193,11 +201,29 @@ class _Lowering:
         dims = dims_of_group(group)
         said = name, group, dims, tensors, stored, self.kernel.symbol_names
         if group.attention is None:
-            self._add(LaunchBody(*said), launch_of(group))
+            self._launch_nests(said, launch_of(group))
         elif not any(d.share for d in dims):
             self._add(AttentionBody(*said), launch_of(group))
         else:
             self._launch_shared(name, group, dims, loaded, stored)
+
+    def _launch_nests(self, said: Parts, launch: Launch) -> None:
+        """Adds a launch without an attention. An update of a tensor of the caller, in a buffer of the caller, also gets
+        a launch for the case that the two are one buffer."""
+        name, group, dims, _, stored, _ = said
+        update = update_of_launch(group, dims)
+        past = None if update is None else self.buffers.get(root_of(update.past))
+        present = self.buffers[stored[0]] if update is not None else None
+        if update is None or past is None or not {past, present} <= set(self.whole.args):
+            self._add(LaunchBody(*said), launch)
+            return
+        assert present is not None
+        around, blocks = self.block, (Block(), Block())
+        bodies = UpdateBody(f"{name}.rows", *said[1:], update), LaunchBody(*said)
+        for self.block, body in zip(blocks, bodies, strict=True):
+            self._add(body, launch)
+        self.block = around
+        self.block.add_op(IfSharedOp(past, present, *blocks))
 
     def _launch_shared(
         self, name: str, group: LaunchGroup, dims: list[Dim], loaded: Sequence[SSAValue], stored: Sequence[SSAValue]

@@ -8,6 +8,7 @@ padding, and padding queries see the same keys as the last query.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -185,7 +186,8 @@ def _present(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Hea
 
 
 def _mask(ctx: Lowering, dims: AttentionDims) -> Mask:
-    """Returns the mask of a query: it sees the keys of its batch element up to its own, within the window."""
+    """Returns the mask of a query: it sees the keys of its batch element up to its own, within the window. No bias of
+    the others brings a hidden key back, as in ONNX Runtime."""
     before, bias, lengths = _before(ctx, dims), ctx.input(BIAS), ctx.required(LENGTHS)
     window = int(ctx.attr("local_window_size", -1))
     causal = int(ctx.attr("causal", 1)) == 1
@@ -197,7 +199,7 @@ def _mask(ctx: Lowering, dims: AttentionDims) -> Mask:
         seen = key <= (own.minimum(last) if causal else last)
         if causal and window > 0:
             seen = seen & (key > own - window)
-        return seen.select(value, lowest(score.element))
+        return seen.select(value, -math.inf)
 
     return mask
 
