@@ -114,7 +114,7 @@ class SharedAttentionBody(_WithParts):
 
     def _compute(self, scope: Scope) -> None:
         builder = scope.builder
-        self.parts_count = self._programs_of(scope, self.by_name[self.at.keys].programs)
+        self.parts_count = builder.from_index(builder.expr(self.by_name[self.at.keys].programs, scope.index), i32)
         kept = self._along_keys(self._begin(scope), scope)
         for k, (buffer, value) in enumerate(zip(self.parts, kept, strict=True)):
             offset = self._offset(k, self.part, scope)
