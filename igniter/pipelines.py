@@ -130,14 +130,16 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     "cuda-fusion": (
         "turn-weights",
         "form-fusion-regions",
+        "choose-layouts{blocks=true}",
         "lift-constants",
+        "order-weights",
     ),
     "cuda-loop": (
-        "lower-onnx-to-loop",
+        "lower-onnx-to-loop{procedures=false}",
         "inline-failed-regions",
         "abstract-dims",
         "guard-assumptions",
-        "lower-onnx-to-loop",
+        "lower-onnx-to-loop{procedures=false}",
         "deduplicate-kernels",
     ),
     "cuda-schedule": (
@@ -147,8 +149,10 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         # Computing again is cheaper than a launch.
         "inline-nests{max-windows=4096}",
         "inline-masks",
+        "order-dims{blocks=true}",
         "collapse-axes{attention=true}",
         "flatten-rows",
+        "flatten-depth",
         "collapse-axes{attention=true}",
         "split-heads",
         "canonicalize-loop",

@@ -155,6 +155,8 @@ class ProductSize:
     """The operations on each sum after the product."""
     code_bytes: float = 0.0
     """The bytes of an element of the columns' factor, if it is codes of few bits that threads unpack; else 0."""
+    run: int = 0
+    """The steps of the depth at one place of a window; 0 without a window."""
 
     @property
     def by_threads(self) -> bool:
@@ -270,9 +272,24 @@ def best_seconds(size: ProductSize) -> float:
 def blocks_for(sizes: Sequence[ProductSize]) -> Blocks:
     """Returns the blocks with the least loss over all `sizes`, assumed equally likely; among equals the largest, with
     the least shared memory."""
-    candidates = list(_candidates(sizes))
+    candidates = _in_runs(_candidates(sizes), sizes[0])
     loss = loss_over([size.seconds for size in sizes], candidates)
     return best_tile(candidates, loss, prefer=lambda b: (-b.rows * b.columns, b.rows, b.columns, b.shared, -b.warps))
+
+
+def _in_runs(blocks: list[Blocks], size: ProductSize) -> list[Blocks]:
+    """Returns the blocks whose steps along the depth are inside of one place of a window, or the same with shorter
+    steps. If a place has too few channels, every element of a block has a place and a mask of its own: small blocks
+    leave registers for them."""
+    if not size.run:
+        return blocks
+    whole = [b for b in blocks if size.run * size.bytes % b.depth_bytes == 0]
+    shorter = (size.run & -size.run) * size.bytes
+    if whole:
+        return whole
+    if shorter < LEAST * max(2, size.bytes):
+        return [b for b in blocks if b.rows <= 64 and b.depth_bytes * b.rows <= 64 * LINE] or blocks
+    return [replace(b, depth_bytes=shorter) for b in blocks if b.depth_bytes == min(c.depth_bytes for c in blocks)]
 
 
 def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import prod
 
 from igniter.analysis.structured.codes import coded_product
-from igniter.analysis.structured.dot_products import DotProduct, dot_product
+from igniter.analysis.structured.dot_products import DotProduct, dot_product, run_of
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import NestOp, element_bytes
 from igniter.dialects.sym import element_of
@@ -35,6 +35,9 @@ PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
 
 SHORTEST_DEPTH = 256
 """The shortest part of a product's depth."""
+
+STEP = 64
+"""The steps of the depth that an even part of a window is a multiple of: the blocks of halves."""
 
 SHORTEST_SUM = 4096
 """The shortest part of any other sum, along the contiguous dim."""
@@ -112,17 +115,26 @@ def _product_split(
     known = {name: size or 1 for name, size in sizes.items()}
     summed = prod(known[a.name] for a in nest.axes if a.kind == "reduction")
     others = prod(known[a.name] for a in nest.axes if a.kind == "parallel" and a.name not in wide)
-    size = element_bytes(product.element)
+    size, run = element_bytes(product.element), run_of(nest, product.depth)
     coded = coded_product(nest)
     if coded is not None:
         wide = (coded.dot.row, coded.dot.column)
     rows, columns, code_bytes = known[wide[0]], known[wide[1]], 0.0 if coded is None else coded.bytes
-    whole = ProductSize(rows, columns, summed, others, size, how if size == 4 else "", gpu, code_bytes=code_bytes)
+    how = how if size == 4 else ""
+    whole = ProductSize(rows, columns, summed, others, size, how, gpu, code_bytes=code_bytes, run=run)
     seconds = {1: best_seconds(whole)}
-    for parts in PARTS:
+    for parts in _even_parts(depth, run) or PARTS:
         if depth >= parts * SHORTEST_DEPTH:
             seconds[parts] = best_seconds(whole.split(parts)) + whole.joining(parts)
     return Split(product.depth, seconds)
+
+
+def _even_parts(depth: int, run: int) -> list[int]:
+    """Returns the numbers of parts of a window with its channels, in whole blocks of the depth; empty without a window,
+    or if there are none."""
+    return [
+        p for p in (*PARTS, *(3 * p for p in PARTS), *(9 * p for p in (1, *PARTS))) if run and depth % (p * STEP) == 0
+    ]
 
 
 def _sum_split(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -> Split:

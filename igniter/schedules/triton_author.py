@@ -19,7 +19,7 @@ from math import prod
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.codes import coded_product
-from igniter.analysis.structured.dot_products import LEAST
+from igniter.analysis.structured.dot_products import LEAST, run_of
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.schedule import PRODUCTS, Launch, Loop, ScheduleAttr, Step
@@ -177,7 +177,8 @@ def _product_sizes(group: LaunchGroup, products: str, gpu: Figures) -> list[Prod
         sizes = {d: max(1, typical_of(nest).value(e, likely)) for d, e in group.dims.items()}
         others, summed = (prod(sizes[d] for d in dims if d not in wide) for dims in (group.grid, group.reduced))
         how = products if size == 4 else ""
-        found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, how, gpu, later, code_bytes))
+        more = later, code_bytes, run_of(nest, dot.depth)
+        found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, how, gpu, *more))
     return found
 
 

@@ -111,12 +111,20 @@ class _Components:
             self._parent[a] = b
 
 
-def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
+BLOCK_CHANNELS = 16
+"""The fewest channels that a program of a GPU reads side by side: the least lanes of a product of blocks."""
+
+
+def images_of(block: Block, *, blocks: bool = False) -> dict[SSAValue, ImageLayout]:
     """Returns the tensors between the regions of a block stored with channels last, and their layouts; the others keep
-    the order of their dims."""
+    the order of their dims. `blocks`: the layouts for programs on blocks of elements, those of a GPU, without
+    padding."""
     regions = [op for op in block.ops if isinstance(op, RegionOp)]
     joined, wanted = _joined(regions)
-    components = {joined.find(value) for value in wanted} - _in_order(regions, joined).keys()
+    components = {joined.find(value) for value in wanted}
+    if blocks:
+        return _images_in_blocks(block, regions, joined, components)
+    components -= _in_order(regions, joined).keys()
     found: dict[SSAValue, ImageLayout] = {}
     passed = (v for region in regions for v in (*region.inputs, *region.results))
     for value in dict.fromkeys(passed):
@@ -124,6 +132,24 @@ def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
             continue
         if isinstance(value.owner, RegionOp) or not _only_quantized(value, regions):
             found[value] = _layout_of(value, regions)
+    return found
+
+
+def _images_in_blocks(
+    block: Block, regions: Iterable[RegionOp], joined: _Components, components: set[SSAValue]
+) -> dict[SSAValue, ImageLayout]:
+    """Returns the layouts for programs on blocks. Their masks cost less than stored padding, and they write any order
+    of dims. So a tensor read only outside of regions keeps the model's order, and so does one from outside with too few
+    channels for a block."""
+    found: dict[SSAValue, ImageLayout] = {}
+    for value in dict.fromkeys(v for region in regions for v in (*region.inputs, *region.results)):
+        if not _is_image(value) or _is_constant(value) or joined.find(value) not in components:
+            continue
+        dims = dims_of(value.type)
+        inside = any(isinstance(use.operation, RegionOp) and use.operation.parent is block for use in value.uses)
+        few = dims[1].constant is not None and dims[1].constant < BLOCK_CHANNELS
+        if inside if isinstance(value.owner, RegionOp) else not few:
+            found[value] = ImageLayout(tuple((ZERO, ZERO) for _ in dims[2:]))
     return found
 
 

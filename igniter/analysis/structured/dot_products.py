@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import gcd
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, i8, i32
@@ -19,7 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from igniter.dialects.loop import IndexOp, NestOp, ReadOp
 from igniter.dialects.loop.attrs import scalar_type
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, Expr, linearize, symbols_of
+from igniter.dialects.sym.expr import ONE, Call, Expr, linearize, symbols_of
 
 LEAST = 16
 """The fewest lanes in each dim of a product of blocks: the size of a tensor core's instruction."""
@@ -91,6 +92,23 @@ def narrowed(value: SSAValue) -> SSAValue:
     """Returns the value before widening; the value itself if it is not widened."""
     op = value.owner
     return op.operands[0] if isinstance(op, Operation) and op.name in ("arith.extf", "arith.extsi") else value
+
+
+def run_of(nest: NestOp, depth: str) -> int:
+    """Returns a number of steps along the depth in which no quotient by a window changes: the channels of a place; 0
+    for a depth without quotients."""
+    exprs = [e for read in nest.reads for e in (*read.subscripts, *read.guards)]
+    pending = [atom for e in exprs for monomial, _ in e.terms for atom in monomial]
+    found = 0
+    while pending:
+        atom = pending.pop()
+        if not isinstance(atom, Call) or all(depth not in a.symbols for a in atom.args):
+            continue
+        pending += [inner for a in atom.args for monomial, _ in a.terms for inner in monomial]
+        first, *others = atom.args
+        if atom.fn in ("floordiv", "mod") and first.coefficient(depth) is not None:
+            found = gcd(found, others[0].constant or 1, *(c for _, c in first.without(depth).terms))
+    return found
 
 
 def hangs_on(value: SSAValue) -> frozenset[str]:

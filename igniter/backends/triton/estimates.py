@@ -37,8 +37,8 @@ MEMORY_SHARE, CACHE_SHARE, PRODUCT_SHARE, OPS_SHARE = 0.9, 0.7, 0.7, 0.6
 """The shares of the peaks reached by kernels limited by them; of products, with blocks of 128 x 128."""
 
 HIDDEN = 0.5
-"""The share of the shorter one of products and other ops that is hidden behind the longer one: the ops of a program wait
-for its products, and other programs multiply meanwhile."""
+"""The share of the shorter one of products and other ops that is hidden behind the longer one: the ops of a program
+wait for its products, and other programs multiply meanwhile."""
 
 SIDE = 32
 """The sides of a block, in elements, whose products take two thirds longer than those of a large block."""

@@ -7,7 +7,9 @@ broadcasts them to a common shape, as late as possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from math import prod
 from typing import cast
 
 from xdsl.dialects import arith
@@ -27,6 +29,7 @@ from igniter.dialects.loop.attrs import as_integer
 from igniter.dialects.sym.expr import Call, Expr
 from igniter.dialects.sym.lowering import Lowering
 from igniter.dialects.sym.ranges import Ranges
+from igniter.transforms.conversion.block_exprs import by_blocks
 
 
 class BlockBuilder:
@@ -37,6 +40,32 @@ class BlockBuilder:
         self.ranges = ranges
         self.index = index
         """The type of emitted expressions."""
+        self.blocks: Mapping[str, int] = {}
+        """The lanes of the dims whose quotients are those of the first element of a block (`by_blocks`)."""
+        self.is_loop = False
+        """True if the block is the body of a loop."""
+        self._varying: dict[SSAValue, bool] = {}
+
+    def inside(self, block: Block, *, is_loop: bool = False) -> BlockBuilder:
+        """Returns the builder of a block inside of this one."""
+        inner = BlockBuilder(block, self.ranges, self.index)
+        inner.blocks, inner.is_loop = self.blocks, is_loop
+        return inner
+
+    def varies(self, value: SSAValue) -> bool:
+        """True if a value may differ between the iterations of the loop whose body is the block."""
+        if not self.is_loop:
+            return False
+        if value not in self._varying:
+            owner = value.owner
+            if isinstance(owner, Block):
+                self._varying[value] = owner is self.block
+            else:
+                inside = owner.parent is self.block
+                self._varying[value] = inside and (
+                    isinstance(owner, tt.LoadOp) or any(self.varies(v) for v in owner.operands)
+                )
+        return self._varying[value]
 
     def add(self, op: Operation) -> SSAValue:
         """Appends an op with one result."""
@@ -113,7 +142,7 @@ class BlockBuilder:
 
     def expr(self, e: Expr, env: Mapping[str, SSAValue]) -> SSAValue:
         """Emits an expression with the symbol values in `env`."""
-        return _BlockExprs(self, env).lower(e)
+        return _BlockExprs(self, env).lower(by_blocks(e, self.blocks))
 
     def below(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Emits `a < b` for integers."""
@@ -143,6 +172,17 @@ class _BlockExprs(Lowering[SSAValue]):
     @property
     def ranges(self) -> Ranges:
         return self._builder.ranges
+
+    def lower(self, e: Expr) -> SSAValue:
+        if not self._builder.blocks or len(e.terms) < 2:
+            return super().lower(e)
+        # What is the same in all iterations first, and small blocks before large ones: a compiler moves the sum of
+        # the former out of the loop, and adds the rest once.
+        terms = [self.term(monomial, c) for monomial, c in e.terms]
+        terms.sort(key=lambda v: (self._builder.varies(v), prod(tt.shape_of(v.type))))
+        fixed = [v for v in terms if not self._builder.varies(v)]
+        parts: Iterable[list[SSAValue]] = (part for part in (fixed, terms[len(fixed) :]) if part)
+        return reduce(self.add, [reduce(self.add, part) for part in parts])
 
     def ordered(self, values: Iterator[SSAValue]) -> list[SSAValue]:
         # Single elements first: values that are the same for all lanes are combined once.

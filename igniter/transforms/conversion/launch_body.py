@@ -29,6 +29,7 @@ from igniter.dialects.sym.expr import Expr, Sym, linearize, product, symbols_of
 from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import LaunchGroup, renamed, root_of
 from igniter.transforms.conversion.block_builder import BlockBuilder
+from igniter.transforms.conversion.block_exprs import divided_dims, first_of, lane_of
 from igniter.transforms.conversion.device_math import elementwise
 from igniter.transforms.conversion.packed_factors import Unpacking, block_name, placed, side_by_side
 from igniter.transforms.conversion.program_order import blocks_of_program
@@ -136,8 +137,13 @@ class LaunchBody:
         kinds = [tt.PointerType(self._memory(t)) for t in self.tensors]
         block = Block(arg_types=[*kinds, *(i64 for _ in self.symbols)])
         self.pointers = dict(zip(self.tensors, block.args, strict=False))
-        ranges = axis_ranges((d.name, d.extent) for d in self.dims)
+        divided = divided_dims(self.products, self.group, self.dims)
+        parts = (
+            (name, size) for d in divided for name, size in ((first_of(d.name), d.extent), (lane_of(d.name), d.lanes))
+        )
+        ranges = axis_ranges([*((d.name, d.extent) for d in self.dims), *parts])
         builder = BlockBuilder(block, ranges, self._index_type())
+        builder.blocks = {d.name: d.lanes for d in divided}
         index: dict[str, SSAValue] = dict(zip(self.symbols, block.args[len(self.tensors) :], strict=True))
         scope = Scope(builder, index, {}, self.laned, {})
         self._programs(scope)
@@ -209,6 +215,9 @@ class LaunchBody:
         builder, first = scope.builder, scope.firsts[dim.name]
         if dim.lanes > 1:
             lanes = builder.to_index(builder.lanes(dim.lanes, scope.laned.index(dim.name), len(scope.laned)))
+            if dim.name in builder.blocks:
+                scope.index[first_of(dim.name)] = builder.number(0) if first is None else first
+                scope.index[lane_of(dim.name)] = lanes
             first = lanes if first is None else builder.binary(arith.AddiOp, first, lanes)
         scope.index[dim.name] = builder.number(0) if first is None else first
         if not dim.is_exact:
@@ -261,7 +270,7 @@ class LaunchBody:
         taken = builder.below(builder.number(0) if first is None else first, builder.expr(dim.extent, scope.index))
         block = Block()
         builder.block.add_op(scf.IfOp(taken, [], Region(block)))
-        inner = BlockBuilder(block, builder.ranges, builder.index)
+        inner = builder.inside(block)
         return Scope(
             inner,
             dict(scope.index),
@@ -336,7 +345,7 @@ class LaunchBody:
         builder, dim = scope.builder, loops[0]
         first, end, step = builder.number(0), builder.expr(dim.blocks, scope.index), builder.number(1)
         body = Block(arg_types=[builder.index, *(v.type for v in kept)])
-        inner = BlockBuilder(body, builder.ranges, builder.index)
+        inner = builder.inside(body, is_loop=True)
         inside = Scope(inner, dict(scope.index), dict(scope.masks), scope.laned, dict(scope.firsts))
         self._enter(inside, dim, body.args[0])
         body.add_op(scf.YieldOp(*self._loops(loops[1:], nests, carried, body.args[1:], inside)))

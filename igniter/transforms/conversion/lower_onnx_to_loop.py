@@ -80,6 +80,9 @@ class LowerOnnxToLoopPass(ModulePass):
     """Adds a variant for few rows to kernels of products with codes whose rows are a symbol, and a variant for few
     places to kernels of convolutions in tiles."""
 
+    procedures: bool = True
+    """False if the target has no procedures: rules with a choice use nests."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         present = {k.sym_name.data for k in op.body.block.ops if isinstance(k, KernelOp)}
         equal: dict[Hashable, list[RegionOp]] = {}
@@ -100,7 +103,7 @@ class LowerOnnxToLoopPass(ModulePass):
                 region.kernel_name = first.label
 
     def _lowered(self, region: RegionOp, sizes: Mapping[str, int], machine: MachineModel) -> KernelOp:
-        kernel = lower_region(region)
+        kernel = lower_region(region, procedures=self.procedures)
         give_sizes(kernel, sizes)
         if self.few_rows:
             add_few_rows(region, kernel)
@@ -113,9 +116,11 @@ def _mark(regions: Sequence[RegionOp], reason: str) -> None:
         mark_group(region, reason)
 
 
-def lower_region(region: RegionOp) -> KernelOp:
-    """Returns the kernel of one region. `LoweringError` names the node without a lowering."""
+def lower_region(region: RegionOp, *, procedures: bool = True) -> KernelOp:
+    """Returns the kernel of one region, with or without `procedures` where a rule has the choice. `LoweringError` names
+    the node without a lowering."""
     kernel = KernelBuilder([a.type for a in region.block.args], _symbols(region))
+    kernel.procedures = procedures
     values: dict[SSAValue, SSAValue] = dict(zip(region.block.args, kernel.args, strict=True))
     nodes = region_nodes(region)
     places: dict[Operation, int] = {node: place for place, node in enumerate(nodes)}

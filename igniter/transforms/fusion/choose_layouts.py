@@ -21,6 +21,10 @@ nodes only change access maps and cost nothing. If a tensor comes from outside a
 region changes the layout, once for all readers. A convolution whose image is computed in its own region also stores it
 with channels last.
 
+With `blocks=true`, for GPUs, padding is not stored: a program masks its reads. A tensor that is read only outside of
+regions is written in the model's order, and one of fewer than 16 channels from outside is read in it: neither needs a
+region of its own.
+
 The pass runs after `form-fusion-regions`, a pass without knowledge of layouts, and before `pack-weights`, because a
 convolution's weight is packed by the layout of its image.
 """
@@ -82,23 +86,28 @@ class ChooseLayouts(ModulePass):
     name = "choose-layouts"
     one_rewrite = "a graph whose tensors are stored with their channels last"
 
+    blocks: bool = False
+    """Chooses for programs on blocks of elements, those of a GPU: without stored padding."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
         names = (name for number in range(1 << 30) if (name := f"l{number}") not in taken)
         for block in list(dict.fromkeys(r.parent for r in op.walk() if isinstance(r, RegionOp))):
             assert block is not None
-            images = images_of(block)
+            images = images_of(block, blocks=self.blocks)
             said = summary(images)
-            if (images or _computes_images(block)) and budget(ctx, self.name).take("", said):
-                _Rewriting(block, images, names).run()
+            if (images or (not self.blocks and _computes_images(block))) and budget(ctx, self.name).take("", said):
+                _Rewriting(block, images, names, rims=not self.blocks).run()
                 remark(ctx, self.name, "", "note", said)
 
 
 class _Rewriting:
     """Gives the images of one block their layouts."""
 
-    def __init__(self, block: Block, images: dict[SSAValue, ImageLayout], names: Iterator[str]):
+    def __init__(self, block: Block, images: dict[SSAValue, ImageLayout], names: Iterator[str], *, rims: bool = True):
         self.block, self.images, self.names = block, images, names
+        self.rims = rims
+        """True if images are stored with padding."""
         self.kept = in_order(block)
         self.stored: dict[SSAValue, SSAValue] = {}
         """The stored tensor of each image."""
@@ -109,7 +118,7 @@ class _Rewriting:
             for index, operand in enumerate(list(region.inputs)):
                 if operand in self.images:
                     self._take(region, index, operand)
-            for op in list(region.block.ops):
+            for op in list(region.block.ops) if self.rims else ():
                 if op_name(op) in CONVOLUTIONS and op not in self.kept:
                     _store_image(cast("OnnxOp", op))
             for result in list(region.results):
@@ -126,7 +135,7 @@ class _Rewriting:
         argument = region.block.args[index]
         plain = argument.type
         # Before the image changes its dims, because `SAME` padding depends on them.
-        convolutions = [op for use in argument.uses if (op := _convolution_of(use)) is not None]
+        convolutions = [op for use in argument.uses if self.rims and (op := _convolution_of(use)) is not None]
         taken: dict[OnnxOp, Pads] = {op: pads_of(op) for op in convolutions if layout.holds(rim_of(op), fill_of(op))}
         padded = {op for op in taken if not leaves_out_padding(op)}
         fresh = Rewriter.replace_value_with_new_type(argument, stored.type)

@@ -115,7 +115,7 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
         order = [*(k for k in range(len(dims)) if k not in of), *of]
         moved = [k for k in order if dims[k] != ONE]
         if moved != sorted(moved):
-            _read_packed(region, user, place, Layout(tuple(map(Part, order))))
+            read_packed(region, user, place, Layout(tuple(map(Part, order))))
     if dots or extents[0] < SMALLEST_COLUMNS:
         return f"{extents[0]} columns fill too small a part of a panel"
     if extents[1] % group:
@@ -123,7 +123,7 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
     # Phases are separate loops, like groups.
     columns_of_group = (extents[0] or 0) // (int(node.attr("group", 1)) * prod(phases_of(node)))
     blocks = columns_of_group if columns_of_group != extents[0] and columns_of_group % lanes else 0
-    _read_packed(region, user, place, Layout.panels(len(dims), columns, depths, lanes, group, blocks))
+    read_packed(region, user, place, Layout.panels(len(dims), columns, depths, lanes, group, blocks))
     return None
 
 
@@ -136,7 +136,7 @@ def _pack_plain(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int], w
     columns, *depths = of
     group = WORD if words else 1
     layout = Layout.panels(len(dims_of(argument.type)), columns, depths, lanes, group, words=words)
-    _read_packed(region, node, index, layout)
+    read_packed(region, node, index, layout)
     return None
 
 
@@ -150,11 +150,11 @@ def _reorder(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> s
     argument = node.operands[index]
     if not isinstance(argument, BlockArgument) or constant_weight(region.inputs[argument.index]) is None:
         return ""
-    _read_packed(region, node, index, Layout(tuple(map(Part, of))))
+    read_packed(region, node, index, Layout(tuple(map(Part, of))))
     return None
 
 
-def _read_packed(region: RegionOp, user: Operation, place: int, layout: Layout) -> None:
+def read_packed(region: RegionOp, user: Operation, place: int, layout: Layout) -> None:
     """Replaces an operand of `user`, a weight from outside the region, by its packed form, unpacked."""
     argument = user.operands[place]
     assert isinstance(argument, BlockArgument)

@@ -10,7 +10,8 @@ becomes
 
 A view of the result has its old dims. A block of rows is then full even if the rows of an image are short: a GPU
 divides once per element of a block, before the loop of products. The pass joins only axes of one factor, adjacent in
-the result. `collapse-axes`, which runs next, lets the readers of the result use the joined axis too.
+the result, and the same axes of elementwise readers. `collapse-axes`, which runs next, lets the other readers of the
+result use the joined axis too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -30,6 +32,7 @@ from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, product
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
+from igniter.transforms.structured.joined_reads import join_reads
 from igniter.transforms.structured.nest_rewriting import set_clauses, substitute_axes
 
 
@@ -52,6 +55,7 @@ class FlattenRows(ModulePass):
                     return
                 flatten(nest, run, frozenset(kernel.symbol_names))
                 remark(ctx, self.name, nest.label, "applied", said)
+                _flatten_readers(nest.outputs[0], frozenset(kernel.symbol_names))
 
 
 def rows_of(nest: NestOp) -> list[str]:
@@ -76,6 +80,49 @@ def rows_of(nest: NestOp) -> list[str]:
         if len(run) > 1:
             return run
     return []
+
+
+def _flatten_readers(value: SSAValue, taken: frozenset[str]) -> None:
+    """Joins the same axes in the elementwise readers of a nest whose rows were joined: in one launch their dims are the
+    same. A window behind them would keep `collapse-axes` from it."""
+    views = [use.operation for use in value.uses if isinstance(use.operation, ViewOp)]
+    for view in views:
+        for reader in list(dict.fromkeys(use.operation.parent_op() for use in view.result.uses)):
+            run = _rows_of_reader(reader, view) if isinstance(reader, NestOp) else []
+            if run and isinstance(reader, NestOp):
+                flatten(reader, run, taken)
+                _flatten_readers(reader.outputs[0], taken)
+
+
+def _rows_of_reader(nest: NestOp, view: ViewOp) -> list[str]:
+    """Returns the axes of an elementwise nest over the dims that a view takes apart; empty if it has others, or if they
+    are not adjacent in its result."""
+    clauses, schedule = nest.yield_op.clauses, nest.schedule
+    if schedule is not None or len(clauses) != 1 or clauses[0].otherwise is not None:
+        return []
+    if any(a.kind != "parallel" for a in nest.axes):
+        return []
+    split = _split_dims(view)
+    extents = {a.name: a.extent for a in nest.axes}
+    runs = [[e.symbol or "" for e in r.subscripts[split]] for r in nest.reads if r.source is view.result]
+    if len(runs) != 1 or any(
+        extents.get(n) != d for n, d in zip(runs[0], dims_of(view.result.type)[split], strict=True)
+    ):
+        return []
+    written = [e.symbol for e in clauses[0].subscripts]
+    places = [written.index(n) if n in written else -1 for n in runs[0]]
+    adjacent = places and places == list(range(places[0], places[0] + len(places))) and places[0] >= 0
+    return runs[0] if adjacent and len(places) > 1 else []
+
+
+def _split_dims(view: ViewOp) -> slice:
+    """Returns the dims of a view's result that are one dim of its source; empty if it changes anything else."""
+    whole, parts = dims_of(view.source.type), dims_of(view.result.type)
+    first = next((k for k, (a, b) in enumerate(zip(whole, parts, strict=False)) if a != b), 0)
+    behind = len(whole) - first - 1
+    found = slice(first, len(parts) - behind)
+    same = whole[first + 1 :] == parts[found.stop :] and product(parts[found]) == whole[first]
+    return found if same else slice(0, 0)
 
 
 def flatten(nest: NestOp, run: Sequence[str], taken: frozenset[str]) -> None:
@@ -105,6 +152,7 @@ def flatten(nest: NestOp, run: Sequence[str], taken: frozenset[str]) -> None:
     joined = [*dims[:place], product(dims[place : place + len(run)]), *dims[place + len(run) :]]
     at = [*clause.subscripts[:place], Expr.of(name), *clause.subscripts[place + len(run) :]]
     substitute_axes(nest, axes, values)
+    join_reads(nest)
     (clause,) = nest.yield_op.clauses
     set_clauses(nest.yield_op, [clause.at(at)])
     output = Rewriter.replace_value_with_new_type(nest.outputs[0], tensor_of(element_of(declared), joined))

@@ -17,6 +17,8 @@ becomes the last. The pass decides in the order of the kernel: producers before 
 of bytes, because they multiply several contiguous steps of depth. A nest of mere movement to a result of the kernel is
 then merged into its producer if the producer writes in this order.
 
+With `blocks=true`, for GPUs, the columns of an implicit product go behind its rows: `flatten-rows` joins the rows.
+
 The pass runs after `inline-nests` and `form-rims`, when the reads of a nest are final, and before `collapse-axes`, to
 let it join the dims now adjacent.
 """
@@ -32,6 +34,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.structured.contractions import contraction_of
+from igniter.analysis.structured.dot_products import dot_product, hangs_on
 from igniter.analysis.structured.packing import computed_weight, convolution_of
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp
 from igniter.dialects.loop.panels import group_of
@@ -51,6 +54,9 @@ class OrderDims(ModulePass):
     name = "order-dims"
     one_rewrite = "a tensor whose dims are reordered"
 
+    blocks: bool = False
+    """Orders the results of products for programs on blocks of elements, those of a GPU."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             self.run_on(ctx, kernel)
@@ -68,8 +74,12 @@ class OrderDims(ModulePass):
                 message = f"the dim that '{nest.label}' {use} is now the last of its result"
                 rewrites.count(producer.label, message)
                 remark(ctx, self.name, producer.label, "applied", message)
+        for nest in kernel.nests if self.blocks else ():
+            for place in [] if rewrites.is_spent else places_behind_rows(nest):
+                put_last(nest, 0, place)
+                rewrites.count(nest.label, "the rows of its product are now side by side in its result")
         for nest in kernel.nests:
-            axis = None if rewrites.is_spent else vector_axis(nest)
+            axis = None if rewrites.is_spent or (self.blocks and dot_product(nest)) else vector_axis(nest)
             for k, result in enumerate(nest.outputs if axis is not None else ()):
                 assert axis is not None
                 place = last_place(nest, k, axis)
@@ -103,6 +113,45 @@ def vector_axis(nest: NestOp) -> str | None:
             if ONE in steps and all(near):
                 scores[axis.name] = sum(s == ONE for s in steps)
     return max(scores, key=lambda n: scores[n], default=None)
+
+
+def places_behind_rows(nest: NestOp) -> list[int]:
+    """Returns the dims to put last in the result of a product of blocks, one after the other, for its rows to be side
+    by side: the groups and the columns of an implicit product, whose rows are several axes. Empty if they are already,
+    or if elementwise readers pass the order on to a result of the kernel."""
+    dot = dot_product(nest)
+    if dot is None or nest.schedule is not None:
+        return []
+    subscripts = nest.yield_op.clauses[0].subscripts
+    names = {a.name for a in nest.axes if a.extent != ONE and a.kind == "parallel"}
+    in_a, in_b = hangs_on(dot.a) & names, hangs_on(dot.b) & names
+    rows = max(in_a - in_b, in_b - in_a, key=len)
+    at = [k for k, s in enumerate(subscripts) if s.symbol in rows]
+    between = [s.symbol for s in subscripts[min(at, default=0) : max(at, default=-1) + 1] if s.symbol in names]
+    if len(at) < 2 or all(name in rows for name in between):
+        return []
+    if passes_order_on(nest.outputs[0]):
+        return []
+    columns = [k for k, s in enumerate(subscripts) if s.symbol in names - rows]
+    # Each dim that goes last moves the ones behind it one place forward.
+    return [place - moved for moved, place in enumerate(columns)]
+
+
+def passes_order_on(value: SSAValue) -> bool:
+    """True if a tensor is a result of its kernel, or if an elementwise reader of it makes one with the same dims."""
+    pending, seen = [value], {value}
+    while pending:
+        for use in pending.pop().uses:
+            read = use.operation
+            if not isinstance(read, ReadOp):
+                return True
+            nest = read.parent_op()
+            assert isinstance(nest, NestOp)
+            if all(tuple(c.subscripts) == tuple(read.subscripts) for c in nest.yield_op.clauses):
+                fresh = [v for v in nest.outputs if v not in seen]
+                seen.update(fresh)
+                pending += fresh
+    return False
 
 
 def grouped_depth(nest: NestOp) -> tuple[NestOp, int, int] | None:

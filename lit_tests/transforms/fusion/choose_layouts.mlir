@@ -1,6 +1,7 @@
 // RUN: igniter-opt %s -p choose-layouts --split-input-file | filecheck %s
 // RUN: igniter-opt %s -p choose-layouts --split-input-file --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
 // RUN: igniter-opt %s -p choose-layouts,inline-regions --split-input-file | filecheck %s --check-prefix=APART
+// RUN: igniter-opt %s -p "choose-layouts{blocks=true}" --split-input-file | filecheck %s --check-prefix=BLOCKS
 
 // Two convolutions: the graph's input and its result change their layout in regions of their own, and what passes between
 // is stored with its channels last, with the zeros that the second convolution wants around it.
@@ -28,6 +29,19 @@
 // CHECK-NEXT:   %z_3 = onnx.Transpose(%z_2) {perm = array<i64: 0, 3, 1, 2>}
 // CHECK:      onnx.return %z_1
 // REMARKS: remark: choose-layouts: note: 3 tensors have their channels last, 2 of them with padding
+// For programs on blocks: an image of two channels from outside and a result for outside keep the model's order, and
+// padding is not stored.
+// BLOCKS-LABEL: @two
+// BLOCKS-NEXT:   %w
+// BLOCKS-NEXT:   %v
+// BLOCKS-NEXT:   %y = fusion.region @r0 (%a = %x : {{.*}}) -> (tensor<?x?x?x4xf32, #sym.dims<n, h, w, 4>>) {
+// BLOCKS-NEXT:     onnx.Conv(%a, %b) {pads = array<i64: 1, 1, 1, 1>}
+// BLOCKS:          onnx.Transpose(%{{.*}}) {perm = array<i64: 0, 2, 3, 1>}
+// BLOCKS:        %z = fusion.region @r1
+// BLOCKS-NEXT:     %a_1 = onnx.Transpose(%a) {perm = array<i64: 0, 3, 1, 2>}
+// BLOCKS-NEXT:     %0 = onnx.Conv(%a_1, %b) {pads = array<i64: 2, 0, 2, 2>}
+// BLOCKS-NEXT:     fusion.yield %0
+// BLOCKS:        onnx.return %z
 // APART-LABEL: @two
 // APART-NOT:   fusion.
 // APART:       onnx.Pad

@@ -22,11 +22,12 @@ loop.kernel @conv symbols [b] (%x: tensor<?x32x14x14xf32, #sym.dims<b, 32, 14, 1
 
 // -----
 
-// Three of them, of sizes that only a run knows: the outermost is what is left.
+// Three of them, of sizes that only a run knows. Without a window the image is read by the joined axis.
 
 // CHECK:      loop.kernel @volume
+// CHECK:        %[[IMAGE:[0-9]+]] = loop.view %x : tensor<16x?x?x?xf32, #sym.dims<16, t, h, w>> to tensor<16x?xf32, #sym.dims<16, h*t*w>>
 // CHECK:        loop.nest "conv" [c: parallel 16, z_y_x: parallel h*t*w, d: reduction 16] -> tensor<16x?xf32, #sym.dims<16, h*t*w>>
-// CHECK:          loop.read %{{.*}}[d, (z_y_x floordiv (h*w)), (((z_y_x floordiv w)) mod h), (z_y_x mod w)] : f32
+// CHECK:          loop.read %[[IMAGE]][d, z_y_x] : f32
 loop.kernel @volume symbols [t, h, w] (%x: tensor<16x?x?x?xf32, #sym.dims<16, t, h, w>>, %w: tensor<16x16xf32>) -> (tensor<16x?x?x?xf32, #sym.dims<16, t, h, w>>) {
   %0 = loop.nest "conv" [c: parallel 16, z: parallel t, y: parallel h, x: parallel w, d: reduction 16] -> tensor<16x?x?x?xf32, #sym.dims<16, t, h, w>> {
     %1 = loop.read %w[c, d] : f32
@@ -92,4 +93,35 @@ loop.kernel @attention symbols [s, t] (%q: tensor<4x?x16xf32, #sym.dims<4, s, 16
     loop.yield add %p at [h, i, f]
   }
   loop.return %o : tensor<4x?x16xf32, #sym.dims<4, s, 16>>
+}
+
+// -----
+
+// The elementwise reader of the result joins the same axes, even if a pool of stride 2 reads its own result.
+
+// CHECK:      loop.kernel @readers
+// CHECK:        %[[SUM:[0-9]+]] = loop.nest "conv" [n_y_x: parallel 64*b, o: parallel 32, d: reduction 16]
+// CHECK:        loop.nest "bias" [n_y_x: parallel 64*b, o: parallel 32]
+// CHECK-NEXT:     loop.read %[[SUM]][n_y_x, o] : f32
+// CHECK-NEXT:     loop.read %{{.*}}[o] : f32
+// CHECK:          loop.yield none %{{.*}} at [n_y_x, o]
+// CHECK:        loop.nest "pool" [n: parallel b, y: parallel 4, x: parallel 8, o: parallel 32, i: reduction 2]
+loop.kernel @readers symbols [b] (%x: tensor<?x8x8x16xf32, #sym.dims<b, 8, 8, 16>>, %w: tensor<16x32xf32>, %c: tensor<32xf32>) -> (tensor<?x4x8x32xf32, #sym.dims<b, 4, 8, 32>>) {
+  %0 = loop.nest "conv" [n: parallel b, y: parallel 8, x: parallel 8, o: parallel 32, d: reduction 16] -> tensor<?x8x8x32xf32, #sym.dims<b, 8, 8, 32>> {
+    %1 = loop.read %w[d, o] : f32
+    %2 = loop.read %x[n, y, x, d] : f32
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield add %3 at [n, y, x, o]
+  }
+  %4 = loop.nest "bias" [n: parallel b, y: parallel 8, x: parallel 8, o: parallel 32] -> tensor<?x8x8x32xf32, #sym.dims<b, 8, 8, 32>> {
+    %5 = loop.read %0[n, y, x, o] : f32
+    %6 = loop.read %c[o] : f32
+    %7 = arith.addf %5, %6 : f32
+    loop.yield none %7 at [n, y, x, o]
+  }
+  %8 = loop.nest "pool" [n: parallel b, y: parallel 4, x: parallel 8, o: parallel 32, i: reduction 2] -> tensor<?x4x8x32xf32, #sym.dims<b, 4, 8, 32>> {
+    %9 = loop.read %4[n, 2*y + i, x, o] : f32
+    loop.yield max %9 at [n, y, x, o]
+  }
+  loop.return %8 : tensor<?x4x8x32xf32, #sym.dims<b, 4, 8, 32>>
 }

@@ -1,5 +1,6 @@
 // RUN: igniter-opt %s -p form-rims,order-dims --split-input-file | filecheck %s
 // RUN: igniter-opt %s -p form-rims,order-dims --split-input-file --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
+// RUN: igniter-opt %s -p "order-dims{blocks=true}" --split-input-file | filecheck %s --check-prefix=BLOCKS
 
 // The sums of a convolution lie as its operands do, with the channels last, and so does what reads them; the move to a
 // result with the channels last is then no nest of its own, and the zeros around it are what that one leaves.
@@ -134,5 +135,31 @@ builtin.module {
       loop.yield none %b at [o, y, x]
     }
     loop.return %r : tensor<24x6x6xf32>
+  }
+}
+
+// -----
+
+// For programs on blocks, groups and columns of an implicit product go behind its rows, whatever the order of the
+// weight; its move to channels last is then no nest of its own.
+
+// BLOCKS-LABEL: loop.kernel @rows
+// BLOCKS:       loop.nest "conv" {{.*}} -> tensor<2x6x6x4x16xf32> {
+// BLOCKS:         loop.yield add %{{.*}} at [n, y, x, g, o]
+// BLOCKS-NEXT:  }
+// BLOCKS-NEXT:  loop.return
+builtin.module {
+  loop.kernel @rows symbols [] (%x: tensor<2x8x8x4x16xf32>, %w: tensor<4x16x3x3x16xf32>) -> (tensor<2x6x6x4x16xf32>) {
+    %s = loop.nest "conv" [n: parallel 2, g: parallel 4, o: parallel 16, y: parallel 6, x: parallel 6, c: reduction 16, u: reduction 3, v: reduction 3] -> tensor<2x4x16x6x6xf32> {
+      %a = loop.read %x[n, y + u, x + v, g, c] : f32
+      %b = loop.read %w[g, o, u, v, c] : f32
+      %m = arith.mulf %a, %b : f32
+      loop.yield add %m at [n, g, o, y, x]
+    }
+    %r = loop.nest "move" [n: parallel 2, y: parallel 6, x: parallel 6, g: parallel 4, o: parallel 16] -> tensor<2x6x6x4x16xf32> {
+      %a = loop.read %s[n, g, o, y, x] : f32
+      loop.yield none %a at [n, y, x, g, o]
+    }
+    loop.return %r : tensor<2x6x6x4x16xf32>
   }
 }

@@ -9,16 +9,23 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.backends.triton.interpreter import run_func
 from igniter.backends.triton.target import machine_of_target, target_of
 from igniter.context import IgniterContext
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import FuncOp, IfOp, LaunchOp
+from igniter.dialects.fusion import PackOp, RegionOp
+from igniter.dialects.loop import FuncOp, IfOp, KernelOp, LaunchOp
+from igniter.dialects.onnx.base import constant_value, constant_weight
+from igniter.dialects.onnx.structure import ReturnOp, main_graph
 from igniter.dialects.sym import dims_of
+from igniter.frontend import import_model
+from igniter.passes import run_pipeline
 from igniter.pipelines import PIPELINES
 from igniter.transforms.conversion.schedule_kernels import schedule_kernel
+from igniter.transforms.fusion.pack_weights import Packed
 from tests.ops.single_node import kernel_of, module_of, reference
 
 Array = np.ndarray[Any, Any]
@@ -86,6 +93,40 @@ def sizes_of(func: FuncOp, feeds: Sequence[Array]) -> dict[str, int]:
             if dim.symbol is not None:
                 found.setdefault(dim.symbol, size)
     return found
+
+
+def whole(model: onnx.ModelProto, target: str, *feeds: Mapping[str, Array]) -> tuple[list[list[Array]], ModuleOp]:
+    """The results of runs of a model, by the whole pipeline of the backend and with its kernels in Triton's
+    interpreter, and its module. Every node has to be in a region."""
+    ctx = IgniterContext().on(machine_of_target(target_of(target)), None, {})
+    module = import_model(model)
+    run_pipeline(ctx, module, "cuda-onnx,cuda-fusion,cuda-loop")
+    passes = ",".join(PIPELINES["cuda-schedule"])
+    kernels = [op for op in module.ops if isinstance(op, KernelOp)]
+    funcs = {k.sym_name.data: schedule_kernel(ctx, k, passes, "", verify_each=True).func for k in kernels}
+    return [_run_graph(module, funcs, feed) for feed in feeds], module
+
+
+def _run_graph(module: ModuleOp, funcs: Mapping[str, FuncOp], feed: Mapping[str, Array]) -> list[Array]:
+    graph = main_graph(module)
+    values: dict[SSAValue, Array] = dict(zip(graph.body.args, (feed[n] for n in graph.input_names), strict=True))
+    for op in graph.body.ops:
+        if isinstance(op, RegionOp):
+            func = funcs[op.kernel_name or ""]
+            launched, given = func.parent_op(), [values[v] for v in op.inputs]
+            assert isinstance(launched, ModuleOp)
+            values.update(zip(op.results, run_func(launched, func, given, sizes_of(func, given)), strict=False))
+        elif isinstance(op, PackOp):
+            weight = constant_weight(op.source)
+            assert weight is not None
+            values[op.result] = Packed(weight, op.layout).compute()
+        elif isinstance(op, ReturnOp):
+            return [values[v] for v in op.operands]
+        else:
+            array = constant_value(op.results[0])
+            assert array is not None, f"'{op.name}' is in no region"
+            values[op.results[0]] = array
+    raise AssertionError("a graph must end with onnx.return")
 
 
 def check(

@@ -55,6 +55,8 @@ class KernelBuilder:
         """The requirements of the nests on the symbols, each with the index of its node in the region."""
         self.checks: list[tuple[DataCheck, SSAValue]] = []
         """The data checks, each with a tensor of one i64 that holds its value."""
+        self.procedures = True
+        """False if the kernel is for a target without procedures, so that rules with a choice use nests."""
         self._labels: dict[str, int] = {}
 
     @property
