@@ -6,18 +6,28 @@ with its code for each kind of GPU of the library. The library numbers its kerne
 
     void igniter_launch(ptr context, i64 number, i64 programs, ptr parameters)
 
-with its own context argument, and the addresses of the kernel's parameters, in the format of `cuLaunchKernel`.
+with its own context argument, and the addresses of the kernel's parameters, in the format of `cuLaunchKernel`. A
+descriptor is several parameters: 128 bytes for a tensor map, then the sizes of the tensor (i32) and its strides in
+elements (i64). Host code stores the address of the tensor in the first bytes of the map, and `igniter_launch` encodes
+the map there, with the blocks that the kernel's description names (`MAP_TYPE`).
 """
 
 from __future__ import annotations
 
 LAUNCH = "igniter_launch"
 
-KERNEL_TYPE = "{ ptr, ptr, ptr, i32, i32, i64, i32, i32, ptr }"
+KERNEL_TYPE = "{ ptr, ptr, ptr, i32, i32, i64, i32, i32, ptr, i64, ptr }"
 """A kernel's name in messages, its code, the name of the function in the code, threads, bytes of shared memory, the
 number of addresses at the start of its parameters, the least and the greatest compute capability of the code, times
-ten, and the same kernel's code for other capabilities, or null. If several codes fit a GPU, the first one is the
-best."""
+ten, the same kernel's code for other capabilities, or null, the number of its tensor maps, and the array of these
+(`MAP_TYPE`). If several codes fit a GPU, the first one is the best."""
+
+MAP_TYPE = "{ i32, i32, i32, i32, i32, [5 x i32] }"
+"""A tensor map of a kernel: its parameter, its dims, CUDA's numbers of the type of elements and of the swizzle, the
+bytes of an element, and the sizes of the box that one copy loads, the last dim first."""
+
+MAP_BYTES, MAP_ALIGNMENT = 128, 64
+"""The size and the alignment of a tensor map."""
 
 ANY_LATER = (1 << 31) - 1
 """The greatest compute capability of code for every later GPU."""

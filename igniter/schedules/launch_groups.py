@@ -43,6 +43,8 @@ class LaunchGroup:
     """The arithmetic of its f32 products, if the schedules give it."""
     blocks_together: int = 1
     """The blocks of the grid's second last dim that consecutive programs cover for one block of its last dim."""
+    descriptors: bool = False
+    """True if its products and results are accessed by descriptors."""
     members: list[NestOp] = field(default_factory=list[NestOp])
     names: dict[NestOp, dict[str, str]] = field(default_factory=dict[NestOp, dict[str, str]])
     """The dim of each axis, for each member."""

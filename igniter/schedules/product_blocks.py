@@ -77,6 +77,8 @@ class Figures:
     deep steps pay."""
     flat_warps: int = 4
     """The warps for blocks of 16 x 128: ptxas spills with 4 on sm_120."""
+    descriptors: bool = False
+    """True if loads by descriptors were measured to be faster, for large blocks of 16-bit factors."""
     thread_sums: int = 128 * 64
     """The most sums of a block that threads multiply without tensor cores."""
 
@@ -91,6 +93,7 @@ H100 = Figures(
     228 << 10,
     2.8e12,
     True,
+    descriptors=True,
 )
 """Measured; `python -m benchmark.gpu_ranks` compares the resulting times with measured ones."""
 B200 = Figures(
@@ -186,6 +189,10 @@ class ProductSize:
         wide = min(across, -(-together // height))
         in_groups = height * -(-together // (height * across)) * rows + wide * columns
         return in_groups < 0.9 * in_sequence
+
+    def gains_by_descriptors(self, blocks: Blocks) -> bool:
+        """True if loads by descriptors are faster than by addresses, which threads compute."""
+        return self.gpu.descriptors and self.bytes == 2 and blocks.rows * blocks.columns >= 128 * 128
 
     def seconds(self, blocks: Blocks) -> float:
         """Returns the expected seconds with these blocks."""

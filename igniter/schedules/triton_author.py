@@ -12,7 +12,7 @@ Nests on the same blocks are a launch (`launch_groups.py`). A program has about 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -26,6 +26,7 @@ from igniter.dialects.loop.schedule import PRODUCTS, Launch, Loop, ScheduleAttr,
 from igniter.dialects.sym.expr import ONE, Expr, product
 from igniter.schedules.attention_blocks import attention_blocks, attention_seconds
 from igniter.schedules.author import Choice, ScheduleAuthor
+from igniter.schedules.descriptor_use import has_descriptors
 from igniter.schedules.launch_groups import LaunchGroup, launch_groups, renamed
 from igniter.schedules.launch_variants import Decider, Decision, launch_variants
 from igniter.schedules.product_blocks import (
@@ -146,7 +147,7 @@ def ways_of(group: LaunchGroup, products: str, gpu: Figures) -> Ways:
         sizes = _product_sizes(group, products, gpu)
         blocks = blocks_for(sizes)
         lanes, looped = _product_lanes(group, blocks)
-        return Ways(lanes, looped, {}, _product_launch(group, blocks, sizes))
+        return Ways(lanes, looped, {}, _product_launch(group, blocks, sizes, lanes))
     lanes, looped = _blocks(group)
     return Ways(lanes, looped, {}, Launch(_warps(prod(lanes.values())), 1))
 
@@ -207,13 +208,16 @@ def _product_lanes(group: LaunchGroup, blocks: Blocks) -> tuple[dict[str, int], 
     return lanes, looped
 
 
-def _product_launch(group: LaunchGroup, blocks: Blocks, sizes: Sequence[ProductSize]) -> Launch:
+def _product_launch(
+    group: LaunchGroup, blocks: Blocks, sizes: Sequence[ProductSize], lanes: Mapping[str, int]
+) -> Launch:
     """Returns the launch of a product: the sums fill the registers of the warps, and loads run ahead for the next
     blocks."""
     # Groups are of the rows if these are the dim before the last of the grid.
     last = tuple(d for d in group.grid if group.dims[d] != ONE)[-2:]
     together = GROUP if wide_dims(group) == last and sizes[-1].gains_by_groups(blocks) else 1
-    return Launch(blocks.warps, blocks.stages, sizes[-1].how, together)
+    described = sizes[-1].gains_by_descriptors(blocks) and has_descriptors(group, lanes)
+    return Launch(blocks.warps, blocks.stages, sizes[-1].how, together, described)
 
 
 def _warps(size: int) -> int:

@@ -82,9 +82,56 @@ tt.func @i() {
 
 // -----
 
+// CHECK: a block of a descriptor has at least 16 bytes along its last dim, not 8
+tt.func @narrow(%x: !tt.tensordesc<16x4xf16>) {
+  tt.return
+}
+
+// -----
+
 // CHECK: tt.join of tensor<4xf32> does not give tensor<2x4xf32>
 tt.func @j() {
   %a = arith.constant dense<0.000000e+00> : tensor<4xf32>
   %b = tt.join %a, %a : tensor<4xf32> -> tensor<2x4xf32>
   tt.return
 }
+
+// -----
+
+// CHECK: there is no descriptor of elements of f64
+tt.func @element(%x: !tt.tensordesc<16x16xf64>) {
+  tt.return
+}
+
+// -----
+
+// CHECK: a descriptor has 1 to 5 dims, not 6
+tt.func @rank(%x: !tt.tensordesc<1x1x1x1x1x16xf16>) {
+  tt.return
+}
+
+// -----
+
+// CHECK: 'tt.descriptor_load' of !tt.tensordesc<16x16xf16> needs 2 subscripts of i32
+tt.func @subscripts(%x: !tt.tensordesc<16x16xf16>, %i: i32) {
+  %a = tt.descriptor_load %x[%i] : !tt.tensordesc<16x16xf16>
+  tt.return
+}
+
+// -----
+
+// CHECK: the access needs a descriptor, not !tt.ptr<f32>
+tt.func @pointer(%x: !tt.ptr<f32>, %i: i32) {
+  %a = tt.descriptor_load %x[%i] : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// CHECK: 'tt.descriptor_store' of !tt.tensordesc<16x16xf16> cannot access tensor<16x16xf32>
+"tt.func"() <{sym_name = "value", function_type = (!tt.tensordesc<16x16xf16>, i32) -> ()}> ({
+^bb0(%x: !tt.tensordesc<16x16xf16>, %i: i32):
+  %a = arith.constant dense<0.000000e+00> : tensor<16x16xf32>
+  "tt.descriptor_store"(%x, %a, %i, %i) : (!tt.tensordesc<16x16xf16>, tensor<16x16xf32>, i32, i32) -> ()
+  tt.return
+}) : () -> ()

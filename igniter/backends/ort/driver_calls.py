@@ -21,5 +21,7 @@ DRIVER_FUNCTIONS = (
     "cuModuleGetFunction",
     "cuFuncSetAttribute",
     "cuLaunchKernel",
+    "cuTensorMapEncodeTiled",
 )
-"""The driver functions called here; drivers have all of them since CUDA 11."""
+"""The driver functions called here; drivers have all of them since CUDA 11, the last one since CUDA 12. It may be
+missing if no kernel has tensor maps."""

@@ -4,6 +4,10 @@ Triton is an optional package (`pip install 'onnx-igniter[triton]'`) for Linux. 
 does not depend on the place of the text: source lines are omitted, and Python compiles from a file in memory.
 
 The PTX is for sm_80, and runs on every later GPU: Triton's code for sm_90 and later runs on that GPU alone.
+
+A descriptor is an argument of type `tensordesc<fp16[128,64]>`. In PTX it is 128 bytes, the sizes of the tensor (32 bits
+each) and its strides (64 bits each). Triton chooses the swizzle, and divides the block into boxes for it: the innermost
+dim of a box has as many bytes as the swizzle spans.
 """
 
 from __future__ import annotations
@@ -16,14 +20,14 @@ import subprocess
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.backends.triton.python_source import type_name
 from igniter.backends.triton.target import PORTABLE
-from igniter.dialects.triton import ALIGNMENT, FuncOp, PointerType
+from igniter.dialects.triton import ALIGNMENT, DescriptorType, FuncOp, PointerType
 from igniter.distribution import install_command
 from igniter.errors import IgniterError
 
@@ -35,6 +39,12 @@ PTX_VERSION = 80
 
 PTX_VERSIONS = {90: 84, 100: 87, 120: 87}
 """The PTX versions for newer GPUs; drivers since CUDA 12.4 and 12.8 accept them."""
+
+MAP_PTX_VERSION = 86
+"""The least PTX version of copies by descriptors on sm_90; drivers since CUDA 12.7 accept it."""
+
+DESCRIPTORS_SINCE = 90
+"""The first capability with descriptors."""
 
 WARP = 32
 """The threads of a warp."""
@@ -52,6 +62,27 @@ _SIGNATURES = {
 }
 
 
+_MAP_TYPES = {"i8": 0, "fp16": 6, "fp32": 7, "bf16": 9}
+"""CUDA's numbers of the types of elements of tensor maps (`CUtensorMapDataType`), by Triton's names; i8 is u8 there."""
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """The tensor map of a descriptor, as a kernel reads it."""
+
+    parameter: int
+    """The first of the descriptor's parameters."""
+    rank: int
+    type: int
+    """CUDA's number of the type of elements."""
+    swizzle: int
+    """CUDA's number of the swizzle: 0 to 3 for 0, 32, 64 and 128 bytes."""
+    bytes: int
+    """The bytes of an element."""
+    box: tuple[int, ...]
+    """The elements that one copy loads, by dim."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A kernel compiled by Triton."""
@@ -62,11 +93,13 @@ class Kernel:
     entry: str
     """The name of the function in both."""
     parameters: int
-    """The number of parameters: those of the func, and two null pointers."""
+    """The number of parameters: those of the func, several for a descriptor, and two null pointers."""
     threads: int
     """The threads of a program."""
     shared: int
     """The shared memory of a program, in bytes."""
+    maps: tuple[TensorMap, ...] = ()
+    """The tensor maps of the descriptors, in order."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +142,8 @@ def signature_of(func: FuncOp) -> tuple[str, ...]:
 def _signature(t: Attribute) -> str:
     if isinstance(t, PointerType):
         return f"*{_SIGNATURES[type_name(t.pointee)]}"
+    if isinstance(t, DescriptorType):
+        return f"tensordesc<{_SIGNATURES[type_name(t.element)]}[{','.join(map(str, t.shape))}]>"
     return _SIGNATURES[type_name(t)]
 
 
@@ -135,23 +170,66 @@ def compile_source(
     types = dict(zip(names, signature, strict=True))
     aligned = {(k,): [["tt.divisibility", ALIGNMENT]] for k, kind in enumerate(signature) if kind.startswith("*")}
     source = part_of_triton("triton.compiler").ASTSource(fn=function, signature=types, constexprs={}, attrs=aligned)
+    maps = maps_of(signature)
+    if maps and arch < DESCRIPTORS_SINCE:
+        raise IgniterError(
+            f"a kernel with descriptors cannot run on sm_{arch}: they exist since sm_{DESCRIPTORS_SINCE}; remove "
+            "'descriptors' from its schedule, or compile for later GPUs alone"
+        )
     with own_cache(triton):
-        return _compiled(triton, source, len(signature), warps, stages, arch)
+        arguments = len(signature) + sum(2 * each.rank for each in maps)
+        return _compiled(triton, source, arguments, (warps, stages, arch), bool(maps), maps)
 
 
-def compile_ttir(text: str, arguments: int, warps: int = 4, stages: int = 3, arch: int = PORTABLE) -> Kernel:
-    """Compiles a module in Triton's IR, given as a func in generic form."""
+def compile_ttir(
+    text: str, arguments: int, warps: int = 4, stages: int = 3, arch: int = PORTABLE, *, descriptors: bool = False
+) -> Kernel:
+    """Compiles a module in Triton's IR, given as a func in generic form. Here `descriptors` are tensor maps alone,
+    without the sizes and strides that Triton adds to the arguments of a Python function."""
     triton = find_triton()
     with own_cache(triton), tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.ttir"
         path.write_text(text, encoding="utf-8")
-        return _compiled(triton, str(path), arguments, warps, stages, arch)
+        return _compiled(triton, str(path), arguments, (warps, stages, arch), descriptors)
 
 
-def _compiled(triton: Any, source: Any, arguments: int, warps: int, stages: int, arch: int) -> Kernel:
+def maps_of(signature: Sequence[str]) -> tuple[TensorMap, ...]:
+    """Returns the tensor maps of arguments of these types, each with its whole block as a box."""
+    found: list[TensorMap] = []
+    for k, kind in enumerate(signature):
+        if kind.startswith("tensordesc<"):
+            element, _, dims = kind.removeprefix("tensordesc<").removesuffix("]>").partition("[")
+            box = tuple(map(int, dims.split(",")))
+            place = k + sum(2 * each.rank for each in found)
+            bits = int(re.sub(r"\D", "", element))
+            found.append(TensorMap(place, len(box), _MAP_TYPES[element], 0, bits // 8, box))
+    return tuple(found)
+
+
+def _placed(maps: Sequence[TensorMap], described: Sequence[Mapping[str, Any]]) -> tuple[TensorMap, ...]:
+    """Returns tensor maps with the swizzles and the boxes of a compiled kernel."""
+    if len(maps) != len(described):
+        raise IgniterError(f"a kernel of {len(maps)} descriptors has {len(described)} tensor maps")
+    return tuple(
+        replace(each, swizzle=int(given["swizzle"]), box=tuple(map(int, given["block_size"])))
+        for each, given in zip(maps, described, strict=True)
+    )
+
+
+def _compiled(
+    triton: Any,
+    source: Any,
+    arguments: int,
+    launch: tuple[int, int, int],
+    descriptors: bool,
+    maps: Sequence[TensorMap] = (),
+) -> Kernel:
+    """Compiles for a launch: warps, stages and the capability of the GPU."""
+    warps, stages, arch = launch
     options: dict[str, Any] = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
     # Triton's default is the newest version known to its assembler; most drivers do not accept it.
-    options["ptx_version"] = PTX_VERSIONS.get(arch, PTX_VERSION)
+    version = PTX_VERSIONS.get(arch, PTX_VERSION)
+    options["ptx_version"] = max(version, MAP_PTX_VERSION) if descriptors else version
     try:
         target = part_of_triton("triton.backends.compiler").GPUTarget("cuda", arch, WARP)
         made = triton.compile(source, target=target, options=options)
@@ -160,7 +238,8 @@ def _compiled(triton: Any, source: Any, arguments: int, warps: int, stages: int,
     meta, ptx = made.metadata, made.asm["ptx"]
     if meta.global_scratch_size or meta.profile_scratch_size:
         raise IgniterError("Triton wants memory for a kernel that launches do not give")
-    kernel = Kernel(ptx, made.asm["cubin"], meta.name, len(_parameters(ptx)), WARP * warps, meta.shared)
+    placed = _placed(maps, meta.tensordesc_meta) if maps else ()
+    kernel = Kernel(ptx, made.asm["cubin"], meta.name, len(_parameters(ptx)), WARP * warps, meta.shared, placed)
     if kernel.parameters != arguments + 2:
         raise IgniterError(f"a kernel of {arguments} arguments has {kernel.parameters} parameters in PTX")
     return kernel
@@ -214,4 +293,4 @@ def read_resources(text: str) -> Resources:
 
 def identity() -> Mapping[str, str]:
     """Returns the versions that determine the output for a text."""
-    return {"triton": str(find_triton().__version__), "ptx": str((PTX_VERSION, PTX_VERSIONS))}
+    return {"triton": str(find_triton().__version__), "ptx": str((PTX_VERSION, PTX_VERSIONS, MAP_PTX_VERSION))}

@@ -97,8 +97,8 @@ def work_of(func: tt.FuncOp, symbols: Sequence[int], program: int = 0, loaded: i
     """Returns the work of a program of a kernel, given its number, the values of its symbols and of integers that it
     loads."""
     args = func.body.block.args
-    pointers = [a for a in args if isinstance(a.type, tt.PointerType)]
-    numbers: dict[SSAValue, int] = dict(zip(args[len(pointers) :], symbols, strict=True))
+    given = [a for a in args if not isinstance(a.type, (tt.PointerType, tt.DescriptorType))]
+    numbers: dict[SSAValue, int] = dict(zip(given, symbols, strict=True))
     numbers |= {op.result: program for op in func.body.block.ops if isinstance(op, tt.GetProgramIdOp)}
     numbers |= {op.result: loaded for op in func.walk() if isinstance(op, tt.LoadOp)}
     work = Work()
@@ -125,6 +125,9 @@ def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work
             base = _base(op.ptr)
             size = prod(tt.shape_of(op.ptr.type)) * element_bytes(_pointee(op.ptr.type))
             work.moved[base] = work.moved.get(base, 0) + times * size
+        elif isinstance(op, (tt.DescriptorLoadOp, tt.DescriptorStoreOp)):
+            base = _base(op.desc)
+            work.moved[base] = work.moved.get(base, 0) + times * _described(op)
         elif isinstance(op, tt.DotOp):
             (rows, depth), (_, columns) = tt.shape_of(op.a.type), tt.shape_of(op.b.type)
             kind = str(tt.element_type(op.a.type))
@@ -133,7 +136,8 @@ def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work
             work.products[kind] = work.products.get(kind, 0.0) + count
             work.slowed[kind] = work.slowed.get(kind, 0.0) + count * _slower(rows, columns)
         # Loop-invariant values are computed before the loop.
-        here = times if isinstance(op, tt.LoadOp) else max((trips.get(v, 1) for v in op.operands), default=1)
+        loaded = isinstance(op, (tt.LoadOp, tt.DescriptorLoadOp))
+        here = times if loaded else max((trips.get(v, 1) for v in op.operands), default=1)
         trips.update(dict.fromkeys(op.results, here))
         work.ops += min(here, times) * _instructions(op)
 
@@ -147,7 +151,15 @@ def _slower(rows: int, columns: int) -> float:
 def _loaded(block: Block) -> int:
     """Returns the bytes loaded by a block itself, without nested blocks."""
     loads = [op.ptr.type for op in block.ops if isinstance(op, tt.LoadOp)]
-    return sum(prod(tt.shape_of(kind)) * element_bytes(_pointee(kind)) for kind in loads)
+    described = sum(_described(op) for op in block.ops if isinstance(op, tt.DescriptorLoadOp))
+    return described + sum(prod(tt.shape_of(kind)) * element_bytes(_pointee(kind)) for kind in loads)
+
+
+def _described(op: tt.DescriptorLoadOp | tt.DescriptorStoreOp) -> int:
+    """Returns the bytes of a block of a descriptor."""
+    kind = op.desc.type
+    assert isinstance(kind, tt.DescriptorType)
+    return prod(kind.shape) * element_bytes(kind.element)
 
 
 _FREE = (
@@ -160,6 +172,7 @@ _FREE = (
     tt.TransOp,
     tt.MakeRangeOp,
     tt.LoadOp,
+    tt.DescriptorLoadOp,
     tt.DotOp,
     arith.ConstantOp,
 )
@@ -249,7 +262,8 @@ def estimate(
         return Estimate(0.0, "launch", 0.0, 0.0, 0.0)
     # Programs may differ, as under a causal mask: the one in the middle is typical.
     work = work_of(func, [s.evaluate(env) for s in launch.symbols], programs // 2, loaded)
-    sizes = [stored_bytes(b.type).evaluate(env) for b in launch.buffers]
+    arguments = [*launch.addressed, *launch.symbols, *launch.mapped]
+    sizes = [stored_bytes(a.type).evaluate(env) if isinstance(a, SSAValue) else 0 for a in arguments]
     memory = float(sum(min(moved * programs, sizes[k]) for k, moved in work.moved.items()))
     cache = float(sum(work.moved.values()) * programs)
     held = _held(launch.warps, resources, shared, device)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,7 +77,7 @@ class _DeviceLibrary:
 
 def run_source(text: str, signature: Sequence[str], grid: Sequence[int], arguments: Sequence[Any]) -> None:
     """Runs a launch of a kernel's text. Arguments are numbers and arrays, or addresses of arrays; arrays change in
-    place."""
+    place. A descriptor is given as an array, or an address, and the sizes of its tensor."""
     _mend()
     # `triton` in the module of the kernel: its decorated functions are interpreted.
     decorator = SimpleNamespace(jit=part_of_triton(_INTERPRETER).InterpretedFunction)
@@ -137,6 +138,9 @@ def _range(first: Any, end: Any, step: Any) -> Iterator[Any]:
 def _argument(value: Any, kind: str) -> Any:
     """Returns an array's address, or a number, with its type: the interpreter would infer one from the value."""
     named = part_of_triton("triton.language").str_to_ty(kind, None)
+    if kind.startswith("tensordesc"):
+        base, sizes = value
+        return _descriptor(base, sizes, named)
     if kind.startswith("*"):
         address = value
         if isinstance(value, np.ndarray):
@@ -144,6 +148,22 @@ def _argument(value: Any, kind: str) -> Any:
             address = value.ctypes.data
         return _tensor(np.array([address], np.uint64), named, named)
     return _tensor(np.array([value], np.dtype(f"i{named.primitive_bitwidth // 8}")), named, named)
+
+
+def _descriptor(base: Any, sizes: Sequence[int], named: Any) -> Any:
+    """Returns the descriptor of a tensor whose elements lie row after row."""
+    interpreter, tl = part_of_triton(_INTERPRETER), part_of_triton("triton.language")
+    block = named.block_type
+    pointer = tl.pointer_type(block.element_ty)
+    address = base.ctypes.data if isinstance(base, np.ndarray) else base
+    handle = interpreter.TensorHandle(np.array([address], np.uint64), pointer)
+    strides = [prod(sizes[k + 1 :]) for k in range(len(sizes))]
+    shape_handles = [interpreter.TensorHandle(np.array([n], np.int32), tl.int32) for n in sizes]
+    stride_handles = [interpreter.TensorHandle(np.array([n], np.int64), tl.int64) for n in strides]
+    padding = part_of_triton("triton._C.libtriton").ir.PADDING_OPTION.PAD_ZERO
+    made = interpreter.TensorDescHandle(handle, shape_handles, stride_handles, [int(d) for d in block.shape], padding)
+    made.validate()
+    return tl.core.tensor_descriptor_base(made, block)
 
 
 def _tensor(data: Array, element: Any, named: Any) -> Any:
@@ -175,7 +195,9 @@ def run_func(
         elif isinstance(op, LaunchOp):
             kernel = kernels[op.kernel]
             text = texts.setdefault(op.kernel, print_kernel(kernel))
-            parameters = [*(arrays[b] for b in op.buffers), *(e.evaluate(symbols) for e in op.symbols)]
+            parameters: list[Any] = [*(arrays[b] for b in op.addressed), *(e.evaluate(symbols) for e in op.symbols)]
+            sizes = [[e.evaluate(symbols) for e in each] for each in op.maps]
+            parameters += [(arrays[b], each) for b, each in zip(op.mapped, sizes, strict=True)]
             run_source(text, signature_of(kernel), (op.grid.evaluate(symbols),), parameters)
     return outputs
 

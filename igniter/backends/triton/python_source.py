@@ -338,6 +338,8 @@ _PRINTERS: dict[type[Operation], Callable[[_KernelPrinter, Operation, Sequence[s
     tt.SplitOp: lambda p, op, a: f"tl.split({a[0]})",
     tt.AddPtrOp: lambda p, op, a: f"{a[0]} + {a[1]}",
     tt.LoadOp: _loaded,
+    tt.DescriptorLoadOp: lambda p, op, a: f"{a[0]}.load([{', '.join(a[1:])}])",
+    tt.DescriptorStoreOp: lambda p, op, a: f"{a[0]}.store([{', '.join(a[2:])}], {a[1]})",
     tt.StoreOp: _stored,
     tt.AtomicRMWOp: _atomic,
     tt.ReduceOp: lambda p, op, a: p.reduction(cast("tt.ReduceOp", op), a),

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from igniter.backends.launches import ANY_LATER, KERNEL_TYPE, kernel_symbol
+from igniter.backends.launches import ANY_LATER, KERNEL_TYPE, MAP_TYPE, kernel_symbol
 from igniter.backends.ort.messages import c_literal
-from igniter.backends.triton.compiler import Kernel, compile_source, signature_of
+from igniter.backends.triton.compiler import Kernel, TensorMap, compile_source, signature_of
 from igniter.backends.triton.python_source import print_kernel
 from igniter.backends.triton.target import ALONE
 from igniter.dialects import triton as tt
@@ -162,13 +162,25 @@ def _described(kernel: KernelText, archs: Sequence[int]) -> str:
             (place, code.data, "weak_odr hidden", f", comdat, align {CODE_ALIGNMENT}"),
         ):
             lines.append(f"{name} = {kind} constant [{len(data) + 1} x i8] {c_literal(data)}{more}")
+        maps, count = "null", len(code.made.maps)
+        if count:
+            maps = f'@"maps.{kernel.name}.{code.name}"'
+            items = ", ".join(_map(each) for each in code.made.maps)
+            lines.append(f"{maps} = private unnamed_addr constant [{count} x {MAP_TYPE}] [{items}]")
         fields = (
             f'ptr @"label.{kernel.name}", ptr {place}, ptr {entry}, i32 {code.made.threads}, i32 {code.made.shared}, '
-            f"i64 {addresses}, i32 {code.least}, i32 {code.most}, ptr {others}"
+            f"i64 {addresses}, i32 {code.least}, i32 {code.most}, ptr {others}, i64 {count}, ptr {maps}"
         )
         lines.append(f"{here} = weak_odr hidden constant {KERNEL_TYPE} {{ {fields} }}, comdat")
         others = here
     return "\n".join(lines)
+
+
+def _map(given: TensorMap) -> str:
+    """Returns the constant of a tensor map; CUDA's first dim is the last one."""
+    box = ", ".join(f"i32 {size}" for size in [*reversed(given.box), *[0] * (5 - given.rank)])
+    numbers = ", ".join(f"i32 {n}" for n in (given.parameter, given.rank, given.type, given.swizzle, given.bytes))
+    return f"{MAP_TYPE} {{ {numbers}, [5 x i32] [{box}] }}"
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def _used_names(op: Operation) -> frozenset[str]:
     if isinstance(op, CallOp):
         return symbols_of(op.symbols)
     if isinstance(op, LaunchOp):
-        return symbols_of((op.grid, *op.symbols))
+        return symbols_of((op.grid, *op.symbols, *op.sizes_attr.data))
     if isinstance(op, SliceOp):
         return symbols_of(op.subscripts)
     if isinstance(op, AllocOp):

@@ -1,17 +1,21 @@
 """`loop.launch`: a launch of a device kernel over a grid of programs.
 
     stmt ::= loop.launch @kernel grid [expr] warps n stages n symbols [expr, ...] (%buffer, ...)
+             (maps [[expr, ...], ...])?
 
 The kernel is a func of the backend's dialect in the same module (`tt.func`). Its arguments are the addresses of the
-buffers, then the values of the symbols. Programs are numbered along one axis and run in any order or concurrently; an
-empty grid does nothing. A launch begins after the previous launches are done.
+buffers, then the values of the symbols. With `maps`, as many of the last buffers are not addresses but descriptors,
+behind the symbols: each has the sizes of its tensor, whose elements lie row after row without gaps. Programs are
+numbered along one axis and run in any order or concurrently; an empty grid does nothing. A launch begins after the
+previous launches are done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
-from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, IntAttr, MemRefType, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, IntAttr, MemRefType, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, var_operand_def
 from xdsl.parser import Parser
@@ -33,6 +37,10 @@ class LaunchOp(IRDLOperation):
     symbols_attr = prop_def(DimsAttr, prop_name="symbols")
     warps_attr = prop_def(IntAttr, prop_name="warps")
     stages_attr = prop_def(IntAttr, prop_name="stages")
+    sizes_attr = prop_def(DimsAttr, prop_name="sizes")
+    """The sizes of all tensors with descriptors, one after the other."""
+    ranks_attr = prop_def(ArrayAttr[IntAttr], prop_name="ranks")
+    """The numbers of their dims."""
     buffers = var_operand_def(MemRefType)
 
     def __init__(
@@ -43,6 +51,7 @@ class LaunchOp(IRDLOperation):
         symbols: Iterable[ExprLike],
         warps: int = 4,
         stages: int = 1,
+        maps: Sequence[Sequence[ExprLike]] = (),
     ):
         super().__init__(
             operands=[list(buffers)],
@@ -52,6 +61,8 @@ class LaunchOp(IRDLOperation):
                 "symbols": DimsAttr(symbols),
                 "warps": IntAttr(warps),
                 "stages": IntAttr(stages),
+                "sizes": DimsAttr(size for sizes in maps for size in sizes),
+                "ranks": ArrayAttr(IntAttr(len(sizes)) for sizes in maps),
             },
         )
 
@@ -84,11 +95,29 @@ class LaunchOp(IRDLOperation):
         """The number of loop iterations in flight (pipeline stages)."""
         return self.stages_attr.data
 
+    @property
+    def maps(self) -> tuple[tuple[Expr, ...], ...]:
+        """The sizes of the tensors with descriptors."""
+        sizes = iter(self.sizes_attr.data)
+        return tuple(tuple(islice(sizes, rank.data)) for rank in self.ranks_attr.data)
+
+    @property
+    def addressed(self) -> Sequence[SSAValue]:
+        """The buffers whose addresses are arguments."""
+        return self.buffers[: len(self.buffers) - len(self.maps)]
+
+    @property
+    def mapped(self) -> Sequence[SSAValue]:
+        """The buffers of the descriptors."""
+        return self.buffers[len(self.buffers) - len(self.maps) :]
+
     def verify_(self) -> None:
         if len(self.grid_attr.data) != 1:
             raise VerifyException(f"loop.launch @{self.kernel}: a grid must be one number of programs")
         if self.warps < 1 or self.warps & (self.warps - 1) or self.stages < 1:
             raise VerifyException(f"loop.launch @{self.kernel}: warps must be a power of two, and stages at least 1")
+        if len(self.maps) > len(self.buffers) or [len(m) for m in self.maps] != [r.data for r in self.ranks_attr.data]:
+            raise VerifyException(f"loop.launch @{self.kernel}: maps are the sizes of the last buffers, one list each")
 
     @classmethod
     def parse(cls, parser: Parser) -> LaunchOp:
@@ -105,7 +134,10 @@ class LaunchOp(IRDLOperation):
         parser.parse_keyword("symbols")
         symbols = parse_exprs(parser)
         buffers = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_value(parser))
-        return cls(kernel, grid[0], buffers, symbols, warps, stages)
+        maps: Sequence[Sequence[Expr]] = ()
+        if parser.parse_optional_keyword("maps") is not None:
+            maps = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_exprs(parser))
+        return cls(kernel, grid[0], buffers, symbols, warps, stages, maps)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -114,3 +146,6 @@ class LaunchOp(IRDLOperation):
         printer.print_string(f" symbols [{', '.join(map(str, self.symbols))}] (")
         printer.print_list(self.buffers, printer.print_ssa_value)
         printer.print_string(")")
+        if self.maps:
+            sizes = (", ".join(map(str, each)) for each in self.maps)
+            printer.print_string(f" maps [{', '.join(f'[{each}]' for each in sizes)}]")

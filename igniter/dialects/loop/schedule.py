@@ -105,10 +105,12 @@ class Launch:
     """The precision of f32 products of blocks, one of `PRODUCTS`; empty means IEEE f32."""
     group: int = 1
     """The blocks of the grid's second last dim that consecutive programs cover for one block of its last dim."""
+    descriptors: bool = False
+    """True if the factors of products and the results are accessed by descriptors."""
 
     def __str__(self) -> str:
         said = f"launch warps {self.warps} stages {self.stages}" + (f" {self.products}" if self.products else "")
-        return said + (f" group {self.group}" if self.group > 1 else "")
+        return said + (f" group {self.group}" if self.group > 1 else "") + (" descriptors" * self.descriptors)
 
 
 PRODUCTS = ("tf32", "tf32x3")
@@ -137,7 +139,8 @@ STEPS: Mapping[str, Row] = {
         (LAUNCHES,),
         "on a GPU: the warps (32 threads) of a program, and the number of loop iterations in flight; an optional "
         "`tf32` or `tf32x3` is the precision of f32 products of blocks; with `group 8`, consecutive programs cover 8 "
-        "blocks of the grid's second last dim before the next block of its last",
+        "blocks of the grid's second last dim before the next block of its last; with `descriptors`, since sm_90, the "
+        "copy engine loads the factors of products and stores results of 16 bits, by tensor maps that the host makes",
         "launch warps 4 stages 1",
     ),
 }
@@ -266,7 +269,8 @@ def _parse_launch(parser: AttrParser) -> Launch:
     group = 1
     if parser.parse_optional_keyword("group") is not None:
         group = parser.parse_integer(allow_boolean=False, allow_negative=False)
-    return Launch(warps, stages, products, group)
+    descriptors = parser.parse_optional_keyword("descriptors") is not None
+    return Launch(warps, stages, products, group, descriptors)
 
 
 # -- verification -----------------------------------------------------------------------------------------------------

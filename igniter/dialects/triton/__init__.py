@@ -13,14 +13,17 @@
             | %q = tt.addptr %p, %offset : pointers, integers             in elements
             | %v = tt.load %p (, %mask (, %other)?)? : pointers
             | tt.store %p, %v (, %mask)? : pointers
+            | %v = tt.descriptor_load %d[%i, ..] : !tt.tensordesc<128x64xf16>
+            | tt.descriptor_store %d[%i, ..], %v : !tt.tensordesc<128x64xf16>
             | %r = "tt.reduce"(%a) <{axis = k : i32}> ({ ^bb(%x, %y): .. "tt.reduce.return"(%z) }) : (block) -> block
             | %d = tt.dot %a, %b, %c {inputPrecision = p} : block * block -> block
             | %v = tt.precise_divf %a, %b : block      | %v = tt.precise_sqrt %a : block
             | %v = tt.extern_elementwise %a, .. {symbol = "__nv_tanhf", ..} : (block, ..) -> block
 
 A program is one instance of a func. A block, a builtin `tensor` whose dims are powers of two, is held by the threads of
-a program together. Pointers are `!tt.ptr<f32>`; loads and stores take blocks of them. The other ops are from `arith`,
-`math` and `scf.for`, as in Triton's own IR: Triton reads the generic form of a module (TTIR), and
+a program together. Pointers are `!tt.ptr<f32>`; loads and stores take blocks of them. A descriptor is an argument that
+the host makes of a tensor, for accesses of whole blocks (`igniter.dialects.triton.descriptors`). The other ops are from
+`arith`, `math` and `scf.for`, as in Triton's own IR: Triton reads the generic form of a module (TTIR), and
 `igniter.backends.triton.python_source` prints it, op by op, as the `@triton.jit` function that Triton makes it from.
 
 A masked-off element of a load is `other`, or undefined without one. A masked-off store does nothing.
@@ -52,6 +55,7 @@ from igniter.dialects.triton.compute import (
     ReduceOp,
     ReduceReturnOp,
 )
+from igniter.dialects.triton.descriptors import DescriptorLoadOp, DescriptorStoreOp, DescriptorType
 from igniter.dialects.triton.memory import AddPtrOp, AtomicRMWOp, LoadOp, StoreOp
 from igniter.dialects.triton.types import PointerType, block_of, element_type, is_block, shape_of, width_of
 
@@ -61,6 +65,8 @@ Triton = Dialect(
         AddPtrOp,
         AtomicRMWOp,
         BroadcastOp,
+        DescriptorLoadOp,
+        DescriptorStoreOp,
         DotOp,
         ExpandDimsOp,
         ExternElementwiseOp,
@@ -80,7 +86,7 @@ Triton = Dialect(
         StoreOp,
         TransOp,
     ],
-    [PointerType],
+    [DescriptorType, PointerType],
 )
 
 __all__ = [
@@ -88,6 +94,9 @@ __all__ = [
     "AddPtrOp",
     "AtomicRMWOp",
     "BroadcastOp",
+    "DescriptorLoadOp",
+    "DescriptorStoreOp",
+    "DescriptorType",
     "DotOp",
     "ExpandDimsOp",
     "ExternElementwiseOp",

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType, i1, i8, i32, i64
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType, bf16, f16, i1, i8, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from igniter.analysis.structured.block_accesses import BlockAccess, block_access
 from igniter.analysis.structured.codes import codes_of
 from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on
 from igniter.dialects import triton as tt
@@ -29,6 +30,7 @@ from igniter.dialects.sym.expr import Expr, Sym, linearize, product, symbols_of
 from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import LaunchGroup, renamed, root_of
 from igniter.transforms.conversion.block_builder import BlockBuilder
+from igniter.transforms.conversion.block_descriptors import Descriptors, as_in_memory, first_elements, in_order
 from igniter.transforms.conversion.block_exprs import divided_dims, first_of, lane_of
 from igniter.transforms.conversion.device_math import elementwise
 from igniter.transforms.conversion.packed_factors import Unpacking, block_name, placed, side_by_side
@@ -65,6 +67,8 @@ class Scope:
     loads: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
     places: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """The dims that blocks have in several dims, as expressions over these."""
+    factor: bool = False
+    """True if the blocks are a factor of a product."""
 
 
 class LaunchBody:
@@ -89,6 +93,7 @@ class LaunchBody:
         self.folded: dict[SSAValue, SSAValue] = {}
         """The reduced values, on the blocks of a program."""
         self.pointers: dict[SSAValue, SSAValue] = {}
+        self.descriptors = Descriptors(Block())
 
     def _place_dims(self) -> None:
         """Finds the products of blocks, and the dims of stored blocks."""
@@ -137,6 +142,7 @@ class LaunchBody:
         kinds = [tt.PointerType(self._memory(t)) for t in self.tensors]
         block = Block(arg_types=[*kinds, *(i64 for _ in self.symbols)])
         self.pointers = dict(zip(self.tensors, block.args, strict=False))
+        self.descriptors = Descriptors(block)
         divided = divided_dims(self.products, self.group, self.dims)
         parts = (
             (name, size) for d in divided for name, size in ((first_of(d.name), d.extent), (lane_of(d.name), d.lanes))
@@ -149,14 +155,24 @@ class LaunchBody:
         self._programs(scope)
         self._compute(scope)
         block.add_op(tt.ReturnOp())
+        self._require_descriptors()
         unused = [not arg.uses for arg in block.args]
+        behind = unused[len(self.tensors) :]
         self.tensors = tuple(t for t, drop in zip(self.tensors, unused, strict=False) if not drop)
-        behind = unused[len(unused) - len(self.symbols) :]
-        self.symbols = tuple(s for s, drop in zip(self.symbols, behind, strict=True) if not drop)
+        self.symbols = tuple(s for s, drop in zip(self.symbols, behind, strict=False) if not drop)
         for arg, drop in zip(list(block.args), unused, strict=True):
             if drop:
                 block.erase_arg(arg)
         return tt.FuncOp(self.name, [arg.type for arg in block.args], Region(block)), self.symbols
+
+    def _require_descriptors(self) -> None:
+        """Raises if the schedule asks for descriptors, and no access can have one."""
+        if self.group.descriptors and not self.descriptors.arguments:
+            reasons = self.descriptors.reasons or ["it has no product of blocks"]
+            raise IgniterError(
+                f"lower-to-triton: nest '{self.group.members[0].label}': no access of the launch can have a descriptor "
+                f"({'; '.join(dict.fromkeys(reasons))}); remove 'descriptors'"
+            )
 
     def _index_type(self) -> IntegerType:
         """Returns i32 if all sizes are constant, every offset is proven to fit, and no index is data; else i64. Masked
@@ -463,7 +479,7 @@ class LaunchBody:
     def _across(self, laned: tuple[str, ...], scope: Scope) -> Scope:
         """Returns a scope of the current blocks along other dims."""
         index = {name: value for name, value in scope.index.items() if name not in scope.laned}
-        inside = Scope(scope.builder, index, {}, laned, scope.firsts)
+        inside = Scope(scope.builder, index, {}, laned, scope.firsts, factor=True)
         for name in laned:
             self._span(inside, self.by_name[name])
         return inside
@@ -527,8 +543,15 @@ class LaunchBody:
     def _store(self, nest: NestOp, value: SSAValue, result: SSAValue, subscripts: Sequence[Expr], scope: Scope) -> None:
         builder = scope.builder
         at = renamed(subscripts, self.group.names[nest])
-        offset = builder.expr(linearize(at, dims_of(result.type)), scope.index)
         value = to_memory(builder, value, element_of(result.type))
+        access = self._block_access(result, at, scope) if self.group.descriptors and self.products else None
+        if access is not None and self._memory(result) in (f16, bf16):
+            value = as_in_memory(builder, builder.shaped(value, self._lanes_of(scope)), access, scope.laned)
+            descriptor = self.descriptors.argument(root_of(result), self._memory(result), access)
+            places = first_elements(builder, access, scope.firsts, scope.index)
+            builder.block.add_op(tt.DescriptorStoreOp(descriptor, places, value))
+            return
+        offset = builder.expr(linearize(at, dims_of(result.type)), scope.index)
         mask = builder.all_of(self._mask(scope, symbols_of(at)))
         given = [offset, value, *([mask] if mask is not None else [])]
         given = builder.together(given)
@@ -537,6 +560,20 @@ class LaunchBody:
             raise IgniterError(f"lower-to-triton: nest '{nest.label}' would store an element in several lanes")
         pointers = self._pointers(builder, result, given[0])
         builder.block.add_op(tt.StoreOp(pointers, given[1], given[2] if mask is not None else None))
+
+    def _block_access(self, tensor: SSAValue, at: Sequence[Expr], scope: Scope) -> BlockAccess | None:
+        """Returns the access of a tensor on the current blocks, if a descriptor can make it."""
+        lanes = {name: self.by_name[name].lanes for name in scope.laned}
+        extents = {d.name: d.extent for d in self.dims}
+        grid = {d.name for d in self.dims if d.grid}
+        found = block_access(at, dims_of(tensor.type), self._memory(tensor), lanes, extents, grid)
+        if not isinstance(found, str):
+            return found
+        self.descriptors.reasons.append(found)
+        return None
+
+    def _lanes_of(self, scope: Scope) -> tuple[int, ...]:
+        return tuple(self.by_name[name].lanes for name in scope.laned)
 
     def _pointers(self, builder: BlockBuilder, tensor: SSAValue, offset: SSAValue) -> SSAValue:
         base = builder.shaped(self.pointers[root_of(tensor)], tt.shape_of(offset.type))
@@ -610,6 +647,15 @@ class LaunchBody:
         nest = op.parent_op()
         assert isinstance(nest, NestOp)
         names = self.group.names[nest]
+        described = self.group.descriptors and scope.factor
+        if described and not conditions and not op.indices and otherwise is None:
+            access = self._block_access(op.source, at, scope)
+            if access is not None:
+                source, memory = root_of(op.source), self._memory(op.source)
+                descriptor = self.descriptors.argument(source, memory, access)
+                places = first_elements(builder, access, scope.firsts, env)
+                loaded = builder.add(tt.DescriptorLoadOp(descriptor, places))
+                return from_memory(builder, in_order(builder, loaded, access, scope.laned), element)
         offset = builder.expr(linearize(at, dims_of(op.source.type)), env)
         # An indirect access depends only on the dims of its indices: a wider block would be stored twice.
         there = symbols_of(at).union(*(renamed_names(hangs_on(i), names) for i in op.indices))

@@ -23,8 +23,8 @@ directives for CPUs, and ops and types that Triton lacks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp, StringAttr, UnitAttr
@@ -39,7 +39,7 @@ from igniter.dialects.loop.sharing import IN_PLACE
 from igniter.dialects.loop.variants import guards_of
 from igniter.dialects.loop.words import LAUNCHES
 from igniter.dialects.sym import dims_of, element_of, memref_of
-from igniter.dialects.sym.expr import ONE, Expr, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import (
     LaunchGroup,
@@ -201,13 +201,13 @@ class _Lowering:
         dims = dims_of_group(group)
         said = name, group, dims, tensors, stored, self.kernel.symbol_names
         if group.attention is None:
-            self._launch_nests(said, launch_of(group))
+            self._launch_nests(said)
         elif not any(d.share for d in dims):
-            self._add(AttentionBody(*said), launch_of(group))
+            self._add_either(AttentionBody(*said), lambda: AttentionBody(f"{name}.addresses", *said[1:]), group)
         else:
             self._launch_shared(name, group, dims, loaded, stored)
 
-    def _launch_nests(self, said: Parts, launch: Launch) -> None:
+    def _launch_nests(self, said: Parts) -> None:
         """Adds a launch without an attention. An update of a tensor of the caller, in a buffer of the caller, also gets
         a launch for the case that the two are one buffer."""
         name, group, dims, _, stored, _ = said
@@ -215,13 +215,13 @@ class _Lowering:
         past = None if update is None else self.buffers.get(root_of(update.past))
         present = self.buffers[stored[0]] if update is not None else None
         if update is None or past is None or not {past, present} <= set(self.whole.args):
-            self._add(LaunchBody(*said), launch)
+            self._add_either(LaunchBody(*said), lambda: LaunchBody(f"{name}.addresses", *said[1:]), group)
             return
         assert present is not None
         around, blocks = self.block, (Block(), Block())
         bodies = UpdateBody(f"{name}.rows", *said[1:], update), LaunchBody(*said)
         for self.block, body in zip(blocks, bodies, strict=True):
-            self._add(body, launch)
+            self._add(body, launch_of(group))
         self.block = around
         self.block.add_op(IfSharedOp(past, present, *blocks))
 
@@ -229,6 +229,11 @@ class _Lowering:
         self, name: str, group: LaunchGroup, dims: list[Dim], loaded: Sequence[SSAValue], stored: Sequence[SSAValue]
     ) -> None:
         """Adds an attention whose keys are split over several programs, and the kernel that combines their sums."""
+        if group.descriptors:
+            raise IgniterError(
+                f"lower-to-triton: nest '{group.members[0].label}': programs share the keys of this attention, which "
+                "descriptors do not support; remove 'descriptors'"
+            )
         parts: list[SSAValue] = []
         for label, shape in shapes_of_parts(group, dims):
             alloc = AllocOp(label, memref_of(Float32Type(), shape, "scratch"))
@@ -246,18 +251,40 @@ class _Lowering:
         join.parts = parts
         self._add(join, Launch(JOIN_WARPS, 1))
 
+    def _add_either(self, body: LaunchBody, other: Callable[[], LaunchBody], group: LaunchGroup) -> None:
+        """Adds a launch. If it has descriptors that some sizes do not allow, the host takes the `other` one then, with
+        addresses."""
+        launch, func, symbols = launch_of(group), *body.emit()
+        lacking = body.descriptors.lacking
+        if lacking == ZERO:
+            self._add_emitted(body, func, symbols, launch)
+            return
+        around = self.block
+        self.block = Block()
+        self._add_emitted(body, func, symbols, launch)
+        around.add_op(IfOp([-lacking], self.block))
+        self.block, group.descriptors = Block(), False
+        self._add(other(), replace(launch, descriptors=False))
+        around.add_op(IfOp([lacking - 1], self.block))
+        self.block = around
+
     def _add(self, body: LaunchBody, launch: Launch) -> None:
-        """Emits the kernel of a launch, unless another version has the same, and the launch."""
-        func, symbols = body.emit()
+        """Emits the kernel of a launch, and adds the launch."""
+        self._add_emitted(body, *body.emit(), launch)
+
+    def _add_emitted(self, body: LaunchBody, func: tt.FuncOp, symbols: Sequence[str], launch: Launch) -> None:
+        """Adds the kernel of a launch, unless another version has the same, and the launch."""
         func.sym_name = StringAttr("")
         name = self.named.setdefault(f"{launch}: {func}", body.name)
         if name == body.name:
             func.sym_name = StringAttr(name)
             self.kernels.append(func)
         used = [Expr.of(s) for s in symbols]
-        buffers = [self.buffers[t] for t in body.tensors]
+        described = body.descriptors.tensors
+        buffers = [self.buffers[t] for t in (*body.tensors, *(tensor for tensor, _ in described))]
+        maps = [sizes for _, sizes in described]
         grid = product(d.programs for d in body.dims)
-        self.block.add_op(LaunchOp(name, grid, buffers, used, launch.warps, launch.stages))
+        self.block.add_op(LaunchOp(name, grid, buffers, used, launch.warps, launch.stages, maps))
 
     def _is_stored(self, value: SSAValue, group: LaunchGroup) -> bool:
         """True if a value has readers outside the launch."""
@@ -284,7 +311,8 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
                 raise IgniterError(f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': {names}")
             group.add(nest, names)
     for group in groups.values():
-        group.products, group.blocks_together = launch_of(group).products, launch_of(group).group
+        launch = launch_of(group)
+        group.products, group.blocks_together, group.descriptors = launch.products, launch.group, launch.descriptors
     return list(groups.values())
 
 

@@ -141,3 +141,27 @@ loop.kernel @group symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   }
   loop.return %t : tensor<8xf32>
 }
+
+// -----
+
+// CHECK: lower-to-triton: nest 'copy': no access of the launch can have a descriptor (it has no product of blocks); remove 'descriptors'
+loop.kernel @pointwise symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
+  %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1 descriptors] -> tensor<8xf32> {
+    %a = loop.read %x[i] : f32
+    loop.yield none %a at [i]
+  }
+  loop.return %t : tensor<8xf32>
+}
+
+// -----
+
+// CHECK: no access of the launch can have a descriptor (its rows are no multiple of 16 bytes, or it is empty); remove 'descriptors'
+loop.kernel @rows symbols [] (%x: tensor<32x63xf32>, %w: tensor<63x33xf32>) -> (tensor<32x33xf32>) {
+  %h = loop.nest "matmul" [i: parallel 32, j: parallel 33, k: reduction 63] schedule [i by 16 grid fuse "l0", j by 16 grid fuse "l0", k by 16, i vector 16, j vector 16, k vector 16, launch warps 1 stages 2 descriptors] -> tensor<32x33xf32> {
+    %u = loop.read %x[i, k] : f32
+    %v = loop.read %w[k, j] : f32
+    %p = arith.mulf %u, %v : f32
+    loop.yield add %p at [i, j]
+  }
+  loop.return %h : tensor<32x33xf32>
+}

@@ -25,6 +25,7 @@ from igniter.backends.triton.interpreter import run_source
 from igniter.backends.triton.texts import KernelText, kernels_of
 from igniter.runtime.linker import find_linker
 from igniter.targets import backend_for
+from tests.backends.triton import tensor_maps
 
 _P, _I, _U = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint
 _TYPES: dict[str, tuple[Any, ...]] = {
@@ -44,6 +45,7 @@ _TYPES: dict[str, tuple[Any, ...]] = {
     "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
     "cuFuncSetAttribute": (_P, _I, _I),
     "cuLaunchKernel": (_P, _U, _U, _U, _U, _U, _U, _U, _P, _P, _P),
+    "cuTensorMapEncodeTiled": (_P, _U, _U, _P, _P, _P, _P, _P, _U, _U, _U, _U),
 }
 _LLVM = {_P: "ptr", ctypes.c_char_p: "ptr", _I: "i32", _U: "i32"}
 _ERRORS = {
@@ -212,16 +214,25 @@ class RecordingDriver:
         assert bx == made.threads, f"{bx} threads, where .reqntid says {made.threads}"
         assert shared == made.shared
         assert shared <= max(48 << 10, self.attributes.get(function, 0))
-        count = len(kernel.signature)
-        places = [ctypes.c_void_p.from_address(parameters + 8 * k).value or 0 for k in range(count + 2)]
-        assert made.parameters == len(places)
-        given = [ctypes.c_int64.from_address(place).value for place in places]
-        assert given[count:] == [0, 0], "Triton's own pointers are null"
+        places = [ctypes.c_void_p.from_address(parameters + 8 * k).value or 0 for k in range(made.parameters)]
+        plain = len(kernel.signature) - len(made.maps)
+        assert made.parameters == plain + sum(1 + 2 * m.rank for m in made.maps) + 2
+        given: list[Any] = [ctypes.c_int64.from_address(place).value for place in places[:plain]]
+        null = [ctypes.c_int64.from_address(place).value for place in places[-2:]]
+        assert null == [0, 0], "Triton's own pointers are null"
+        given += [tensor_maps.decode(each, places) for each in made.maps]
         launch = Launch(kernel.label, gx, bx, shared, stream or 0, self.contexts[-1])
         self.launches.append(launch)
         pointers = [g for g, kind in zip(given, kernel.signature, strict=False) if kind.startswith("*")]
-        self.compute(launch, pointers, lambda: run_source(kernel.source, kernel.signature, (gx,), given[:count]))
+        pointers += [address for address, _ in given[plain:]]
+        self.compute(launch, pointers, lambda: run_source(kernel.source, kernel.signature, (gx,), given))
         return 0
+
+    def _cuTensorMapEncodeTiled(self, out: int, *given: int) -> int:
+        reason = tensor_maps.encode(out, *given)
+        if reason is not None:
+            self.calls.append(f"cuTensorMapEncodeTiled: {reason}")
+        return 0 if reason is None else 1
 
     def compute(self, launch: Launch, pointers: Sequence[int], run: Callable[[], None]) -> None:
         """What becomes of a launch that is right; `pointers` are the addresses among its parameters."""

@@ -17,6 +17,16 @@
 
 #include "library.h"
 
+/* A tensor map of a kernel. */
+struct map {
+  uint32_t parameter; /* The map's; the sizes and the strides of its tensor follow. */
+  uint32_t rank;
+  uint32_t type;      /* CUtensorMapDataType */
+  uint32_t swizzle;   /* CUtensorMapSwizzle */
+  uint32_t bytes;     /* Of an element. */
+  uint32_t box[5];    /* The elements that one copy loads, the last dim first. */
+};
+
 /* A kernel's code for one kind of GPU (`igniter/backends/launches.py`). */
 struct kernel {
   const char *label; /* Its name in messages. */
@@ -27,6 +37,8 @@ struct kernel {
   uint64_t addresses;   /* Addresses at the start of its parameters. */
   int32_t least, most;  /* Compute capabilities, times ten. */
   const struct kernel *others; /* The same kernel's code for other capabilities, or null. */
+  uint64_t map_count;
+  const struct map *maps;
 };
 
 /* Generated: the kernels of the library by number, and the execution provider of the ops. */
@@ -73,6 +85,8 @@ enum {
   CAPABILITY_MINOR = 76,
   ALIGNMENT = 16,                  /* Of the addresses that kernels get. */
   ON_HOST = -2,                    /* OrtMemTypeCPUInput */
+  MOST_DIMS = 5,                   /* Of a tensor map. */
+  PROMOTION_128 = 2,               /* CU_TENSOR_MAP_L2_PROMOTION_L2_128B */
   RTLD_NOW = 2,
   CAPACITY = 1024,
 };
@@ -83,8 +97,8 @@ void *dlopen(const char *name, int flags);
 void *dlsym(void *library, const char *name);
 char *dlerror(void);
 
-/* The functions that are called; drivers have all of them since CUDA 11. `igniter/backends/ort/driver_calls.py` has the
- * same names for the tests. */
+/* The functions that are called; drivers have all of them since CUDA 11, but the last one since CUDA 12, which only
+ * kernels with tensor maps need. `igniter/backends/ort/driver_calls.py` has the same names for the tests. */
 #define DRIVER(CALL)                                                                                                   \
   CALL(cuInit, (uint32_t flags))                                                                                       \
   CALL(cuGetErrorName, (int32_t code, const char **name))                                                              \
@@ -102,7 +116,10 @@ char *dlerror(void);
   CALL(cuModuleGetFunction, (void **function, void *module, const char *name))                                         \
   CALL(cuFuncSetAttribute, (void *function, int32_t attribute, int32_t value))                                         \
   CALL(cuLaunchKernel, (void *function, uint32_t x, uint32_t y, uint32_t z, uint32_t threads_x, uint32_t threads_y,    \
-                        uint32_t threads_z, uint32_t shared, void *stream, void **parameters, void **extra))
+                        uint32_t threads_z, uint32_t shared, void *stream, void **parameters, void **extra))           \
+  CALL(cuTensorMapEncodeTiled, (void *map, uint32_t type, uint32_t rank, void *address, const uint64_t *sizes,         \
+                                const uint64_t *strides, const uint32_t *box, const uint32_t *steps,                   \
+                                uint32_t interleave, uint32_t swizzle, uint32_t promotion, uint32_t fill))
 
 #define PLACE(name, parameters) int32_t(*name) parameters;
 #define NAME(name, parameters) #name,
@@ -110,10 +127,11 @@ static union {
   struct {
     DRIVER(PLACE)
   };
-  void *functions[16];
+  void *functions[17];
 } driver;
 static const char *const names[] = {DRIVER(NAME)};
 _Static_assert(sizeof driver == sizeof names, "as many functions as names");
+static const uint64_t NEEDED = sizeof names / sizeof *names - 1; /* All but the one that encodes tensor maps. */
 static int32_t driver_ready;
 
 /* What was called when the driver failed. */
@@ -207,7 +225,7 @@ static OrtStatus *open_driver(const OrtApi *api, const struct igniter_desc *desc
   }
   for (uint64_t k = 0; k < sizeof names / sizeof *names; k++) {
     void *found = dlsym(library, names[k]);
-    if (!found)
+    if (!found && k < NEEDED)
       return simple(api, desc, "the driver of NVIDIA is too old: it has no ", names[k]);
     __atomic_store_n(&driver.functions[k], found, __ATOMIC_RELAXED);
   }
@@ -295,6 +313,8 @@ static OrtStatus *load_all(const OrtApi *api, const struct igniter_desc *desc, s
     if (!kernel)
       return numbered(api, desc, trouble.label, ": the library has no code for a GPU of compute capability ",
                       capability, " (in tenths): compile for it, or with the target cuda for all since 80");
+    if (kernel->map_count && !driver.cuTensorMapEncodeTiled)
+      return simple(api, desc, trouble.label, ": the driver of NVIDIA is too old: it has no cuTensorMapEncodeTiled");
     if (!load(&trouble, &device->kernels[number], kernel, capability))
       return driver_failed(api, desc, &trouble);
   }
@@ -413,6 +433,22 @@ OrtStatus *igniter_gpu_run(struct igniter_state *state, const struct igniter_des
   return status;
 }
 
+/* Encodes a tensor map in the parameter that begins with the address of its tensor. The elements lie row after row. */
+static int encode(struct trouble *trouble, const struct map *map, void **parameters) {
+  void **place = parameters + map->parameter;
+  void *address = *(void **)*place;
+  uint64_t sizes[MOST_DIMS], strides[MOST_DIMS];
+  uint32_t steps[MOST_DIMS];
+  for (uint32_t k = 0; k < map->rank; k++) {
+    uint32_t dim = map->rank - 1 - k; /* CUDA's first dim is the last one. */
+    sizes[k] = *(const uint32_t *)place[1 + dim];
+    strides[k] = *(const uint64_t *)place[1 + map->rank + dim] * map->bytes;
+    steps[k] = 1;
+  }
+  return CALL(trouble, cuTensorMapEncodeTiled, *place, map->type, map->rank, address, sizes, strides + 1, map->box,
+              steps, 0, map->swizzle, PROMOTION_128, 0);
+}
+
 /* Launches `grid` programs of a kernel; `parameters` are the addresses of its parameters. */
 void igniter_launch(struct launches *call, int64_t number, int64_t grid, void **parameters) {
   const OrtApi *api = call->api;
@@ -426,13 +462,19 @@ void igniter_launch(struct launches *call, int64_t number, int64_t grid, void **
         numbered(api, call->desc, kernel->label, ": ", grid, " programs are more than a GPU launches at a time");
     return;
   }
-  for (uint64_t k = 0; k < kernel->addresses; k++) {
-    int64_t address = *(const int64_t *)parameters[k];
+  for (uint64_t k = 0; k < kernel->addresses + kernel->map_count; k++) {
+    uint64_t place = k < kernel->addresses ? k : kernel->maps[k - kernel->addresses].parameter;
+    int64_t address = *(const int64_t *)parameters[place];
     if (address & (ALIGNMENT - 1)) {
       call->error = bad_address(api, call->desc, kernel->label, (int64_t)k, address);
       return;
     }
   }
+  for (uint64_t k = 0; k < kernel->map_count; k++)
+    if (!encode(&trouble, &kernel->maps[k], parameters)) {
+      call->error = driver_failed(api, call->desc, &trouble);
+      return;
+    }
   if (!CALL(&trouble, cuLaunchKernel, loaded->function, (uint32_t)grid, 1, 1, kernel->threads, 1, 1, kernel->shared,
             call->stream, parameters, 0))
     call->error = driver_failed(api, call->desc, &trouble);

@@ -1,11 +1,12 @@
 target triple = "x86_64-unknown-linux-gnu"
 
 %union.anon = type { %struct.anon }
-%struct.anon = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+%struct.anon = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 %struct.igniter_port = type { ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64, i64, i64 }
 %struct.trouble = type { ptr, ptr, i32 }
 %struct.loaded = type { ptr, ptr, ptr }
 %struct.launches = type { ptr, ptr, ptr, ptr, ptr, ptr }
+%struct.map = type { i32, i32, i32, i32, i32, [5 x i32] }
 %struct.text = type { %struct.igniter_string, [1024 x i8] }
 %struct.igniter_string = type { ptr, i64, i64 }
 
@@ -19,7 +20,7 @@ target triple = "x86_64-unknown-linux-gnu"
 @.str.3 = private unnamed_addr constant [13 x i8] c"libcuda.so.1\00", align 1
 @.str.4 = private unnamed_addr constant [63 x i8] c"it runs on GPUs of NVIDIA, and their driver cannot be loaded: \00", align 1
 @.str.5 = private unnamed_addr constant [17 x i8] c"an unknown error\00", align 1
-@names = internal unnamed_addr constant [16 x ptr] [ptr @.str.7, ptr @.str.8, ptr @.str.9, ptr @.str.10, ptr @.str.11, ptr @.str.12, ptr @.str.13, ptr @.str.14, ptr @.str.15, ptr @.str.16, ptr @.str.17, ptr @.str.18, ptr @.str.19, ptr @.str.20, ptr @.str.21, ptr @.str.2], align 16
+@names = internal unnamed_addr constant [17 x ptr] [ptr @.str.7, ptr @.str.8, ptr @.str.9, ptr @.str.10, ptr @.str.11, ptr @.str.12, ptr @.str.13, ptr @.str.14, ptr @.str.15, ptr @.str.16, ptr @.str.17, ptr @.str.18, ptr @.str.19, ptr @.str.20, ptr @.str.21, ptr @.str.2, ptr @.str.22], align 16
 @.str.6 = private unnamed_addr constant [44 x i8] c"the driver of NVIDIA is too old: it has no \00", align 1
 @.str.7 = private unnamed_addr constant [7 x i8] c"cuInit\00", align 1
 @.str.8 = private unnamed_addr constant [15 x i8] c"cuGetErrorName\00", align 1
@@ -36,15 +37,17 @@ target triple = "x86_64-unknown-linux-gnu"
 @.str.19 = private unnamed_addr constant [15 x i8] c"cuModuleUnload\00", align 1
 @.str.20 = private unnamed_addr constant [20 x i8] c"cuModuleGetFunction\00", align 1
 @.str.21 = private unnamed_addr constant [19 x i8] c"cuFuncSetAttribute\00", align 1
+@.str.22 = private unnamed_addr constant [23 x i8] c"cuTensorMapEncodeTiled\00", align 1
 @igniter_kernel_count = external local_unnamed_addr constant i64, align 8
 @igniter_kernels = external local_unnamed_addr constant [0 x ptr], align 8
-@.str.22 = private unnamed_addr constant [59 x i8] c": the library has no code for a GPU of compute capability \00", align 1
-@.str.23 = private unnamed_addr constant [71 x i8] c" (in tenths): compile for it, or with the target cuda for all since 80\00", align 1
+@.str.23 = private unnamed_addr constant [59 x i8] c": the library has no code for a GPU of compute capability \00", align 1
+@.str.24 = private unnamed_addr constant [71 x i8] c" (in tenths): compile for it, or with the target cuda for all since 80\00", align 1
+@.str.25 = private unnamed_addr constant [68 x i8] c": the driver of NVIDIA is too old: it has no cuTensorMapEncodeTiled\00", align 1
 @__const.run_func.trouble = private unnamed_addr constant { ptr, ptr, i32, [4 x i8] } { ptr @LOADING, ptr null, i32 0, [4 x i8] zeroinitializer }, align 8
-@.str.24 = private unnamed_addr constant [14 x i8] c": its buffer \00", align 1
-@.str.25 = private unnamed_addr constant [16 x i8] c" is at address \00", align 1
-@.str.26 = private unnamed_addr constant [63 x i8] c", which is no multiple of 16: give ONNX Runtime memory that is\00", align 1
-@.str.27 = private unnamed_addr constant [8 x i8] c" gives \00", align 1
+@.str.26 = private unnamed_addr constant [14 x i8] c": its buffer \00", align 1
+@.str.27 = private unnamed_addr constant [16 x i8] c" is at address \00", align 1
+@.str.28 = private unnamed_addr constant [63 x i8] c", which is no multiple of 16: give ONNX Runtime memory that is\00", align 1
+@.str.29 = private unnamed_addr constant [8 x i8] c" gives \00", align 1
 
 ; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
 define hidden noundef nonnull ptr @igniter_gpu_provider(ptr noundef readnone captures(none) %op) local_unnamed_addr #0 {
@@ -129,54 +132,56 @@ if.then2.i.i:                                     ; preds = %if.end.i.i
   br label %open_driver.exit.i
 
 for.body.i.i:                                     ; preds = %cleanup.i.i, %if.end.i.i
-  %retval.040.i.i = phi ptr [ %retval.1.i.i, %cleanup.i.i ], [ undef, %if.end.i.i ]
-  %k.039.i.i = phi i64 [ %inc.i.i, %cleanup.i.i ], [ 0, %if.end.i.i ]
-  %arrayidx.i.i = getelementptr inbounds nuw ptr, ptr @names, i64 %k.039.i.i
+  %retval.042.i.i = phi ptr [ %retval.1.i.i, %cleanup.i.i ], [ undef, %if.end.i.i ]
+  %k.041.i.i = phi i64 [ %inc.i.i, %cleanup.i.i ], [ 0, %if.end.i.i ]
+  %arrayidx.i.i = getelementptr inbounds nuw ptr, ptr @names, i64 %k.041.i.i
   %3 = load ptr, ptr %arrayidx.i.i, align 8
   %call7.i.i = tail call ptr @dlsym(ptr noundef nonnull %call.i.i, ptr noundef %3) #7
-  %tobool8.not.not.not.i.i = icmp eq ptr %call7.i.i, null
-  br i1 %tobool8.not.not.not.i.i, label %if.then9.i.i, label %if.end12.i.i
+  %tobool8.i.i = icmp eq ptr %call7.i.i, null
+  %cmp9.i.i = icmp ne i64 %k.041.i.i, 16
+  %or.cond.not.not44.i.i = and i1 %cmp9.i.i, %tobool8.i.i
+  br i1 %or.cond.not.not44.i.i, label %if.then10.i.i, label %if.end13.i.i
 
-if.then9.i.i:                                     ; preds = %for.body.i.i
-  %call11.i.i = tail call fastcc ptr @simple(ptr noundef readonly %api, ptr noundef %0, ptr noundef nonnull @.str.6, ptr noundef %3) #9
+if.then10.i.i:                                    ; preds = %for.body.i.i
+  %call12.i.i = tail call fastcc ptr @simple(ptr noundef readonly %api, ptr noundef %0, ptr noundef nonnull @.str.6, ptr noundef %3) #9
   br label %cleanup.i.i
 
-if.end12.i.i:                                     ; preds = %for.body.i.i
-  %arrayidx13.i.i = getelementptr inbounds nuw ptr, ptr @driver, i64 %k.039.i.i
+if.end13.i.i:                                     ; preds = %for.body.i.i
+  %arrayidx14.i.i = getelementptr inbounds nuw ptr, ptr @driver, i64 %k.041.i.i
   %4 = ptrtoint ptr %call7.i.i to i64
-  store atomic i64 %4, ptr %arrayidx13.i.i monotonic, align 8
+  store atomic i64 %4, ptr %arrayidx14.i.i monotonic, align 8
   br label %cleanup.i.i
 
-cleanup.i.i:                                      ; preds = %if.end12.i.i, %if.then9.i.i
-  %retval.1.i.i = phi ptr [ %retval.040.i.i, %if.end12.i.i ], [ %call11.i.i, %if.then9.i.i ]
-  %inc.i.i = add nuw nsw i64 %k.039.i.i, 1
-  %exitcond.i.i = icmp eq i64 %inc.i.i, 16
-  %or.cond.i.i = select i1 %tobool8.not.not.not.i.i, i1 true, i1 %exitcond.i.i
-  br i1 %or.cond.i.i, label %cleanup14.i.i, label %for.body.i.i, !llvm.loop !0
+cleanup.i.i:                                      ; preds = %if.end13.i.i, %if.then10.i.i
+  %retval.1.i.i = phi ptr [ %call12.i.i, %if.then10.i.i ], [ %retval.042.i.i, %if.end13.i.i ]
+  %inc.i.i = add nuw nsw i64 %k.041.i.i, 1
+  %exitcond.i.i = icmp eq i64 %inc.i.i, 17
+  %or.cond.i.i = select i1 %tobool8.i.i, i1 true, i1 %exitcond.i.i
+  br i1 %or.cond.i.i, label %cleanup15.i.i, label %for.body.i.i, !llvm.loop !0
 
-cleanup14.i.i:                                    ; preds = %cleanup.i.i
-  br i1 %tobool8.not.not.not.i.i, label %open_driver.exit.i, label %for.end.i.i
+cleanup15.i.i:                                    ; preds = %cleanup.i.i
+  br i1 %or.cond.not.not44.i.i, label %open_driver.exit.i, label %for.end.i.i
 
-for.end.i.i:                                      ; preds = %cleanup14.i.i
+for.end.i.i:                                      ; preds = %cleanup15.i.i
   %5 = load ptr, ptr @driver, align 8
-  %call16.i.i = tail call i32 %5(i32 noundef 0) #7
+  %call17.i.i = tail call i32 %5(i32 noundef 0) #7
   %function1.i.i.i = getelementptr inbounds nuw i8, ptr %trouble.i.i, i64 8
   store ptr @.str.7, ptr %function1.i.i.i, align 8
   %code2.i.i.i = getelementptr inbounds nuw i8, ptr %trouble.i.i, i64 16
-  store i32 %call16.i.i, ptr %code2.i.i.i, align 8
-  %tobool.not.i.not.i.i = icmp eq i32 %call16.i.i, 0
-  br i1 %tobool.not.i.not.i.i, label %if.end21.i.i, label %if.then19.i.i
+  store i32 %call17.i.i, ptr %code2.i.i.i, align 8
+  %tobool.not.i.not.i.i = icmp eq i32 %call17.i.i, 0
+  br i1 %tobool.not.i.not.i.i, label %if.end22.i.i, label %if.then20.i.i
 
-if.then19.i.i:                                    ; preds = %for.end.i.i
-  %call20.i.i = call fastcc ptr @driver_failed(ptr noundef readonly %api, ptr noundef %0, ptr noundef %trouble.i.i) #9
+if.then20.i.i:                                    ; preds = %for.end.i.i
+  %call21.i.i = call fastcc ptr @driver_failed(ptr noundef readonly %api, ptr noundef %0, ptr noundef %trouble.i.i) #9
   br label %open_driver.exit.i
 
-if.end21.i.i:                                     ; preds = %for.end.i.i
+if.end22.i.i:                                     ; preds = %for.end.i.i
   store atomic i32 1, ptr @driver_ready release, align 4
   br label %open_driver.exit.i
 
-open_driver.exit.i:                               ; preds = %if.end21.i.i, %if.then19.i.i, %cleanup14.i.i, %if.then2.i.i, %do.end
-  %retval.4.i.i = phi ptr [ null, %do.end ], [ null, %if.end21.i.i ], [ %call20.i.i, %if.then19.i.i ], [ %retval.1.i.i, %cleanup14.i.i ], [ %call5.i.i, %if.then2.i.i ]
+open_driver.exit.i:                               ; preds = %if.end22.i.i, %if.then20.i.i, %cleanup15.i.i, %if.then2.i.i, %do.end
+  %retval.4.i.i = phi ptr [ null, %do.end ], [ null, %if.end22.i.i ], [ %call21.i.i, %if.then20.i.i ], [ %retval.1.i.i, %cleanup15.i.i ], [ %call5.i.i, %if.then2.i.i ]
   call void @llvm.lifetime.end.p0(ptr nonnull %trouble.i.i) #8
   %tobool.not.i = icmp eq ptr %retval.4.i.i, null
   br i1 %tobool.not.i, label %do.body1.i, label %attach_device.exit
@@ -372,8 +377,8 @@ if.end20.i.i.i:                                   ; preds = %if.end15.i.i.i
   %launched1.i.i.i = getelementptr inbounds nuw i8, ptr %0, i64 120
   %37 = load ptr, ptr %launched1.i.i.i, align 8
   %38 = load i64, ptr %37, align 8
-  %cmp.not37.i.i.i = icmp sgt i64 %38, 0
-  br i1 %cmp.not37.i.i.i, label %for.body.lr.ph.i.i.i, label %load_all.exit.i.i
+  %cmp.not46.i.i.i = icmp sgt i64 %38, 0
+  br i1 %cmp.not46.i.i.i, label %for.body.lr.ph.i.i.i, label %load_all.exit.i.i
 
 enter_context.exit.i.i:                           ; preds = %if.end15.i.i.i, %if.then8.i.i.i, %land.lhs.true.i.i.i, %lor.lhs.false11.i.i
   call void @llvm.lifetime.end.p0(ptr nonnull %its.i.i.i) #8
@@ -394,15 +399,15 @@ for.body.lr.ph.i.i.i:                             ; preds = %if.end20.i.i.i
   br label %for.body.i.i.i
 
 for.cond.i.i.i:                                   ; preds = %cleanup.i.i.i
-  %inc.i.i.i = add nuw nsw i64 %k.038.i.i.i, 1
+  %inc.i.i.i = add nuw nsw i64 %k.047.i.i.i, 1
   %40 = load i64, ptr %37, align 8
   %cmp.not.i36.i.i = icmp slt i64 %inc.i.i.i, %40
   br i1 %cmp.not.i36.i.i, label %for.body.i.i.i, label %load_all.exit.i.i, !llvm.loop !4
 
 for.body.i.i.i:                                   ; preds = %for.cond.i.i.i, %for.body.lr.ph.i.i.i
-  %retval.039.i.i.i = phi ptr [ undef, %for.body.lr.ph.i.i.i ], [ %retval.1.i.i.i, %for.cond.i.i.i ]
-  %k.038.i.i.i = phi i64 [ 0, %for.body.lr.ph.i.i.i ], [ %inc.i.i.i, %for.cond.i.i.i ]
-  %arrayidx.i.i.i = getelementptr inbounds nuw i64, ptr %numbers.i.i.i, i64 %k.038.i.i.i
+  %retval.048.i.i.i = phi ptr [ undef, %for.body.lr.ph.i.i.i ], [ %retval.1.i.i.i, %for.cond.i.i.i ]
+  %k.047.i.i.i = phi i64 [ 0, %for.body.lr.ph.i.i.i ], [ %inc.i.i.i, %for.cond.i.i.i ]
+  %arrayidx.i.i.i = getelementptr inbounds nuw i64, ptr %numbers.i.i.i, i64 %k.047.i.i.i
   %41 = load i64, ptr %arrayidx.i.i.i, align 8
   %arrayidx2.i.i.i = getelementptr inbounds ptr, ptr @igniter_kernels, i64 %41
   %42 = load ptr, ptr %arrayidx2.i.i.i, align 8
@@ -440,97 +445,110 @@ fitting.exit.i.i.i:                               ; preds = %while.body.i.i.i.i,
   br i1 %tobool.not.i34.i.i, label %if.then.i.i.i, label %if.end.i35.i.i
 
 if.then.i.i.i:                                    ; preds = %fitting.exit.i.i.i
-  %call6.i.i.i = call fastcc ptr @numbered(ptr noundef readonly %api, ptr noundef %0, ptr noundef %46, ptr noundef nonnull @.str.22, i64 noundef %conv.i.i.i, ptr noundef nonnull @.str.23) #9
+  %call6.i.i.i = call fastcc ptr @numbered(ptr noundef readonly %api, ptr noundef %0, ptr noundef %46, ptr noundef nonnull @.str.23, i64 noundef %conv.i.i.i, ptr noundef nonnull @.str.24) #9
   br label %cleanup.i.i.i
 
 if.end.i35.i.i:                                   ; preds = %fitting.exit.i.i.i
-  %arrayidx7.i.i.i = getelementptr inbounds %struct.loaded, ptr %kernels.i.i.i, i64 %41
+  %map_count.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.lcssa.i.i.i.i, i64 56
+  %47 = load i64, ptr %map_count.i.i.i, align 8
+  %tobool7.i.i.i = icmp eq i64 %47, 0
+  %48 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 128), align 8
+  %tobool8.i.i.i = icmp ne ptr %48, null
+  %or.cond.i.i.i = select i1 %tobool7.i.i.i, i1 true, i1 %tobool8.i.i.i
+  br i1 %or.cond.i.i.i, label %if.end12.i.i.i, label %if.then9.i.i.i
+
+if.then9.i.i.i:                                   ; preds = %if.end.i35.i.i
+  %call11.i.i.i = call fastcc ptr @simple(ptr noundef readonly %api, ptr noundef %0, ptr noundef %46, ptr noundef nonnull @.str.25) #9
+  br label %cleanup.i.i.i
+
+if.end12.i.i.i:                                   ; preds = %if.end.i35.i.i
+  %arrayidx13.i.i.i = getelementptr inbounds %struct.loaded, ptr %kernels.i.i.i, i64 %41
   br label %while.cond.i.i.i.i
 
-while.cond.i.i.i.i:                               ; preds = %fitting.exit.i.i.i.i, %if.end.i35.i.i
-  %kernel.addr.0.i.i.i.i = phi ptr [ %kernel.addr.0.lcssa.i.i.i.i, %if.end.i35.i.i ], [ %kernel.addr.0.lcssa.i.i.i.i.i, %fitting.exit.i.i.i.i ]
-  %47 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 88), align 8
+while.cond.i.i.i.i:                               ; preds = %fitting.exit.i.i.i.i, %if.end12.i.i.i
+  %kernel.addr.0.i.i.i.i = phi ptr [ %kernel.addr.0.lcssa.i.i.i.i, %if.end12.i.i.i ], [ %kernel.addr.0.lcssa.i.i.i.i.i, %fitting.exit.i.i.i.i ]
+  %49 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 88), align 8
   %code.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.i.i.i.i, i64 8
-  %48 = load ptr, ptr %code.i.i.i.i, align 8
-  %call.i.i.i.i = call i32 %47(ptr noundef nonnull %arrayidx7.i.i.i, ptr noundef %48) #7
+  %50 = load ptr, ptr %code.i.i.i.i, align 8
+  %call.i.i.i.i = call i32 %49(ptr noundef nonnull %arrayidx13.i.i.i, ptr noundef %50) #7
   store ptr @.str.18, ptr %function.i.i.i, align 8
   store i32 %call.i.i.i.i, ptr %code.i.i.i, align 8
   %tobool.not.i.not.i.i.i.i = icmp eq i32 %call.i.i.i.i, 0
-  br i1 %tobool.not.i.not.i.i.i.i, label %while.end.i.i.i.i, label %while.body.i31.i.i.i
+  br i1 %tobool.not.i.not.i.i.i.i, label %while.end.i.i.i.i, label %while.body.i40.i.i.i
 
-while.body.i31.i.i.i:                             ; preds = %while.cond.i.i.i.i
-  %others.i32.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.i.i.i.i, i64 48
-  %49 = load ptr, ptr %others.i32.i.i.i, align 8
-  %tobool.not7.i.i.i.i.i = icmp eq ptr %49, null
+while.body.i40.i.i.i:                             ; preds = %while.cond.i.i.i.i
+  %others.i41.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.i.i.i.i, i64 48
+  %51 = load ptr, ptr %others.i41.i.i.i, align 8
+  %tobool.not7.i.i.i.i.i = icmp eq ptr %51, null
   br i1 %tobool.not7.i.i.i.i.i, label %fitting.exit.i.i.i.i, label %land.rhs.i.i.i.i.i
 
-land.rhs.i.i.i.i.i:                               ; preds = %while.body.i.i.i.i.i, %while.body.i31.i.i.i
-  %kernel.addr.08.i.i.i.i.i = phi ptr [ %52, %while.body.i.i.i.i.i ], [ %49, %while.body.i31.i.i.i ]
+land.rhs.i.i.i.i.i:                               ; preds = %while.body.i.i.i.i.i, %while.body.i40.i.i.i
+  %kernel.addr.08.i.i.i.i.i = phi ptr [ %54, %while.body.i.i.i.i.i ], [ %51, %while.body.i40.i.i.i ]
   %least.i.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.08.i.i.i.i.i, i64 40
-  %50 = load i32, ptr %least.i.i.i.i.i, align 8
-  %cmp.i.i.i.i.i = icmp slt i32 %add.i55.i, %50
+  %52 = load i32, ptr %least.i.i.i.i.i, align 8
+  %cmp.i.i.i.i.i = icmp slt i32 %add.i55.i, %52
   br i1 %cmp.i.i.i.i.i, label %while.body.i.i.i.i.i, label %lor.rhs.i.i.i.i.i
 
 lor.rhs.i.i.i.i.i:                                ; preds = %land.rhs.i.i.i.i.i
   %most.i.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.08.i.i.i.i.i, i64 44
-  %51 = load i32, ptr %most.i.i.i.i.i, align 4
-  %cmp1.i.i.i.i.i = icmp sgt i32 %add.i55.i, %51
+  %53 = load i32, ptr %most.i.i.i.i.i, align 4
+  %cmp1.i.i.i.i.i = icmp sgt i32 %add.i55.i, %53
   br i1 %cmp1.i.i.i.i.i, label %while.body.i.i.i.i.i, label %fitting.exit.i.i.i.i
 
 while.body.i.i.i.i.i:                             ; preds = %lor.rhs.i.i.i.i.i, %land.rhs.i.i.i.i.i
   %others.i.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.08.i.i.i.i.i, i64 48
-  %52 = load ptr, ptr %others.i.i.i.i.i, align 8
-  %tobool.not.i27.i.i.i.i = icmp eq ptr %52, null
+  %54 = load ptr, ptr %others.i.i.i.i.i, align 8
+  %tobool.not.i27.i.i.i.i = icmp eq ptr %54, null
   br i1 %tobool.not.i27.i.i.i.i, label %fitting.exit.i.i.i.i, label %land.rhs.i.i.i.i.i, !llvm.loop !5
 
-fitting.exit.i.i.i.i:                             ; preds = %while.body.i.i.i.i.i, %lor.rhs.i.i.i.i.i, %while.body.i31.i.i.i
-  %kernel.addr.0.lcssa.i.i.i.i.i = phi ptr [ null, %while.body.i31.i.i.i ], [ %kernel.addr.08.i.i.i.i.i, %lor.rhs.i.i.i.i.i ], [ null, %while.body.i.i.i.i.i ]
+fitting.exit.i.i.i.i:                             ; preds = %while.body.i.i.i.i.i, %lor.rhs.i.i.i.i.i, %while.body.i40.i.i.i
+  %kernel.addr.0.lcssa.i.i.i.i.i = phi ptr [ null, %while.body.i40.i.i.i ], [ %kernel.addr.08.i.i.i.i.i, %lor.rhs.i.i.i.i.i ], [ null, %while.body.i.i.i.i.i ]
   %tobool3.not.i.i.i.i = icmp eq ptr %kernel.addr.0.lcssa.i.i.i.i.i, null
-  br i1 %tobool3.not.i.i.i.i, label %if.then10.i.i.i, label %while.cond.i.i.i.i, !llvm.loop !6
+  br i1 %tobool3.not.i.i.i.i, label %if.then16.i.i.i, label %while.cond.i.i.i.i, !llvm.loop !6
 
 while.end.i.i.i.i:                                ; preds = %while.cond.i.i.i.i
-  %kernel4.i.i.i.i = getelementptr inbounds nuw i8, ptr %arrayidx7.i.i.i, i64 16
+  %kernel4.i.i.i.i = getelementptr inbounds nuw i8, ptr %arrayidx13.i.i.i, i64 16
   store ptr %kernel.addr.0.i.i.i.i, ptr %kernel4.i.i.i.i, align 8
-  %53 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 104), align 8
-  %function.i.i.i.i = getelementptr inbounds nuw i8, ptr %arrayidx7.i.i.i, i64 8
-  %54 = load ptr, ptr %arrayidx7.i.i.i, align 8
+  %55 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 104), align 8
+  %function.i.i.i.i = getelementptr inbounds nuw i8, ptr %arrayidx13.i.i.i, i64 8
+  %56 = load ptr, ptr %arrayidx13.i.i.i, align 8
   %entry6.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.i.i.i.i, i64 16
-  %55 = load ptr, ptr %entry6.i.i.i.i, align 8
-  %call7.i.i.i.i = call i32 %53(ptr noundef nonnull %function.i.i.i.i, ptr noundef %54, ptr noundef %55) #7
+  %57 = load ptr, ptr %entry6.i.i.i.i, align 8
+  %call7.i.i.i.i = call i32 %55(ptr noundef nonnull %function.i.i.i.i, ptr noundef %56, ptr noundef %57) #7
   store ptr @.str.20, ptr %function.i.i.i, align 8
   store i32 %call7.i.i.i.i, ptr %code.i.i.i, align 8
   %tobool.not.i30.not.i.i.i.i = icmp eq i32 %call7.i.i.i.i, 0
-  br i1 %tobool.not.i30.not.i.i.i.i, label %land.rhs.i33.i.i.i, label %if.then10.i.i.i
+  br i1 %tobool.not.i30.not.i.i.i.i, label %land.rhs.i42.i.i.i, label %if.then16.i.i.i
 
-land.rhs.i33.i.i.i:                               ; preds = %while.end.i.i.i.i
+land.rhs.i42.i.i.i:                               ; preds = %while.end.i.i.i.i
   %shared.i.i.i.i = getelementptr inbounds nuw i8, ptr %kernel.addr.0.i.i.i.i, i64 28
-  %56 = load i32, ptr %shared.i.i.i.i, align 4
-  %cmp.i34.i.i.i = icmp ult i32 %56, 49153
-  br i1 %cmp.i34.i.i.i, label %cleanup.i.i.i, label %lor.rhs.i35.i.i.i
+  %58 = load i32, ptr %shared.i.i.i.i, align 4
+  %cmp.i43.i.i.i = icmp ult i32 %58, 49153
+  br i1 %cmp.i43.i.i.i, label %cleanup.i.i.i, label %lor.rhs.i44.i.i.i
 
-lor.rhs.i35.i.i.i:                                ; preds = %land.rhs.i33.i.i.i
-  %57 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 112), align 8
-  %58 = load ptr, ptr %function.i.i.i.i, align 8
-  %call12.i.i.i.i = call i32 %57(ptr noundef %58, i32 noundef 8, i32 noundef %56) #7
+lor.rhs.i44.i.i.i:                                ; preds = %land.rhs.i42.i.i.i
+  %59 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 112), align 8
+  %60 = load ptr, ptr %function.i.i.i.i, align 8
+  %call12.i.i.i.i = call i32 %59(ptr noundef %60, i32 noundef 8, i32 noundef %58) #7
   store ptr @.str.21, ptr %function.i.i.i, align 8
   store i32 %call12.i.i.i.i, ptr %code.i.i.i, align 8
   %tobool.not.i34.i.not.i.i.i = icmp eq i32 %call12.i.i.i.i, 0
-  br i1 %tobool.not.i34.i.not.i.i.i, label %cleanup.i.i.i, label %if.then10.i.i.i
+  br i1 %tobool.not.i34.i.not.i.i.i, label %cleanup.i.i.i, label %if.then16.i.i.i
 
-if.then10.i.i.i:                                  ; preds = %lor.rhs.i35.i.i.i, %while.end.i.i.i.i, %fitting.exit.i.i.i.i
-  %call11.i.i.i = call fastcc ptr @driver_failed(ptr noundef readonly %api, ptr noundef %0, ptr noundef %trouble.i.i.i) #9
+if.then16.i.i.i:                                  ; preds = %lor.rhs.i44.i.i.i, %while.end.i.i.i.i, %fitting.exit.i.i.i.i
+  %call17.i.i.i = call fastcc ptr @driver_failed(ptr noundef readonly %api, ptr noundef %0, ptr noundef %trouble.i.i.i) #9
   br label %cleanup.i.i.i
 
-cleanup.i.i.i:                                    ; preds = %if.then10.i.i.i, %lor.rhs.i35.i.i.i, %land.rhs.i33.i.i.i, %if.then.i.i.i
-  %cond18.i.i.i = phi i1 [ false, %if.then.i.i.i ], [ false, %if.then10.i.i.i ], [ true, %lor.rhs.i35.i.i.i ], [ true, %land.rhs.i33.i.i.i ]
-  %retval.1.i.i.i = phi ptr [ %call6.i.i.i, %if.then.i.i.i ], [ %call11.i.i.i, %if.then10.i.i.i ], [ %retval.039.i.i.i, %lor.rhs.i35.i.i.i ], [ %retval.039.i.i.i, %land.rhs.i33.i.i.i ]
+cleanup.i.i.i:                                    ; preds = %if.then16.i.i.i, %lor.rhs.i44.i.i.i, %land.rhs.i42.i.i.i, %if.then9.i.i.i, %if.then.i.i.i
+  %cond24.i.i.i = phi i1 [ false, %if.then.i.i.i ], [ false, %if.then16.i.i.i ], [ false, %if.then9.i.i.i ], [ true, %lor.rhs.i44.i.i.i ], [ true, %land.rhs.i42.i.i.i ]
+  %retval.1.i.i.i = phi ptr [ %call6.i.i.i, %if.then.i.i.i ], [ %call17.i.i.i, %if.then16.i.i.i ], [ %call11.i.i.i, %if.then9.i.i.i ], [ %retval.048.i.i.i, %lor.rhs.i44.i.i.i ], [ %retval.048.i.i.i, %land.rhs.i42.i.i.i ]
   call void @llvm.lifetime.end.p0(ptr nonnull %trouble.i.i.i) #8
-  br i1 %cond18.i.i.i, label %for.cond.i.i.i, label %load_all.exit.i.i
+  br i1 %cond24.i.i.i, label %for.cond.i.i.i, label %load_all.exit.i.i
 
 load_all.exit.i.i:                                ; preds = %cleanup.i.i.i, %for.cond.i.i.i, %if.end20.i.i.i
   %spec.select.i.i.i = phi ptr [ null, %if.end20.i.i.i ], [ %retval.1.i.i.i, %cleanup.i.i.i ], [ null, %for.cond.i.i.i ]
-  %59 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 80), align 8
-  %call16.i56.i = call i32 %59(ptr noundef nonnull %popped.i.i) #7
+  %61 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 80), align 8
+  %call16.i.i = call i32 %61(ptr noundef nonnull %popped.i.i) #7
   br label %open_device.exit.i
 
 open_device.exit.i:                               ; preds = %load_all.exit.i.i, %if.then.i.i
@@ -559,8 +577,8 @@ attach_device.exit:                               ; preds = %if.else.i, %if.then
   br i1 %tobool2.not, label %return, label %if.then3
 
 if.then3:                                         ; preds = %attach_device.exit
-  %60 = load ptr, ptr %made, align 8
-  call void @igniter_destroy(ptr noundef %60) #7
+  %62 = load ptr, ptr %made, align 8
+  call void @igniter_destroy(ptr noundef %62) #7
   store ptr null, ptr %made, align 8
   br label %return
 
@@ -827,6 +845,9 @@ cleanup29:                                        ; preds = %if.then.i47, %if.th
 ; Function Attrs: nounwind
 define hidden void @igniter_launch(ptr noundef captures(none) %call, i64 noundef %number, i64 noundef %grid, ptr noundef %parameters) local_unnamed_addr #3 {
 entry:
+  %sizes.i = alloca [5 x i64], align 16
+  %strides.i = alloca [5 x i64], align 16
+  %steps.i = alloca [5 x i32], align 16
   %trouble = alloca %struct.trouble, align 8
   %0 = load ptr, ptr %call, align 8
   %error = getelementptr inbounds nuw i8, ptr %call, i64 16
@@ -834,7 +855,7 @@ entry:
   %tobool = icmp ne ptr %1, null
   %cmp = icmp slt i64 %grid, 1
   %or.cond = or i1 %cmp, %tobool
-  br i1 %or.cond, label %cleanup33, label %if.end
+  br i1 %or.cond, label %cleanup60, label %if.end
 
 if.end:                                           ; preds = %entry
   %device = getelementptr inbounds nuw i8, ptr %call, i64 32
@@ -858,68 +879,181 @@ if.end:                                           ; preds = %entry
 for.cond.preheader:                               ; preds = %if.end
   %addresses = getelementptr inbounds nuw i8, ptr %3, i64 32
   %6 = load i64, ptr %addresses, align 8
-  %cmp10.not64.not = icmp eq i64 %6, 0
-  br i1 %cmp10.not64.not, label %for.end, label %for.body
+  %map_count = getelementptr inbounds nuw i8, ptr %3, i64 56
+  %7 = load i64, ptr %map_count, align 8
+  %add = add i64 %7, %6
+  %cmp10.not109.not = icmp eq i64 %add, 0
+  br i1 %cmp10.not109.not, label %for.cond27.preheader, label %for.body.lr.ph
+
+for.body.lr.ph:                                   ; preds = %for.cond.preheader
+  %maps = getelementptr inbounds nuw i8, ptr %3, i64 64
+  br label %for.body
 
 if.then5:                                         ; preds = %if.end
   %desc = getelementptr inbounds nuw i8, ptr %call, i64 24
-  %7 = load ptr, ptr %desc, align 8
-  %call7 = tail call fastcc ptr @numbered(ptr noundef %0, ptr noundef %7, ptr noundef %4, ptr noundef nonnull @.str, i64 noundef %grid, ptr noundef nonnull @.str.1) #9
-  br label %cleanup30.sink.split
+  %8 = load ptr, ptr %desc, align 8
+  %call7 = tail call fastcc ptr @numbered(ptr noundef %0, ptr noundef %8, ptr noundef %4, ptr noundef nonnull @.str, i64 noundef %grid, ptr noundef nonnull @.str.1) #9
+  br label %cleanup57.sink.split
 
-for.body:                                         ; preds = %for.inc, %for.cond.preheader
-  %k.065 = phi i64 [ %inc, %for.inc ], [ 0, %for.cond.preheader ]
-  %arrayidx11 = getelementptr inbounds nuw ptr, ptr %parameters, i64 %k.065
-  %8 = load ptr, ptr %arrayidx11, align 8
-  %9 = load i64, ptr %8, align 8
-  %and = and i64 %9, 15
-  %tobool12.not = icmp eq i64 %and, 0
-  br i1 %tobool12.not, label %for.inc, label %if.then13
+for.cond27.preheader:                             ; preds = %for.inc, %for.cond.preheader
+  %map_count.le = getelementptr inbounds nuw i8, ptr %3, i64 56
+  %9 = load i64, ptr %map_count.le, align 8
+  %cmp29.not112.not = icmp eq i64 %9, 0
+  br i1 %cmp29.not112.not, label %for.end46, label %for.body32.lr.ph
 
-if.then13:                                        ; preds = %for.body
-  %desc14 = getelementptr inbounds nuw i8, ptr %call, i64 24
-  %10 = load ptr, ptr %desc14, align 8
-  %call16 = tail call fastcc ptr @bad_address(ptr noundef %0, ptr noundef %10, ptr noundef %4, i64 noundef %k.065, i64 noundef %9) #9
-  br label %cleanup30.sink.split
+for.body32.lr.ph:                                 ; preds = %for.cond27.preheader
+  %maps33 = getelementptr inbounds nuw i8, ptr %3, i64 64
+  %add.ptr17.i = getelementptr inbounds nuw i8, ptr %strides.i, i64 8
+  br label %for.body32
 
-for.inc:                                          ; preds = %for.body
-  %inc = add nuw i64 %k.065, 1
-  %exitcond.not = icmp eq i64 %inc, %6
-  br i1 %exitcond.not, label %for.end, label %for.body, !llvm.loop !8
+for.body:                                         ; preds = %for.inc, %for.body.lr.ph
+  %k.0110 = phi i64 [ 0, %for.body.lr.ph ], [ %inc, %for.inc ]
+  %cmp12 = icmp ult i64 %k.0110, %6
+  br i1 %cmp12, label %cond.end, label %cond.false
 
-for.end:                                          ; preds = %for.inc, %for.cond.preheader
-  %11 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 120), align 8
-  %function21 = getelementptr inbounds nuw i8, ptr %arrayidx, i64 8
-  %12 = load ptr, ptr %function21, align 8
-  %conv = trunc nuw nsw i64 %grid to i32
+cond.false:                                       ; preds = %for.body
+  %10 = load ptr, ptr %maps, align 8
+  %sub = sub nuw i64 %k.0110, %6
+  %arrayidx14 = getelementptr inbounds nuw %struct.map, ptr %10, i64 %sub
+  %11 = load i32, ptr %arrayidx14, align 4
+  %conv = zext i32 %11 to i64
+  br label %cond.end
+
+cond.end:                                         ; preds = %cond.false, %for.body
+  %cond = phi i64 [ %conv, %cond.false ], [ %k.0110, %for.body ]
+  %arrayidx15 = getelementptr inbounds nuw ptr, ptr %parameters, i64 %cond
+  %12 = load ptr, ptr %arrayidx15, align 8
+  %13 = load i64, ptr %12, align 8
+  %and = and i64 %13, 15
+  %tobool16.not = icmp eq i64 %and, 0
+  br i1 %tobool16.not, label %for.inc, label %if.then17
+
+if.then17:                                        ; preds = %cond.end
+  %desc18 = getelementptr inbounds nuw i8, ptr %call, i64 24
+  %14 = load ptr, ptr %desc18, align 8
+  %call20 = tail call fastcc ptr @bad_address(ptr noundef %0, ptr noundef %14, ptr noundef %4, i64 noundef %k.0110, i64 noundef %13) #9
+  br label %cleanup57.sink.split
+
+for.inc:                                          ; preds = %cond.end
+  %inc = add nuw i64 %k.0110, 1
+  %exitcond.not = icmp eq i64 %inc, %add
+  br i1 %exitcond.not, label %for.cond27.preheader, label %for.body, !llvm.loop !8
+
+for.cond27:                                       ; preds = %encode.exit
+  %inc43 = add nuw i64 %k26.0113, 1
+  %15 = load i64, ptr %map_count.le, align 8
+  %cmp29.not = icmp ult i64 %inc43, %15
+  br i1 %cmp29.not, label %for.body32, label %for.end46, !llvm.loop !9
+
+for.body32:                                       ; preds = %for.cond27, %for.body32.lr.ph
+  %k26.0113 = phi i64 [ 0, %for.body32.lr.ph ], [ %inc43, %for.cond27 ]
+  %16 = load ptr, ptr %maps33, align 8
+  %arrayidx34 = getelementptr inbounds nuw %struct.map, ptr %16, i64 %k26.0113
+  %17 = load i32, ptr %arrayidx34, align 4
+  %idx.ext.i = zext i32 %17 to i64
+  %add.ptr.i = getelementptr inbounds nuw ptr, ptr %parameters, i64 %idx.ext.i
+  %18 = load ptr, ptr %add.ptr.i, align 8
+  %19 = load ptr, ptr %18, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %sizes.i) #8
+  call void @llvm.lifetime.start.p0(ptr nonnull %strides.i) #8
+  call void @llvm.lifetime.start.p0(ptr nonnull %steps.i) #8
+  %rank.i = getelementptr inbounds nuw i8, ptr %arrayidx34, i64 4
+  %20 = load i32, ptr %rank.i, align 4
+  %cmp38.not.i = icmp eq i32 %20, 0
+  br i1 %cmp38.not.i, label %encode.exit, label %for.body.lr.ph.i
+
+for.body.lr.ph.i:                                 ; preds = %for.body32
+  %factor.i = shl i32 %20, 1
+  %invariant.op.i = or disjoint i32 %factor.i, 1
+  %bytes.i = getelementptr inbounds nuw i8, ptr %arrayidx34, i64 16
+  %21 = load i32, ptr %bytes.i, align 4
+  %conv10.i = zext i32 %21 to i64
+  %22 = zext i32 %20 to i64
+  br label %for.body.i
+
+for.body.i:                                       ; preds = %for.body.i, %for.body.lr.ph.i
+  %indvars.iv.i = phi i64 [ 0, %for.body.lr.ph.i ], [ %indvars.iv.next.i, %for.body.i ]
+  %23 = trunc nuw i64 %indvars.iv.i to i32
+  %24 = xor i32 %23, -1
+  %25 = sub nuw nsw i64 %22, %indvars.iv.i
+  %arrayidx.i = getelementptr inbounds nuw ptr, ptr %add.ptr.i, i64 %25
+  %26 = load ptr, ptr %arrayidx.i, align 8
+  %27 = load i32, ptr %26, align 4
+  %conv.i = zext i32 %27 to i64
+  %arrayidx4.i = getelementptr inbounds nuw i64, ptr %sizes.i, i64 %indvars.iv.i
+  store i64 %conv.i, ptr %arrayidx4.i, align 8
+  %add7.reass.i = add i32 %invariant.op.i, %24
+  %idxprom8.i = zext i32 %add7.reass.i to i64
+  %arrayidx9.i = getelementptr inbounds nuw ptr, ptr %add.ptr.i, i64 %idxprom8.i
+  %28 = load ptr, ptr %arrayidx9.i, align 8
+  %29 = load i64, ptr %28, align 8
+  %mul.i = mul i64 %29, %conv10.i
+  %arrayidx12.i = getelementptr inbounds nuw i64, ptr %strides.i, i64 %indvars.iv.i
+  store i64 %mul.i, ptr %arrayidx12.i, align 8
+  %arrayidx14.i = getelementptr inbounds nuw i32, ptr %steps.i, i64 %indvars.iv.i
+  store i32 1, ptr %arrayidx14.i, align 4
+  %indvars.iv.next.i = add nuw nsw i64 %indvars.iv.i, 1
+  %exitcond.not.i = icmp eq i64 %indvars.iv.next.i, %22
+  br i1 %exitcond.not.i, label %encode.exit, label %for.body.i, !llvm.loop !10
+
+encode.exit:                                      ; preds = %for.body.i, %for.body32
+  %30 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 128), align 8
+  %type.i = getelementptr inbounds nuw i8, ptr %arrayidx34, i64 8
+  %31 = load i32, ptr %type.i, align 4
+  %box.i = getelementptr inbounds nuw i8, ptr %arrayidx34, i64 20
+  %swizzle.i = getelementptr inbounds nuw i8, ptr %arrayidx34, i64 12
+  %32 = load i32, ptr %swizzle.i, align 4
+  %call.i = call i32 %30(ptr noundef nonnull %18, i32 noundef %31, i32 noundef %20, ptr noundef %19, ptr noundef nonnull %sizes.i, ptr noundef nonnull %add.ptr17.i, ptr noundef nonnull %box.i, ptr noundef nonnull %steps.i, i32 noundef 0, i32 noundef %32, i32 noundef 2, i32 noundef 0) #7
+  %tobool.not.i.i.not = icmp eq i32 %call.i, 0
+  call void @llvm.lifetime.end.p0(ptr nonnull %steps.i) #8
+  call void @llvm.lifetime.end.p0(ptr nonnull %strides.i) #8
+  call void @llvm.lifetime.end.p0(ptr nonnull %sizes.i) #8
+  br i1 %tobool.not.i.i.not, label %for.cond27, label %if.then37
+
+if.then37:                                        ; preds = %encode.exit
+  store ptr @.str.22, ptr %function, align 8
+  store i32 %call.i, ptr %code, align 8
+  %desc38 = getelementptr inbounds nuw i8, ptr %call, i64 24
+  %33 = load ptr, ptr %desc38, align 8
+  %call39 = call fastcc ptr @driver_failed(ptr noundef %0, ptr noundef %33, ptr noundef %trouble) #9
+  br label %cleanup57.sink.split
+
+for.end46:                                        ; preds = %for.cond27, %for.cond27.preheader
+  %.str.22.lcssa = phi ptr [ null, %for.cond27.preheader ], [ @.str.22, %for.cond27 ]
+  store ptr %.str.22.lcssa, ptr %function, align 8
+  store i32 0, ptr %code, align 8
+  %34 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @driver, i64 120), align 8
+  %function47 = getelementptr inbounds nuw i8, ptr %arrayidx, i64 8
+  %35 = load ptr, ptr %function47, align 8
+  %conv48 = trunc nuw nsw i64 %grid to i32
   %threads = getelementptr inbounds nuw i8, ptr %3, i64 24
-  %13 = load i32, ptr %threads, align 8
+  %36 = load i32, ptr %threads, align 8
   %shared = getelementptr inbounds nuw i8, ptr %3, i64 28
-  %14 = load i32, ptr %shared, align 4
+  %37 = load i32, ptr %shared, align 4
   %stream = getelementptr inbounds nuw i8, ptr %call, i64 40
-  %15 = load ptr, ptr %stream, align 8
-  %call22 = tail call i32 %11(ptr noundef %12, i32 noundef %conv, i32 noundef 1, i32 noundef 1, i32 noundef %13, i32 noundef 1, i32 noundef 1, i32 noundef %14, ptr noundef %15, ptr noundef %parameters, ptr noundef null) #7
+  %38 = load ptr, ptr %stream, align 8
+  %call49 = call i32 %34(ptr noundef %35, i32 noundef %conv48, i32 noundef 1, i32 noundef 1, i32 noundef %36, i32 noundef 1, i32 noundef 1, i32 noundef %37, ptr noundef %38, ptr noundef %parameters, ptr noundef null) #7
   store ptr @.str.2, ptr %function, align 8
-  store i32 %call22, ptr %code, align 8
-  %tobool.not.i.not = icmp eq i32 %call22, 0
-  br i1 %tobool.not.i.not, label %cleanup30, label %if.then25
+  store i32 %call49, ptr %code, align 8
+  %tobool.not.i.not = icmp eq i32 %call49, 0
+  br i1 %tobool.not.i.not, label %cleanup57, label %if.then52
 
-if.then25:                                        ; preds = %for.end
-  %desc26 = getelementptr inbounds nuw i8, ptr %call, i64 24
-  %16 = load ptr, ptr %desc26, align 8
-  %call27 = call fastcc ptr @driver_failed(ptr noundef %0, ptr noundef %16, ptr noundef %trouble) #9
-  br label %cleanup30.sink.split
+if.then52:                                        ; preds = %for.end46
+  %desc53 = getelementptr inbounds nuw i8, ptr %call, i64 24
+  %39 = load ptr, ptr %desc53, align 8
+  %call54 = call fastcc ptr @driver_failed(ptr noundef %0, ptr noundef %39, ptr noundef %trouble) #9
+  br label %cleanup57.sink.split
 
-cleanup30.sink.split:                             ; preds = %if.then25, %if.then13, %if.then5
-  %call16.sink = phi ptr [ %call16, %if.then13 ], [ %call27, %if.then25 ], [ %call7, %if.then5 ]
-  store ptr %call16.sink, ptr %error, align 8
-  br label %cleanup30
+cleanup57.sink.split:                             ; preds = %if.then52, %if.then37, %if.then17, %if.then5
+  %call20.sink = phi ptr [ %call20, %if.then17 ], [ %call39, %if.then37 ], [ %call54, %if.then52 ], [ %call7, %if.then5 ]
+  store ptr %call20.sink, ptr %error, align 8
+  br label %cleanup57
 
-cleanup30:                                        ; preds = %cleanup30.sink.split, %for.end
+cleanup57:                                        ; preds = %cleanup57.sink.split, %for.end46
   call void @llvm.lifetime.end.p0(ptr nonnull %trouble) #8
-  br label %cleanup33
+  br label %cleanup60
 
-cleanup33:                                        ; preds = %cleanup30, %entry
+cleanup60:                                        ; preds = %cleanup57, %entry
   ret void
 }
 
@@ -942,11 +1076,11 @@ entry:
   %text = alloca %struct.text, align 8
   call void @llvm.lifetime.start.p0(ptr nonnull %text) #8
   call fastcc void @begin(ptr noundef %text, ptr noundef %desc, ptr noundef %label) #9
-  call void @igniter_text(ptr noundef nonnull %text, ptr noundef nonnull @.str.24) #7
+  call void @igniter_text(ptr noundef nonnull %text, ptr noundef nonnull @.str.26) #7
   call void @igniter_number(ptr noundef nonnull %text, i64 noundef %index) #7
-  call void @igniter_text(ptr noundef nonnull %text, ptr noundef nonnull @.str.25) #7
+  call void @igniter_text(ptr noundef nonnull %text, ptr noundef nonnull @.str.27) #7
   call void @igniter_number(ptr noundef nonnull %text, i64 noundef %address) #7
-  %call = call fastcc ptr @finish(ptr noundef %text, ptr noundef %api, ptr noundef nonnull @.str.26) #9
+  %call = call fastcc ptr @finish(ptr noundef %text, ptr noundef %api, ptr noundef nonnull @.str.28) #9
   call void @llvm.lifetime.end.p0(ptr nonnull %text) #8
   ret ptr %call
 }
@@ -975,7 +1109,7 @@ entry:
   %function = getelementptr inbounds nuw i8, ptr %trouble, i64 8
   %5 = load ptr, ptr %function, align 8
   call void @igniter_text(ptr noundef nonnull %text, ptr noundef %5) #7
-  call void @igniter_text(ptr noundef nonnull %text, ptr noundef nonnull @.str.27) #7
+  call void @igniter_text(ptr noundef nonnull %text, ptr noundef nonnull @.str.29) #7
   %6 = load ptr, ptr %name, align 8
   %tobool.not = icmp eq ptr %6, null
   %cond = select i1 %tobool.not, ptr @.str.5, ptr %6
@@ -1059,3 +1193,5 @@ attributes #10 = { nobuiltin "no-builtins" }
 !6 = distinct !{!6, !1, !2}
 !7 = distinct !{!7, !1, !2}
 !8 = distinct !{!8, !1, !2}
+!9 = distinct !{!9, !1, !2}
+!10 = distinct !{!10, !1, !2}
