@@ -161,6 +161,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "form-variants",
         "choose-splits",
         "check-bounds{guard=true}",
+        "apply-tuned-schedules",
         "choose-schedule",
         # From here on blocks of programs instead of nests.
         "lower-to-triton",

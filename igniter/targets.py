@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from igniter.analysis.fusion.cost import CostModel
     from igniter.analysis.fusion.legality import Reason
-    from igniter.dialects.loop import ComputeOp, FuncOp, NestOp
+    from igniter.dialects.loop import ComputeOp, FuncOp, KernelOp, NestOp
+    from igniter.dialects.loop.schedule import ScheduleAttr
     from igniter.dialects.onnx.base import OnnxOp
 
 DEFAULT = "cpu"
@@ -80,6 +81,30 @@ class CompiledFunc(Protocol):
 
     def prepared(self, buffers: Sequence[np.ndarray], symbols: Mapping[str, int], threads: int = 1) -> Any:
         """Returns the call as a function without arguments, for timing."""
+        ...
+
+
+class SearchParameter(Protocol):
+    """One choice of a space of schedules; the first value keeps the current one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def values(self) -> tuple[str, ...]: ...
+
+
+class SearchSpace(Protocol):
+    """The schedules of a kernel among which a tuner searches (`igniter.schedules.space`)."""
+
+    @property
+    def parameters(self) -> Sequence[SearchParameter]: ...
+    def first(self) -> dict[str, str]: ...
+    def points(self, seed: int = 0) -> Iterator[dict[str, str]]: ...
+    def schedules(self, point: Mapping[str, str]) -> Mapping[str, ScheduleAttr]: ...
+
+    def seconds(self, point: Mapping[str, str]) -> float | None:
+        """Returns the expected seconds at a point, if the space knows more than the cost of the scheduled kernel."""
         ...
 
 
@@ -401,6 +426,25 @@ class Backend(ABC):
     @abstractmethod
     def listing(self, func: FuncOp, target: Target) -> Listing:
         """Returns the assembly of one scheduled kernel, for inspection."""
+
+    # -- tuning -------------------------------------------------------------------------------------------------------
+
+    def timed_on(self, target: Target) -> str:
+        """Returns the device that times kernels of a target on this machine, for the keys of tuned schedules; "" for a
+        CPU, whose target is the key. Raises `IgniterError` if the machine has no such device."""
+        del target
+        return ""
+
+    def schedule_space(self, kernel: KernelOp, target: Target, threads: int) -> SearchSpace | None:
+        """Returns the schedules to search among; None for those of loops on CPUs (`igniter.schedules.space`)."""
+        del kernel, target, threads
+        return None
+
+    def expected_seconds(self, func: FuncOp, sizes: Mapping[str, int], target: Target) -> float | None:
+        """Returns the expected seconds of a scheduled kernel at given sizes; None if the cost model of loops counts its
+        cycles."""
+        del func, sizes, target
+        return None
 
 
 # -- finding one ------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.schedule import PRODUCTS, Launch, Loop, ScheduleAttr, Step
 from igniter.dialects.sym.expr import ONE, Expr, product
-from igniter.schedules.attention_blocks import attention_blocks, attention_seconds
+from igniter.schedules.attention_blocks import AttentionBlocks, attention_blocks, attention_seconds
 from igniter.schedules.author import Choice, ScheduleAuthor
 from igniter.schedules.descriptor_use import has_descriptors
 from igniter.schedules.launch_groups import LaunchGroup, launch_groups, renamed
@@ -150,6 +150,22 @@ def ways_of(group: LaunchGroup, products: str, gpu: Figures) -> Ways:
         return Ways(lanes, looped, {}, _product_launch(group, blocks, sizes, lanes))
     lanes, looped = _blocks(group)
     return Ways(lanes, looped, {}, Launch(_warps(prod(lanes.values())), 1))
+
+
+def expected_seconds_of(group: LaunchGroup, ways: Ways, products: str, gpu: Figures) -> float | None:
+    """Returns the expected seconds of a launch at its typical sizes, by the times that choose the author's blocks; None
+    for a launch without products."""
+    if group.attention is not None:
+        return attention_seconds(group, products, gpu)(
+            AttentionBlocks(ways.lanes, ways.looped, ways.shares, ways.launch)
+        )
+    if group.product is None:
+        return None
+    nest, dot = group.product
+    rows, columns = (ways.lanes[d] for d in wide_dims(group))
+    depth_bytes = ways.lanes[group.names[nest][dot.depth]] * element_bytes(dot.element)
+    blocks = Blocks(rows, columns, depth_bytes, ways.launch.stages, ways.launch.warps, ways.launch.descriptors)
+    return _product_sizes(group, products, gpu)[-1].seconds(blocks)
 
 
 def schedules_of(group: LaunchGroup, ways: Ways, label: str) -> dict[str, ScheduleAttr]:

@@ -70,6 +70,9 @@ class Few:
     def first(self) -> dict[str, str]:
         return {"which": "0"}
 
+    def seconds(self, point: Mapping[str, str]) -> None:
+        del point
+
     def points(self, seed: int = 0) -> Iterator[dict[str, str]]:
         return iter([{"which": str(k)} for k in range(len(self._texts))])
 

@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Never
 
 from igniter._version import __version__
 from igniter.analysis.machine import Given, MachineModel, override
+from igniter.backends.triton.compiled import CompiledLaunches
 from igniter.backends.triton.compiler import identity
 from igniter.backends.triton.coverage import refusal
-from igniter.backends.triton.expectations import expected
-from igniter.backends.triton.target import NAME, CudaTarget, machine_of_target, target_names, target_of
-from igniter.backends.triton.texts import host_module, kernels_of, launched
+from igniter.backends.triton.driver import gpu
+from igniter.backends.triton.expectations import expected, expected_seconds
+from igniter.backends.triton.target import NAME, PORTABLE, CudaTarget, machine_of_target, target_names, target_of
+from igniter.backends.triton.texts import capabilities, host_module, kernels_of, launched
 from igniter.dialects.loop import FuncOp
 from igniter.dialects.loop.schedule import vocabulary_of
 from igniter.dialects.loop.words import LAUNCHES
 from igniter.errors import IgniterError
+from igniter.schedules.launch_space import LaunchSpace
+from igniter.schedules.product_blocks import figures_of
 from igniter.targets import Backend, Pipelines, backend_for
 from igniter.targets import Target as AnyTarget
 
@@ -28,8 +32,9 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.analysis.fusion.legality import Reason
+    from igniter.dialects.loop import KernelOp
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.targets import CompiledFunc, Expectation, Listing, Rates
+    from igniter.targets import CompiledFunc, Expectation, Listing, Rates, SearchSpace
 
 
 class TritonBackend(Backend):
@@ -47,7 +52,7 @@ class TritonBackend(Backend):
         weights="fold-packs",
     )
     provider = "CUDAExecutionProvider"
-    lacking = ("precision", "winograd", "sanitize", "profile", "tuned")
+    lacking = ("precision", "winograd", "sanitize", "profile")
     fusion_author = "default"
     schedule_author = "triton"
 
@@ -141,10 +146,39 @@ class TritonBackend(Backend):
     def compile_func(
         self, func: FuncOp, target: AnyTarget | str = "native", sanitize: bool | None = None
     ) -> CompiledFunc:
-        _missing("kernels in the memory of a GPU")
+        """Loads the kernels of a func onto this machine's GPU; raises `IgniterError` without one."""
+        if sanitize:
+            _missing("checks of addresses")
+        own = target_of(target) if isinstance(target, str) else _own(target)
+        return CompiledLaunches(gpu(), func, own.arch)
 
     def listing(self, func: FuncOp, target: AnyTarget) -> Listing:
         _missing("listings of machine code")
+
+    # -- tuning -------------------------------------------------------------------------------------------------------
+
+    def timed_on(self, target: AnyTarget) -> str:
+        """Returns the name of this machine's GPU."""
+        try:
+            found = gpu()
+        except IgniterError as error:
+            raise IgniterError(
+                f"kernels of '{target.name}' are timed on a GPU, and there is none here: {error}"
+            ) from error
+        least, most = capabilities(_own(target).arch)
+        if not least <= found.capability <= most:
+            raise IgniterError(
+                f"the GPU here, {found.name}, is sm_{found.capability} and does not run code for '{target.name}': "
+                f"name {NAME}:sm_{found.capability}, or {NAME} for all since sm_{PORTABLE}"
+            )
+        return found.name
+
+    def schedule_space(self, kernel: KernelOp, target: AnyTarget, threads: int) -> SearchSpace | None:
+        own = _own(target)
+        return LaunchSpace(kernel, own.products, figures_of(f"sm_{own.arch}"))
+
+    def expected_seconds(self, func: FuncOp, sizes: Mapping[str, int], target: AnyTarget) -> float | None:
+        return expected_seconds(func, sizes, _own(target).arch)
 
 
 def _own(target: AnyTarget) -> CudaTarget:

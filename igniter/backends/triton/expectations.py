@@ -7,14 +7,14 @@ typical size. Registers are assumed not to limit occupancy: their number is know
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.ir import Block
 
 from igniter.analysis.typical_sizes import MEMORY, sizes_with, typical_of
 from igniter.backends.triton.compiler import Resources
-from igniter.backends.triton.devices import DEVICES
-from igniter.backends.triton.estimates import chosen_block, estimate
+from igniter.backends.triton.devices import DEVICES, Device
+from igniter.backends.triton.estimates import chosen_block, estimate, launches_of, work_of
 from igniter.backends.triton.texts import kernels_of
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import FuncOp, IfOp, IfSharedOp, LaunchOp
@@ -30,7 +30,7 @@ USUAL = Resources(registers=64, spills=0, stack=0, shared=0)
 
 def expected(func: FuncOp, text: str, arch: int) -> list[Expectation]:
     """Returns the expected durations of the launches of a func, in its order, on a device of `sm_<arch>`."""
-    device = next((d for d in DEVICES.values() if d.arch == arch), DEVICES[DEFAULT])
+    device = device_for(arch)
     module = func.parent_op()
     beside = [] if module is None else [op for op in module.regions[0].block.ops if isinstance(op, tt.FuncOp)]
     kernels = {op.sym_name.data: op for op in beside}
@@ -44,6 +44,27 @@ def expected(func: FuncOp, text: str, arch: int) -> list[Expectation]:
             figures = made.seconds * 1e6, made.limit, made.memory_bytes / 1e6, made.operations / 1e9
             found.append(Expectation(op.kernel, *figures, device.name, said))
     return found
+
+
+def expected_seconds(func: FuncOp, sizes: Mapping[str, int], arch: int) -> float:
+    """Returns the expected seconds of a func at given sizes, without compiling its kernels: their shared memory is that
+    of the loads in flight."""
+    device = device_for(arch)
+    module = func.parent_op()
+    beside = [] if module is None else [op for op in module.regions[0].block.ops if isinstance(op, tt.FuncOp)]
+    kernels = {op.sym_name.data: op for op in beside}
+    seconds = 0.0
+    for op, env in launches_of({func.sym_name.data: func}, func.sym_name.data, sizes):
+        kernel = kernels[op.kernel]
+        loaded = work_of(kernel, [s.evaluate(env) for s in op.symbols]).loaded_a_trip
+        shared = op.stages * loaded if op.stages > 1 else 0
+        seconds += estimate(op, kernel, env, USUAL, shared, device).seconds
+    return seconds
+
+
+def device_for(arch: int) -> Device:
+    """Returns the device of a compute capability, times ten; the default one for others."""
+    return next((d for d in DEVICES.values() if d.arch == arch), DEVICES[DEFAULT])
 
 
 def _versions(func: FuncOp) -> Iterator[tuple[dict[str, int], list[LaunchOp]]]:

@@ -56,6 +56,7 @@ class HipBackend(TritonBackend):
 
     name = NAME
     provider = "MIGraphXExecutionProvider"
+    lacking = (*TritonBackend.lacking, "tuned")
     no_library = (
         "kernels for GPUs of AMD are compiled and not run, so there is no library: --emit=asm gives their code, and "
         "--emit=llvm their text"
@@ -82,6 +83,9 @@ class HipBackend(TritonBackend):
 
     def expected(self, func: FuncOp, text: str, target: AnyTarget) -> Sequence[Expectation]:
         return ()
+
+    def compile_func(self, func: FuncOp, target: AnyTarget | str = "hip", sanitize: bool | None = None) -> Never:
+        raise IgniterError(self.no_library)
 
     def assembly(self, text: str, target: AnyTarget) -> str:
         """Returns the AMDGCN of each kernel of a text, in order."""

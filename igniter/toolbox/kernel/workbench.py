@@ -118,9 +118,11 @@ def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *,
     return found
 
 
-def kernels_in(model: str | PathLike[str], machine: MachineModel) -> tuple[ModuleOp, dict[str, KernelOp]]:
-    """Returns a model (`.onnx`) or IR (`.mlir`) with its structured kernels by name; raises `IgniterError` if it has
-    none."""
+def kernels_in(
+    model: str | PathLike[str], machine: MachineModel, sizes: Mapping[str, int] | None = None
+) -> tuple[ModuleOp, dict[str, KernelOp]]:
+    """Returns a model (`.onnx`) or IR (`.mlir`) with its structured kernels by name, formed for typical `sizes`; raises
+    `IgniterError` if it has none."""
     module = load(model)
     try:
         module.ir.verify()
@@ -129,7 +131,8 @@ def kernels_in(model: str | PathLike[str], machine: MachineModel) -> tuple[Modul
     kernels = _kernels(module.ir)
     if not kernels and not any(isinstance(op, FuncOp) for op in module.ir.ops):
         own = backend_for(machine.name).pipelines
-        _run(module.ctx, module.ir, f"{own.onnx},{own.fusion},{own.loop}", machine)
+        ctx = module.ctx.on(machine, None, sizes)
+        _run(ctx, module.ir, f"{own.onnx},{own.fusion},{own.loop}", machine)
         kernels = _kernels(module.ir)
     if not kernels:
         scheduled = any(isinstance(op, FuncOp) for op in module.ir.ops)
@@ -373,29 +376,31 @@ def _reading(size: int) -> Callable[[], object]:
     return backend_for("native").rates().reader(rounded).prepared([buffer, np.zeros(64, np.uint8)], {"repeats": 1})
 
 
-def long_enough(run: Callable[[], object]) -> tuple[Callable[[], object], int]:
-    """Returns a turn of `run`: enough consecutive runs for the clock's resolution, and their number."""
+def long_enough(run: Callable[[], object]) -> tuple[Callable[[], float], int]:
+    """Returns a turn of `run`, which returns its seconds, and the number of runs in it: enough for the clock's
+    resolution. A run on a device has a clock of its own (`seconds`)."""
     run()
-    start = time.perf_counter()
-    run()
-    repeats = max(1, round(LONG_ENOUGH / max(1e-7, time.perf_counter() - start)))
+    measured: Callable[[int], float] | None = getattr(run, "seconds", None)
 
-    def turn() -> None:
+    def timed(repeats: int) -> float:
+        if measured is not None:
+            return measured(repeats)
+        start = time.perf_counter()
         for _ in range(repeats):
             run()
+        return time.perf_counter() - start
 
-    return turn, repeats
+    repeats = max(1, round(LONG_ENOUGH / max(1e-7, timed(1))))
+    return lambda: timed(repeats), repeats
 
 
-def interleaved(runs: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
-    """Returns the seconds of every turn of each of `runs`; each round begins with another one."""
-    times: list[list[float]] = [[] for _ in runs]
+def interleaved(turns: Sequence[Callable[[], float]], rounds: int) -> list[list[float]]:
+    """Returns the seconds of every turn of each of `turns`; each round begins with another one."""
+    times: list[list[float]] = [[] for _ in turns]
     for turn in range(rounds):
-        for k in range(len(runs)):
-            place = (k + turn) % len(runs)
-            start = time.perf_counter()
-            runs[place]()
-            times[place].append(time.perf_counter() - start)
+        for k in range(len(turns)):
+            place = (k + turn) % len(turns)
+            times[place].append(turns[place]())
     return times
 
 

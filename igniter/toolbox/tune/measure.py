@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -74,6 +73,8 @@ class Job:
     """The expected results; `None`: those of the baseline."""
     known: frozenset[str] = field(default_factory=frozenset[str])
     """The digests of code with a known time."""
+    device: str = ""
+    """The device that must time it (`Backend.timed_on`)."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Measurement:
     outcome: Outcome
     reason: str = ""
     cost: float = 0.0
-    """The cycles by the cost model."""
+    """The cycles by the cost model, or the expected seconds on a GPU."""
     digest: str = ""
     """The digest of the scheduled kernel."""
     seconds: float = 0.0
@@ -99,11 +100,14 @@ def measure(job: Job) -> Measurement:
     target = backend_for(job.target).target_of(job.target)
     if target.key != job.target_key:
         return Measurement("failed", f"this machine is {target.key}, and the kernel is tuned for {job.target_key}")
+    if job.baseline and (device := backend_for(job.target).timed_on(target)) != job.device:
+        return Measurement("failed", f"the GPU here is '{device}', and the kernel is tuned for '{job.device}'")
     try:
         kernel, func = scheduled(job.candidate, target)
     except (PassError, VerifyException, IgniterError) as error:
         return Measurement("refused", str(error))
-    digest = hashlib.sha256(str(func).encode()).hexdigest()[:16]
+    # Kernels of a GPU are beside the func that launches them.
+    digest = hashlib.sha256(str(func.parent_op()).encode()).hexdigest()[:16]
     found = Measurement("ranked", cost=_cost(func, job.sizes, target), digest=digest)
     if not job.baseline:
         return found
@@ -141,7 +145,10 @@ def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Arra
 
 
 def _cost(func: FuncOp, sizes: dict[str, int], target: Target) -> float:
-    """Returns the cycles of a scheduled kernel by the cost model."""
+    """Returns the cycles of a scheduled kernel by the cost model, or its expected seconds."""
+    seconds = backend_for(target.name).expected_seconds(func, sizes, target)
+    if seconds is not None:
+        return seconds
     cycles = body_cycles(func.block, backend_for(target.name).machine_for(target))
     return float(max(0, cycles.evaluate({**dict.fromkeys(cycles.symbols, 0), **sizes})))
 
@@ -167,7 +174,7 @@ def _timed(job: Job, kernel: KernelOp, func: FuncOp, target: Target, found: Meas
     except IgniterError as error:
         return Measurement("wrong", str(error), found.cost, found.digest)
     turns = [long_enough(each) for each in (run, run_other, run_other)]
-    once = [_seconds(turn) for turn, _ in turns]
+    once = [turn() for turn, _ in turns]
     far = once[0] / turns[0][1] > FAR * once[1] / turns[1][1]
     rounds = max(3, min(job.rounds, int(job.seconds / max(1e-9, sum(once)))))
     times = interleaved([turn for turn, _ in turns], 3 if far else rounds)
@@ -182,9 +189,3 @@ def _timed(job: Job, kernel: KernelOp, func: FuncOp, target: Target, found: Meas
         median_ratio(own, first),
         abs(median_ratio(again, first) - 1),
     )
-
-
-def _seconds(turn: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    turn()
-    return time.perf_counter() - start

@@ -46,18 +46,22 @@ def kernels_of(
     kernel: str = "",
     sizes: Mapping[str, int] | None = None,
     threads: int = 1,
+    device: str = "",
+    estimated: bool = False,
     limit: float = 60.0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[KernelUse]:
     """Returns the kernels of a model or of IR, by their share of the time, the largest first: with default schedules,
-    each timed alone. `sizes` are of the model's dims, or of symbols of the kernels. Raises `IgniterError` if there is
-    no kernel, or none called `kernel`."""
-    module, kernels = kernels_in(path, backend_for(target.name).machine_for(target))
+    each timed alone, or with its expected time (`estimated`). `sizes` are of the model's dims, or of symbols of the
+    kernels. Raises `IgniterError` if there is no kernel, or none called `kernel`."""
+    given = dict(sizes or {})
+    backend = backend_for(target.name)
+    # The parts of a sum on a GPU depend on sizes, and a kernel with other parts is another kernel.
+    module, kernels = kernels_in(path, backend.machine_for(target), given if backend.provider else None)
     if kernel:
         if kernel not in kernels:
             raise IgniterError(f"{path} has no kernel '{kernel}'; it has: {', '.join(kernels)}")
         kernels = {kernel: kernels[kernel]}
-    given = dict(sizes or {})
     _require_known(given, module, kernels)
     found: list[KernelUse] = []
     for name, op in kernels.items():
@@ -65,7 +69,8 @@ def kernels_of(
         calls, own = _uses(module, op, given)
         op.detach()
         symbols = {n: s for n, s in {**own, **given}.items() if n in op.symbol_names}
-        found.append(_timed(tunable(name, op, target, symbols, threads), calls, executor, limit))
+        what = tunable(name, op, target, symbols, threads, device)
+        found.append(_timed(what, calls, executor, limit, estimated))
     whole = sum(use.seconds for use in found)
     shared = [
         KernelUse(u.what, u.calls, u.seconds, u.reason, u.seconds / whole if whole else 1 / len(found)) for u in found
@@ -73,12 +78,11 @@ def kernels_of(
     return sorted(shared, key=lambda use: -use.seconds)
 
 
-def _timed(what: Tunable, calls: int, executor: Executor, limit: float) -> KernelUse:
-    job = Job(
-        what.default, what.default, what.target.name, what.target.key, what.sizes, what.threads, rounds=3, limit=limit
-    )
+def _timed(what: Tunable, calls: int, executor: Executor, limit: float, estimated: bool) -> KernelUse:
+    where, baseline = (what.target.name, what.target.key), "" if estimated else what.default
+    job = Job(what.default, baseline, *where, what.sizes, what.threads, rounds=3, limit=limit, device=what.device)
     found = executor.run([job])[0]
-    return KernelUse(what, calls, calls * found.seconds, found.reason)
+    return KernelUse(what, calls, calls * (found.cost if estimated else found.seconds), found.reason)
 
 
 def _uses(module: ModuleOp, kernel: KernelOp, sizes: Mapping[str, int]) -> tuple[int, dict[str, int]]:

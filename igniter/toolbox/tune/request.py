@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from igniter.toolbox.options import Database, Json, KernelSizes, Seed, Target
+from igniter.toolbox.options import Database, Json, KernelSizes, Seed
 from igniter.toolbox.request import Argument, Option, Request
 
 
@@ -27,8 +27,13 @@ class TuneRequest(Request):
     ray: Annotated[
         str | None, Option("Spread candidates over this Ray cluster; auto: the one of this machine; local: a new one.")
     ] = None
-    target: Target = "native"
+    target: Annotated[
+        str, Option("The CPU or the GPU: native, x86-64-v3, znver4, cuda, cuda:sm_90, ...", completes="targets")
+    ] = "native"
     threads: Annotated[int, Option("Threads of the kernels.", min=1)] = 1
     rounds: Annotated[int, Option("How often a candidate and the best get their turns.", min=1)] = 9
+    estimate: Annotated[
+        bool, Option("Order candidates for a GPU by their expected time; run and keep nothing.", "--estimate")
+    ] = False
     seed: Seed = 0
     json: Json = False

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import islice
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -45,8 +45,7 @@ from igniter.transforms.structured.schedule_database import (
 
 if TYPE_CHECKING:
     from igniter.dialects.loop.schedule import ScheduleAttr
-    from igniter.schedules.space import Parameter
-    from igniter.targets import Target
+    from igniter.targets import SearchSpace, Target
 
 RANKED = 48
 """The candidates ranked by the cost model before the first is timed; at most four times the limit of trials."""
@@ -62,16 +61,6 @@ CONFIRMING = 4
 
 REPEATS = 64
 """The number of consecutive repeated suggestions after which the space counts as exhausted."""
-
-
-class Space(Protocol):
-    """The interface of `ScheduleSpace` for the search."""
-
-    @property
-    def parameters(self) -> Sequence[Parameter]: ...
-    def first(self) -> dict[str, str]: ...
-    def points(self, seed: int = 0) -> Any: ...
-    def schedules(self, point: Mapping[str, str]) -> Mapping[str, ScheduleAttr]: ...
 
 
 @dataclass(frozen=True)
@@ -98,10 +87,13 @@ class Tunable:
     target: Target
     sizes: dict[str, int]
     threads: int = 1
+    device: str = ""
+    """The GPU that times it; "" for a CPU, whose target is the key."""
     subject: Subject = field(init=False)
 
     def __post_init__(self) -> None:
-        subject = Subject(kernel_key(self.kernel), self.target.key, bucket_of(self.sizes, self.threads))
+        bucket = bucket_of(self.sizes, self.threads, self.device)
+        subject = Subject(kernel_key(self.kernel), self.target.key, bucket)
         object.__setattr__(self, "subject", subject)
 
 
@@ -140,7 +132,12 @@ class Tuned:
 
 
 def tunable(
-    name: str, kernel: KernelOp, target: Target, sizes: Mapping[str, int] | None = None, threads: int = 1
+    name: str,
+    kernel: KernelOp,
+    target: Target,
+    sizes: Mapping[str, int] | None = None,
+    threads: int = 1,
+    device: str = "",
 ) -> Tunable:
     """Returns a structured kernel in the form of the backend's pipeline before schedules are chosen; its default
     schedules are its own, or those of the backend's author."""
@@ -150,7 +147,15 @@ def tunable(
         op.schedule = None
     made = _chosen(plain, target)
     default = _chosen(kernel.clone(), target) if given else made
-    return Tunable(name, made, _text(default), target, choose_sizes(kernel, sizes or {}), threads)
+    return Tunable(name, made, _text(default), target, choose_sizes(kernel, sizes or {}), threads, device)
+
+
+def space_of(what: Tunable) -> SearchSpace:
+    """Returns the schedules to search among."""
+    backend = backend_for(what.target.name)
+    machine = backend.machine_for(what.target)
+    own = backend.schedule_space(what.kernel, what.target, what.threads)
+    return own or ScheduleSpace(what.kernel, machine.vector_bytes, machine.registers, what.threads)
 
 
 def subject_of(
@@ -160,7 +165,21 @@ def subject_of(
     backend = backend_for(target)
     own = backend.target_of(target)
     found = find_kernel(path, kernel, backend.machine_for(own))
-    return tunable(found.sym_name.data, found, own, sizes, threads)
+    return tunable(found.sym_name.data, found, own, sizes, threads, backend.timed_on(own))
+
+
+def cost_of(space: SearchSpace, point: Mapping[str, str], found: Measurement) -> float:
+    """Returns the cost of a ranked candidate: the space's own, if it has one."""
+    seconds = space.seconds(point)
+    return found.cost if seconds is None else seconds
+
+
+def with_schedules(kernel: KernelOp, chosen: Mapping[str, ScheduleAttr]) -> str:
+    """Returns the IR of a kernel with schedules by the labels of its nests."""
+    copy = kernel.clone()
+    for nest in copy.nests:
+        nest.schedule = chosen[nest.label]
+    return _text(copy)
 
 
 def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
@@ -190,7 +209,7 @@ class Tuner:
         limits: Limits | None = None,
         executor: Executor | None = None,
         *,
-        space: Space | None = None,
+        space: SearchSpace | None = None,
         rounds: int = 9,
         seed: int = 0,
         progress: Callable[[str], None] = lambda _: None,
@@ -204,8 +223,7 @@ class Tuner:
         # Confirmation times candidates here and alone, independently of the executor.
         local = isinstance(self.executor, LocalExecutor)
         self._alone = self.executor if local else LocalExecutor(getattr(self.executor, "work", LocalExecutor().work))
-        machine = backend_for(what.target.name).machine_for(what.target)
-        self.space: Space = space or ScheduleSpace(what.kernel, machine.vector_bytes, machine.registers, what.threads)
+        self.space: SearchSpace = space or space_of(what)
         self.rounds = rounds
         self.seed = seed
         self.progress = progress
@@ -357,18 +375,14 @@ class Tuner:
             found = self.executor.run([self._job(self._candidate(p), "", self.rounds) for p in batch])
             for point, each in zip(batch, found, strict=True):
                 if each.outcome == "ranked":
-                    costs.append((-1.0 if point == self.space.first() else each.cost, point))
+                    costs.append((-1.0 if point == self.space.first() else cost_of(self.space, point, each), point))
                 elif each.outcome == "refused":
                     self._note(point, Trial(point, "refused", each.reason))
         return [point for _, point in sorted(costs, key=lambda c: c[0])]
 
     def _candidate(self, point: Mapping[str, str]) -> str:
         """Returns the IR of the kernel with the schedule of a point."""
-        kernel = self.what.kernel.clone()
-        chosen = self.space.schedules(point)
-        for nest in kernel.nests:
-            nest.schedule = chosen[nest.label]
-        return _text(kernel)
+        return with_schedules(self.what.kernel, self.space.schedules(point))
 
     def _job(self, candidate: str, baseline: str, rounds: int, seconds: float = 2.0) -> Job:
         what = self.what
@@ -384,6 +398,7 @@ class Tuner:
             seconds,
             self.limits.candidate,
             self._expected if baseline else None,
+            device=what.device,
         )
 
     def _try(self, points: Sequence[dict[str, str]]) -> list[Trial]:

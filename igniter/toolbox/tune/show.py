@@ -17,6 +17,7 @@ from igniter.targets import backend_for
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
 from igniter.toolbox.tune.executors import LocalExecutor, RayExecutor
 from igniter.toolbox.tune.models import kernels_of
+from igniter.toolbox.tune.ranking import show_ranking
 from igniter.toolbox.tune.search import Limits, Tuner
 from igniter.toolbox.tune.store import database_path
 from igniter.transforms.structured.schedule_database import opened
@@ -53,8 +54,11 @@ def run(request: TuneRequest) -> int:
     start = time.monotonic()
     backend = backend_for(request.target)
     if "tuned" in backend.lacking:
-        raise IgniterError(f"the backend '{backend.name}' does not have tuning yet: its kernels run on no GPU here")
+        raise IgniterError(f"the backend '{backend.name}' does not have tuning: its kernels run nowhere here")
     target = backend.target_of(request.target)
+    if request.estimate:
+        return show_ranking(request, backend, target)
+    device = backend.timed_on(target)
     path = database_path(request.db)
     given = parse_sizes(request.sizes)
     with opened(path, create=True) as database, closing(_executor(request)) as executor:
@@ -66,15 +70,17 @@ def run(request: TuneRequest) -> int:
                 kernel=request.name,
                 sizes=given,
                 threads=request.threads,
+                device=device,
                 limit=request.limit,
                 progress=step,
             )
         rows = _tune_all(request, uses, executor, database, start)
     interrupted = any(row.tuned is not None and row.tuned.interrupted for row in rows)
     if request.json:
-        print_json(_described(rows, str(path), target.key, time.monotonic() - start, interrupted))
+        print_json(_described(rows, str(path), target.key, time.monotonic() - start, interrupted, device))
     else:
-        _print(rows, str(path), target.key, time.monotonic() - start)
+        where = f"{target.key} ({device})" if device else target.key
+        _print(rows, str(path), where, time.monotonic() - start)
     return INTERRUPTED if interrupted else 0
 
 
@@ -118,7 +124,7 @@ def _whole_gain(rows: list[Row]) -> float:
     return 1 / after if after else 1.0
 
 
-def _described(rows: list[Row], db: str, target: str, took: float, interrupted: bool) -> dict[str, Any]:
+def _described(rows: list[Row], db: str, target: str, took: float, interrupted: bool, device: str) -> dict[str, Any]:
     kernels: list[dict[str, Any]] = []
     for row in rows:
         use = row.use
@@ -129,6 +135,7 @@ def _described(rows: list[Row], db: str, target: str, took: float, interrupted: 
     whole: dict[str, Any] = {
         "db": db,
         "target": target,
+        **({"gpu": device} if device else {}),
         "seconds": took,
         "interrupted": interrupted,
         "gain": _whole_gain(rows),

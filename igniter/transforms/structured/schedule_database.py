@@ -98,10 +98,10 @@ def kernel_key(kernel: KernelOp) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def bucket_of(sizes: Mapping[str, int], threads: int = 1) -> str:
-    """Returns the bucket of sizes: each symbol rounded up to a power of two, and the number of threads."""
+def bucket_of(sizes: Mapping[str, int], threads: int = 1, device: str = "") -> str:
+    """Returns the bucket of sizes: each symbol rounded up to a power of two, and the number of threads, or the GPU."""
     said = [f"{name}<={1 << max(0, size - 1).bit_length()}" for name, size in sorted(sizes.items())]
-    return ", ".join([*said, f"threads={threads}"])
+    return ", ".join([*said, f"gpu={device}" if device else f"threads={threads}"])
 
 
 def schedules_of(kernel: KernelOp) -> tuple[str, ...]:

@@ -19,15 +19,18 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
 from igniter.backends.ort.driver_calls import DRIVER, DRIVER_FUNCTIONS
 from igniter.backends.triton import backend
+from igniter.backends.triton.driver import FUNCTIONS
 from igniter.backends.triton.interpreter import run_source
 from igniter.backends.triton.texts import KernelText, kernels_of
 from igniter.runtime.linker import find_linker
 from igniter.targets import backend_for
 from tests.backends.triton import tensor_maps
 
-_P, _I, _U = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint
+_P, _I, _U, _L = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_uint64
 _TYPES: dict[str, tuple[Any, ...]] = {
     "cuInit": (_U,),
     "cuGetErrorName": (_I, _P),
@@ -46,8 +49,26 @@ _TYPES: dict[str, tuple[Any, ...]] = {
     "cuFuncSetAttribute": (_P, _I, _I),
     "cuLaunchKernel": (_P, _U, _U, _U, _U, _U, _U, _U, _P, _P, _P),
     "cuTensorMapEncodeTiled": (_P, _U, _U, _P, _P, _P, _P, _P, _U, _U, _U, _U),
+    "cuDeviceGetName": (_P, _I, _I),
+    "cuCtxSynchronize": (),
+    "cuMemAlloc_v2": (_P, _L),
+    "cuMemFree_v2": (_L,),
+    "cuMemcpyHtoD_v2": (_L, _P, _L),
+    "cuMemcpyDtoH_v2": (_P, _L, _L),
+    "cuEventCreate": (_P, _U),
+    "cuEventRecord": (_P, _P),
+    "cuEventSynchronize": (_P,),
+    "cuEventElapsedTime": (_P, _P, _P),
+    "cuEventDestroy_v2": (_P,),
+    "cuStreamCreate": (_P, _U),
+    "cuStreamBeginCapture_v2": (_P, _I),
+    "cuStreamEndCapture": (_P, _P),
+    "cuGraphInstantiateWithFlags": (_P, _P, _L),
+    "cuGraphLaunch": (_P, _P),
+    "cuGraphExecDestroy": (_P,),
+    "cuGraphDestroy": (_P,),
 }
-_LLVM = {_P: "ptr", ctypes.c_char_p: "ptr", _I: "i32", _U: "i32"}
+_LLVM = {_P: "ptr", ctypes.c_char_p: "ptr", _I: "i32", _U: "i32", _L: "i64"}
 _ERRORS = {
     1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
     2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
@@ -92,6 +113,15 @@ class RecordingDriver:
     attributes: dict[int, int] = field(default_factory=dict[int, int])
     lock: Any = field(default_factory=threading.RLock)
     """Triton's interpreter is for one thread at a time."""
+    name: str = "Recording GPU"
+    seconds: Callable[[Launch], float] = lambda _: 1e-6
+    """The time that a launch takes on this GPU, by its events."""
+    clock: float = 0.0
+    memory: dict[int, Any] = field(default_factory=dict[int, Any])
+    """What is allocated, by address."""
+    graphs: dict[int, list[Launch]] = field(default_factory=dict[int, list[Launch]])
+    events: dict[int, float] = field(default_factory=dict[int, float])
+    capturing: list[Launch] | None = None
     _current: threading.local = field(default_factory=threading.local)
     _kept: list[Any] = field(default_factory=list[Any])
     _next: int = 1000
@@ -222,7 +252,11 @@ class RecordingDriver:
         assert null == [0, 0], "Triton's own pointers are null"
         given += [tensor_maps.decode(each, places) for each in made.maps]
         launch = Launch(kernel.label, gx, bx, shared, stream or 0, self.contexts[-1])
+        if self.capturing is not None:
+            self.capturing.append(launch)
+            return 0
         self.launches.append(launch)
+        self.clock += self.seconds(launch)
         pointers = [g for g, kind in zip(given, kernel.signature, strict=False) if kind.startswith("*")]
         pointers += [address for address, _ in given[plain:]]
         self.compute(launch, pointers, lambda: run_source(kernel.source, kernel.signature, (gx,), given))
@@ -233,6 +267,75 @@ class RecordingDriver:
         if reason is not None:
             self.calls.append(f"cuTensorMapEncodeTiled: {reason}")
         return 0 if reason is None else 1
+
+    # -- for kernels that are run and timed alone: `igniter.backends.triton.driver` ------------------------------------
+
+    def _new(self, out: int) -> int:
+        self._next += 1
+        _store(out, self._next)
+        return self._next
+
+    def _cuDeviceGetName(self, out: int, size: int, device: int) -> None:
+        text = self.name.encode() + b"\0"
+        ctypes.memmove(out, text, min(size, len(text)))
+
+    def _cuCtxSynchronize(self) -> None:
+        assert self.capturing is None, "a stream is waited for while it is captured"
+
+    def _cuMemAlloc(self, out: int, size: int) -> None:
+        memory = np.zeros(size + 64, np.uint8)
+        place = memory.ctypes.data + -memory.ctypes.data % 64
+        self.memory[place] = memory
+        _store(out, place)
+
+    def _cuMemFree(self, place: int) -> None:
+        del self.memory[place]
+
+    def _cuMemcpyHtoD(self, place: int, data: int, size: int) -> None:
+        assert size <= len(self.memory[place])
+        ctypes.memmove(place, data, size)
+
+    def _cuMemcpyDtoH(self, data: int, place: int, size: int) -> None:
+        assert size <= len(self.memory[place])
+        ctypes.memmove(data, place, size)
+
+    def _cuEventCreate(self, out: int, flags: int) -> None:
+        self.events[self._new(out)] = -1.0
+
+    def _cuEventRecord(self, event: int, stream: int) -> None:
+        self.events[event] = self.clock
+
+    def _cuEventSynchronize(self, event: int) -> None:
+        assert self.events[event] >= 0, "an event is waited for that was not recorded"
+
+    def _cuEventElapsedTime(self, out: int, first: int, last: int) -> None:
+        ctypes.c_float.from_address(out).value = (self.events[last] - self.events[first]) * 1e3
+
+    def _cuEventDestroy(self, event: int) -> None:
+        del self.events[event]
+
+    def _cuStreamCreate(self, out: int, flags: int) -> None:
+        self._new(out)
+
+    def _cuStreamBeginCapture(self, stream: int, mode: int) -> None:
+        assert stream, "the default stream cannot be captured"
+        self.capturing = []
+
+    def _cuStreamEndCapture(self, stream: int, out: int) -> None:
+        assert self.capturing is not None
+        self.graphs[self._new(out)], self.capturing = self.capturing, None
+
+    def _cuGraphInstantiateWithFlags(self, out: int, graph: int, flags: int) -> None:
+        self.graphs[self._new(out)] = self.graphs[graph]
+
+    def _cuGraphLaunch(self, graph: int, stream: int) -> None:
+        self.clock += sum(map(self.seconds, self.graphs[graph]))
+
+    def _cuGraphExecDestroy(self, graph: int) -> None:
+        del self.graphs[graph]
+
+    def _cuGraphDestroy(self, graph: int) -> None:
+        del self.graphs[graph]
 
     def compute(self, launch: Launch, pointers: Sequence[int], run: Callable[[], None]) -> None:
         """What becomes of a launch that is right; `pointers` are the addresses among its parameters."""
@@ -271,7 +374,7 @@ def activate(driver: RecordingDriver, without: Sequence[str] = ()) -> None:
 
 def _library(folder: Path, without: Sequence[str]) -> Any:
     """A loaded `libcuda.so.1` that calls the active driver, and what keeps it alive."""
-    names = [name for name in DRIVER_FUNCTIONS if name not in without]
+    names = [name for name in dict.fromkeys((*DRIVER_FUNCTIONS, *FUNCTIONS)) if name not in without]
     lines = [f"@table = global [{len(names)} x ptr] zeroinitializer"]
     for k, name in enumerate(names):
         types = [_LLVM[t] for t in _TYPES[name]]
