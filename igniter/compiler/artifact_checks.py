@@ -21,6 +21,7 @@ from igniter.verification.judgement import Allowance
 from igniter.verification.original import Original, unoptimised
 from igniter.verification.regions import ValuesResult, verify_regions
 from igniter.verification.stand_in import with_stand_ins
+from igniter.verification.tensor_cores import tf32_tolerance
 from igniter.verification.verify import (
     BUDGET_SECONDS,
     PRECISIONS,
@@ -58,12 +59,10 @@ class Checks:
         ort_options: Mapping[str, Any],
     ) -> Verification:
         """Compares the outputs, as `Artifact.verify` describes."""
-        if rtol is None:
-            asked: Mapping[str, Any] = self.artifact.report.get("options", {})
-            in_tf32 = any(each.endswith("+tf32") for each in str(asked.get("target", "")).split(","))
-            rtol = PRECISIONS.get("tf32" if in_tf32 else str(asked.get("precision", "f32")))
-        options = VerifyOptions(None, shapes, rtol, atol, seed, BUDGET_SECONDS if budget is None else budget)
         original = self._original(reference, ort_options)
+        if rtol is None:
+            rtol = self._tolerance(original)
+        options = VerifyOptions(None, shapes, rtol, atol, seed, BUDGET_SECONDS if budget is None else budget)
         return with_stand_ins(original, lambda runs: self._compared(runs, inputs, options, ort_options))
 
     def _compared(
@@ -154,10 +153,20 @@ class Checks:
             sizes, feed = typical_inputs(original, model_facts(original.model), sizes, seed, budget, small=True)
         options: dict[str, Any] = dict(self.artifact.report.get("options", {}))
         keep_in = self.artifact.folder.with_name(f"{self.artifact.folder.name}.every-value")
-        allowed = Allowance(rtol if rtol is not None else PRECISIONS.get(str(options.get("precision"))), atol)
+        allowed = Allowance(rtol if rtol is not None else self._tolerance(original), atol)
         return verify_regions(
             original, region_compiler(CompileOptions.of_report(options)), feed, sizes, allowed, keep_in
         )
+
+    def _tolerance(self, original: Original) -> float | None:
+        """Returns the relative tolerance for the precision that the compiled model was asked to have; `None` for that
+        of the outputs' types."""
+        asked: Mapping[str, Any] = self.artifact.report.get("options", {})
+        found = PRECISIONS.get(str(asked.get("precision", "f32")))
+        in_tf32 = any(each.endswith("+tf32") for each in str(asked.get("target", "")).split(","))
+        if not in_tf32 or original.proto is None:
+            return found
+        return max(found or 0.0, tf32_tolerance(original.proto))
 
     def _original(self, reference: str | Path | bytes | None, ort_options: Mapping[str, Any]) -> Original:
         original = reference if reference is not None else self.artifact.source

@@ -9,6 +9,7 @@ from typing import Any
 from igniter.analysis.fusion.legality import as_tensor, has_dims
 from igniter.compiler.compilation import Compilation, CompiledKernel
 from igniter.compiler.driver import count_nodes, nodes_left
+from igniter.dialects.loop.schedule import PRODUCTS
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import is_exported
 from igniter.dialects.onnx.structure import main_graph
@@ -35,6 +36,7 @@ def report(c: Compilation) -> dict[str, Any]:
         "inputs": _input_dims(c),
         "subnormal_weights": subnormal_weights(c),
         "tile_weights": tile_weights(c),
+        **({"f32_products": said} if (said := f32_products(c)) else {}),
         **({"measured": c.measured} if c.measured else {}),
         "left_to_onnxruntime": [node.to_dict() for node in nodes_left(c)],
         "seconds": c.report_seconds(),
@@ -70,6 +72,27 @@ def tile_weights(c: Compilation) -> dict[str, Any]:
     details = found[-1].details
     text = f"weights of convolutions in tiles: {found[-1].message}"
     return {"at": "load" if details["count"] else "file", **details, "text": text}
+
+
+F32_PRODUCTS = {
+    "ieee": "products of f32 follow IEEE on the GPU; --target=cuda+tf32 has the arithmetic of ONNX Runtime's use_tf32",
+    "tf32": "products of f32 have factors of 10 mantissa bits on the GPU, as with ONNX Runtime's use_tf32 (on by "
+    "default there): each is off by up to 2^-9; without +tf32 they follow IEEE",
+    "tf32x3": "each product of f32 is three of factors of 10 mantissa bits on the GPU, about as exact as f32; without "
+    "+tf32x3 they follow IEEE",
+}
+"""The arithmetic of f32 products on GPUs, in words."""
+
+
+def f32_products(c: Compilation) -> dict[str, str]:
+    """Returns the arithmetic of f32 products on GPUs, `ieee`, `tf32` or `tf32x3`, and a sentence; empty without a
+    GPU."""
+    for part in c.parts:
+        if any(target.triple.startswith("nvptx64") for target in part.targets):
+            features = part.machines()[0].features
+            how = features if features in PRODUCTS else "ieee"
+            return {"arithmetic": how, "text": F32_PRODUCTS[how]}
+    return {}
 
 
 def _input_dims(c: Compilation) -> dict[str, list[str]]:

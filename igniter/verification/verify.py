@@ -29,9 +29,9 @@ from igniter.verification.sensitivity import Watch, dependent_outputs
 from igniter.verification.sizes import Proposal, Search, Sizes
 from igniter.verification.specs import InputSpec, checked_shapes, symbols_of
 
-PRECISIONS = {"bf16": 5e-2, "int8-dynamic": 2e-1, "tf32": 1e-2}
-"""The tolerances for models compiled to lower precision on request. The right one depends on the model; the measured
-error is decisive, and these only catch gross errors."""
+PRECISIONS = {"bf16": 5e-2, "int8-dynamic": 2e-1}
+"""The tolerances for models compiled to lower precision on request; `tensor_cores.py` has that of TF32. The right one
+depends on the model; the measured error is decisive, and these only catch gross errors."""
 
 BUDGET_SECONDS = 30.0
 """The default limit in seconds for finding sizes and comparing. A running step is finished, so it can be exceeded."""

@@ -92,8 +92,9 @@ def run_source(text: str, signature: Sequence[str], grid: Sequence[int], argumen
 @cache
 def _mend() -> None:
     """Patches two errors of Triton 3.9: a comparison of scalars splats to a block of integers, which no load accepts as
-    a mask, and products of bf16 multiply the bits as integers. Its reductions combine single numbers, which takes half
-    of the time of an attention; here they combine blocks."""
+    a mask, and products of bf16 multiply the bits as integers. Products in TF32 truncate their factors, as tensor cores
+    do. Triton's reductions combine single numbers, which takes half of the time of an attention; here they combine
+    blocks."""
     interpreter, tl = part_of_triton(_INTERPRETER), part_of_triton("triton.language")
     multiply = interpreter.InterpreterBuilder.create_dot
 
@@ -103,6 +104,8 @@ def _mend() -> None:
         return interpreter.TensorHandle(np.full(result.shape, value.data.reshape(-1)[0], dtype), element)
 
     def create_dot(builder: Any, a: Any, b: Any, *rest: Any) -> Any:
+        if a.dtype.scalar == tl.float32 and str(rest[1]).endswith(".TF32"):
+            a, b = (interpreter.TensorHandle(truncated(v.data), tl.float32) for v in (a, b))
         if a.dtype.scalar == tl.bfloat16:
             a, b = (
                 interpreter.TensorHandle((v.data.astype(np.uint32) << 16).view(np.float32), tl.float32) for v in (a, b)
@@ -112,6 +115,11 @@ def _mend() -> None:
     interpreter.InterpreterBuilder.create_splat = create_splat
     interpreter.InterpreterBuilder.create_dot = create_dot
     interpreter.ReduceOps.generic_reduce = _reduce
+
+
+def truncated(values: Array) -> Array:
+    """Returns f32 numbers with 10 bits of their mantissas, as tensor cores read them in TF32."""
+    return (np.ascontiguousarray(values).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def _reduce(reduction: Any, blocks: Sequence[Any]) -> list[Any]:

@@ -113,6 +113,8 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
             out.print(f"{colour}{remark['message']}")
     if report.get("tile_weights"):
         out.print(report["tile_weights"]["text"])
+    if report.get("f32_products"):
+        out.print(report["f32_products"]["text"], markup=False)
     for line in subnormal_lines(report):
         out.print(line)
     for line in verification_lines(report["verification"]) if "verification" in report else ():

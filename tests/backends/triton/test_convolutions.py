@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import igniter
 from igniter.backends.triton.compiler import compile_source, resources_of, signature_of
 from igniter.backends.triton.python_source import print_kernel
 from igniter.dialects import triton as tt
@@ -18,7 +19,9 @@ from igniter.dialects.loop import LaunchOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr, floordiv, mod
 from igniter.transforms.conversion.block_exprs import by_blocks
-from tests.backends.triton.programs import func_of, kernels_of, lowered, model, values, whole
+from igniter.verification.tensor_cores import tf32_tolerance
+from tests.backends.triton.programs import check, func_of, kernels_of, lowered, model, values, whole
+from tests.backends.triton.recording_driver import knowing, standing_driver
 from tests.ops.single_node import reference
 
 pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
@@ -124,8 +127,6 @@ def test_hidden_padding_is_not_multiplied() -> None:
     )
     x, w = values(np.float32, 1, 16, 5, 4), values(np.float32, 16, 16, 3, 3, seed=1)
     x[0, 3, 2, 2] = np.nan
-    from tests.backends.triton.programs import check
-
     check(given, {"x": x, "w": w}, rtol=1e-4)
 
 
@@ -171,3 +172,36 @@ def test_implicit_products_compile_without_spills(arch: int, target: str) -> Non
     found = resources_of(made, arch)
     assert found.spills == 0
     assert not found.serialized
+
+
+def test_a_network_in_tf32_has_its_error_and_says_so() -> None:
+    """In stock ONNX Runtime: weights in the order of products are in the folder, and the report has the arithmetic."""
+    given = network({"pads": [1, 1, 1, 1]}, [24, 16, 3, 3], (6, 5))
+    with knowing(standing_driver()):
+        options = igniter.CompileOptions(target="cuda+tf32", provider="CPUExecutionProvider")
+        made = igniter.compile(given, options=options, verify=False, cache=False)
+        assert made.report["f32_products"]["arithmetic"] == "tf32"
+        assert "use_tf32" in made.report["f32_products"]["text"]
+        names = {i.name for i in onnx.load(str(made.folder / "model.onnx"), load_external_data=False).graph.initializer}
+        assert "w.2.3.1.0" in names, "the weight is stored in the order of the product"
+        found = made.verify(shapes=[{"n": 2}], reference=given.SerializeToString(), budget=1.0)
+    (error,) = found.max_errors.values()
+    assert found.status == "passed"
+    assert 1e-5 < error < tf32_tolerance(given)
+
+
+def test_the_tolerance_of_tf32_is_of_products_in_sequence() -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "x"], ["a"]),
+        helper.make_node("MatMul", ["x", "x"], ["b"]),
+        helper.make_node("Add", ["a", "b"], ["c"]),
+        helper.make_node("Attention", ["c", "c", "c"], ["d"]),
+        helper.make_node("Relu", ["d"], ["e"]),
+        helper.make_node("Conv", ["e", "x"], ["y"]),
+    ]
+    inputs: dict[str, tuple[int, list[Any]]] = {"x": (FLOAT, [4, 4])}
+    assert tf32_tolerance(model(nodes, inputs)) == 2.0**-9 * 2
+    assert tf32_tolerance(model(nodes[:3], inputs)) == 2.0**-9
+    body = helper.make_graph(nodes[:4], "body", [], [helper.make_empty_tensor_value_info("d")])
+    loop = helper.make_node("If", ["x"], ["y"], then_branch=body, else_branch=body)
+    assert tf32_tolerance(model([loop], inputs)) == 2.0**-9 * np.sqrt(3)

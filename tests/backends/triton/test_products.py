@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from xdsl.parser import Parser
 
 from igniter.backends.triton.compiler import Resources, compile_source, read_resources, resources_of, signature_of
-from igniter.backends.triton.interpreter import run_func
+from igniter.backends.triton.interpreter import run_func, truncated
 from igniter.backends.triton.python_source import print_kernel
 from igniter.backends.triton.target import machine_of_target, target_of
 from igniter.context import IgniterContext
@@ -20,6 +20,7 @@ from igniter.dialects import triton as tt
 from igniter.dialects.loop import LaunchOp
 from igniter.errors import IgniterError
 from igniter.transforms.conversion.lower_to_triton import LowerToTriton
+from igniter.verification.tensor_cores import STEP
 from tests.backends.triton.programs import check, func_of, kernels_of, lowered, model, values
 
 pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
@@ -264,7 +265,7 @@ def test_programs_in_groups_cover_every_block_once(sizes: tuple[int, int]) -> No
 
 @pytest.mark.parametrize("how", ["tf32", "tf32x3"])
 def test_f32_is_multiplied_by_tensor_cores_on_request(how: str) -> None:
-    """The interpreter multiplies as f32 is; what the code does is in its text."""
+    """The interpreter truncates factors to TF32, and multiplies three products for `tf32x3` as one of f32."""
     given = model(MATMUL, {"x": (FLOAT, ["n", 256]), "w": (FLOAT, [256, 512])})
     module = lowered(given, f"cuda+{how}")
     (kernel,) = kernels_of(module)
@@ -277,7 +278,12 @@ def test_f32_is_multiplied_by_tensor_cores_on_request(how: str) -> None:
         assert resources_of(made, arch).spills == 0
     x, w = values(np.float32, 33, 256), values(np.float32, 256, 512, seed=1)
     (mine,) = run_func(module, func_of(module), [x, w], {"n": 33})
-    np.testing.assert_allclose(mine, x @ w, rtol=1e-3, atol=1e-3)
+    factors = (truncated(x), truncated(w)) if how == "tf32" else (x, w)
+    np.testing.assert_allclose(mine, factors[0] @ factors[1], rtol=1e-4, atol=1e-4)
+    error = np.abs(mine.astype(np.float64) - x.astype(np.float64) @ w)
+    assert (error <= STEP * (np.abs(x) @ np.abs(w))).all()
+    assert error.max() < STEP * np.abs(mine).max()
+    assert (error.max() > 1e-4 * np.abs(mine).max()) == (how == "tf32")
 
 
 def test_halves_are_as_they_were_where_tf32_is_asked_for() -> None:
