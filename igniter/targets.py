@@ -252,6 +252,8 @@ class Backend(ABC):
     """The default fusion author: `NAME`, or `NAME{option=value ...}`."""
     schedule_author: str
     """The default schedule author."""
+    algorithms: bool = False
+    """True if it computes procedures by their algorithm (`ProcedureOp.computes`), not by their body."""
     provider: str = ""
     """The execution provider of ONNX Runtime for its code; "" is the provider of CPUs."""
     no_library: str = ""

@@ -21,7 +21,7 @@ from xdsl.utils.arg_spec import ArgSpecConvertible
 from igniter.analysis.authors import AuthorError, AuthorKind
 from igniter.analysis.machine import MachineModel
 from igniter.dialects.loop import ComputeOp, KernelOp
-from igniter.dialects.loop.schedule import ScheduleAttr, schedule_reason
+from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.registry import load_schedule_author
 from igniter.schedules.size_variants import SizeVariants
 
@@ -80,4 +80,4 @@ def _reason(op: ComputeOp | None, schedule: ScheduleAttr, again: bool) -> str | 
         return "there is no nest of this name"
     if again:
         return "it has already given one"
-    return schedule_reason(schedule, {a.name: a.kind for a in op.axes}, op.loops_inside)
+    return op.schedule_refusal(schedule)

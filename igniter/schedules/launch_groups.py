@@ -15,6 +15,8 @@ An attention is the launch of two products, with all nests between them (`ignite
 sums of the first product, of a short depth, are computed where they are used, and its columns are the depth of the
 second.
 
+A procedure has a launch of its own.
+
 A later nest with a dependence on a launch cannot be a source of the launch: groups are the nodes of an acyclic graph
 (`in_order`).
 """
@@ -28,14 +30,14 @@ from xdsl.ir import SSAValue
 
 from igniter.analysis.structured.attention import LONGEST_DEPTH, Attention, attentions, short_depth
 from igniter.analysis.structured.dot_products import DotProduct, dot_product
-from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
+from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE, Expr
 from igniter.errors import IgniterError
 
 
 @dataclass(eq=False)
 class LaunchGroup:
-    """The nests of one launch, in the order of the kernel."""
+    """The nests of one launch, in the order of the kernel, or one procedure."""
 
     attention: Attention | None = None
     """The attention formed by the first members."""
@@ -45,6 +47,7 @@ class LaunchGroup:
     """The blocks of the grid's second last dim that consecutive programs cover for one block of its last dim."""
     descriptors: bool = False
     """True if its products and results are accessed by descriptors."""
+    procedure: ProcedureOp | None = None
     members: list[NestOp] = field(default_factory=list[NestOp])
     names: dict[NestOp, dict[str, str]] = field(default_factory=dict[NestOp, dict[str, str]])
     """The dim of each axis, for each member."""
@@ -75,6 +78,22 @@ class LaunchGroup:
     def makes(self, value: SSAValue) -> bool:
         """True if a member computes the value."""
         return isinstance(value.owner, NestOp) and value.owner in self.names
+
+    @property
+    def label(self) -> str:
+        """The label of its first nest, or of its procedure."""
+        return self.members[0].label if self.procedure is None else self.procedure.label
+
+    @property
+    def sources(self) -> set[SSAValue]:
+        """The tensors that it reads."""
+        if self.procedure is not None:
+            return {root_of(value) for value in self.procedure.inputs}
+        return {root_of(op.source) for nest in self.members for op in nest.reads}
+
+    def results_in(self, values: Iterable[SSAValue]) -> bool:
+        """True if it computes one of the values, as a nest or as its procedure."""
+        return any(self.makes(v) or (self.procedure is not None and v.owner is self.procedure) for v in values)
 
     def written(self, value: SSAValue) -> tuple[Expr, ...]:
         """Returns the subscripts with which a member writes its result, in dims."""
@@ -198,11 +217,15 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
 
 
 def launch_groups(kernel: KernelOp) -> list[LaunchGroup]:
-    """Returns the launches of a kernel without procedures, each after those whose results it reads. Every nest joins
-    the last launch with one of its operands, if it can."""
+    """Returns the launches of a kernel, each after those whose results it reads. Every nest joins the last launch with
+    one of its operands, if it can."""
     groups: list[LaunchGroup] = []
     homes = {nest: group for group in _attention_groups(kernel) for nest in group.members}
-    for nest in kernel.nests:
+    for nest in kernel.computations:
+        if isinstance(nest, ProcedureOp):
+            groups.append(LaunchGroup(procedure=nest))
+            continue
+        assert isinstance(nest, NestOp)
         if nest in homes:
             if homes[nest] not in groups:
                 groups.append(homes[nest])
@@ -274,7 +297,7 @@ def _suits(group: LaunchGroup, nest: NestOp) -> bool:
 
 def _can_join(groups: Sequence[LaunchGroup], group: LaunchGroup, nest: NestOp) -> bool:
     """True if no source of a nest depends on the group."""
-    others = [g for g in groups if g is not group and any(g.makes(root_of(op.source)) for op in nest.reads)]
+    others = [g for g in groups if g is not group and g.results_in(root_of(op.source) for op in nest.reads)]
     return not any(depends(g, group, groups) for g in others)
 
 
@@ -287,9 +310,9 @@ def root_of(value: SSAValue) -> SSAValue:
 
 def sources_of(group: LaunchGroup, groups: Sequence[LaunchGroup]) -> Iterator[LaunchGroup]:
     """Yields the other groups whose results a group reads."""
-    values = {root_of(op.source) for nest in group.members for op in nest.reads}
+    values = group.sources
     for other in groups:
-        if other is not group and any(other.makes(v) for v in values):
+        if other is not group and other.results_in(values):
             yield other
 
 
@@ -314,7 +337,7 @@ def in_order(groups: Sequence[LaunchGroup]) -> list[LaunchGroup]:
     while left:
         waiting = [any(s in left for s in sources_of(g, groups)) for g in left]
         if all(waiting):
-            names = ", ".join(f"'{g.members[0].label}'" for g in left)
+            names = ", ".join(f"'{g.label}'" for g in left)
             raise IgniterError(f"launches depend on each other in a cycle: those of the nests {names}")
         done.append(left.pop(waiting.index(False)))
     return done

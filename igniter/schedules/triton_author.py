@@ -7,7 +7,8 @@ Nests on the same blocks are a launch (`launch_groups.py`). A program has about 
 * reduced rows: a whole row if it is short enough, else block after block, and as many rows as fill a block;
 * reduced columns: lanes along the contiguous dim, and block after block along the reduction;
 * products of blocks: a block of sums for a program, and block after block along the depth;
-* attentions: a block of rows for a program, and block after block along the keys.
+* attentions: a block of rows for a program, and block after block along the keys;
+* procedures: by their algorithm (`algorithm_blocks.py`).
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.codes import coded_product
 from igniter.analysis.structured.dot_products import LEAST, run_of
 from igniter.analysis.typical_sizes import typical_of
-from igniter.dialects.loop import KernelOp, NestOp, element_bytes
+from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp, element_bytes
 from igniter.dialects.loop.schedule import PRODUCTS, Launch, Loop, ScheduleAttr, Step
 from igniter.dialects.sym.expr import ONE, Expr, product
+from igniter.schedules.algorithm_blocks import algorithm_choice
 from igniter.schedules.attention_blocks import AttentionBlocks, attention_blocks, attention_seconds
 from igniter.schedules.author import Choice, ScheduleAuthor
 from igniter.schedules.descriptor_use import has_descriptors
@@ -61,7 +63,10 @@ class TritonAuthor(ScheduleAuthor):
     name = "triton"
 
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
-        groups = launch_groups(kernel) if all(isinstance(op, NestOp) for op in kernel.computations) else []
+        if any(isinstance(op, ProcedureOp) and op.computes is None for op in kernel.computations):
+            # `lower-to-triton` refuses the kernel.
+            return []
+        groups = launch_groups(kernel)
         # The features of a machine give the requested arithmetic of products.
         products = machine.features if machine.features in PRODUCTS else ""
         return [_choice(group, f"l{k}", products, figures_of(machine.cpu)) for k, group in enumerate(groups)]
@@ -122,6 +127,8 @@ def _decide_parts(nest: NestOp) -> Decision:
 
 
 def _choice(group: LaunchGroup, label: str, products: str, gpu: Figures) -> Choice:
+    if group.procedure is not None:
+        return algorithm_choice(group.procedure)
     ways = ways_of(group, products, gpu)
     told = " x ".join(str(ways.lanes[d]) for d in group.dims if ways.lanes[d] > 1) or "1"
     in_sequence = ", in sequence" if ways.looped else ""

@@ -33,6 +33,13 @@ tt.func @all(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i64) {
     // CHECK:      tt.reduce.return %{{.*}} : f32
     tt.reduce.return %s : f32
   }) : (tensor<4x64xf32>) -> tensor<4xf32>
+  // CHECK:      %running = "tt.scan"(%c) <{axis = 1 : i32, reverse = true}> ({
+  %running = "tt.scan"(%c) <{axis = 1 : i32, reverse = true}> ({
+  ^bb0(%l: f32, %m: f32):
+    %s = arith.addf %l, %m : f32
+    // CHECK:      tt.scan.return %{{.*}} : f32
+    tt.scan.return %s : f32
+  }) : (tensor<4x64xf32>) -> tensor<4x64xf32>
   // CHECK:      %t = tt.trans %c {order = array<i32: 1, 0>} : tensor<4x64xf32> -> tensor<64x4xf32>
   %t = tt.trans %c {order = array<i32: 1, 0>} : tensor<4x64xf32> -> tensor<64x4xf32>
   %acc = arith.constant dense<0.000000e+00> : tensor<4x4xf32>

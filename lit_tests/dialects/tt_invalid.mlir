@@ -66,6 +66,18 @@ tt.func @g() {
 
 // -----
 
+// CHECK: the body of tt.scan must take two elements
+tt.func @scan() {
+  %a = arith.constant dense<0.000000e+00> : tensor<4x8xf32>
+  %s = "tt.scan"(%a) <{axis = 1 : i32, reverse = false}> ({
+  ^bb0(%l: f32):
+    tt.scan.return %l : f32
+  }) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  tt.return
+}
+
+// -----
+
 // CHECK: the body of a tt.func must end with tt.return
 tt.func @h() {
   %pid = tt.get_program_id x : i32

@@ -92,6 +92,8 @@ class DefaultAuthor(FusionAuthor):
     """True if a target of the library multiplies bytes (`Target.byte_products`)."""
     views: Views = "fused"
     """The views in regions: those between other nodes of one, or all, as copies."""
+    algorithms: bool = False
+    """True if the backend computes procedures by their algorithm (`Backend.algorithms`)."""
     points: str = ""
     """The instruction set whose measured points decide about regions (`measured_points.py`); by default that of the
     targets, and `off` for none. With all `singletons`, no points decide."""
@@ -101,6 +103,8 @@ class DefaultAuthor(FusionAuthor):
         op, spec = node.op, node.spec
         unprofitable = spec.unprofitable(op, node.cost.estimate) if spec is not None and spec.unprofitable else None
         small = self._is_small(node)
+        if self.algorithms and spec is not None and spec.unprofitable_by_steps:
+            unprofitable = None
         if small and self.contractions != "none" and not (spec is not None and spec.unprofitable_when_small):
             unprofitable = None
         if unprofitable is None and not self.byte_products and not small and multiplies_bytes(op):

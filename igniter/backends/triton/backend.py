@@ -51,6 +51,7 @@ class TritonBackend(Backend):
         calls="cuda-calls",
         weights="fold-packs",
     )
+    algorithms = True
     provider = "CUDAExecutionProvider"
     lacking = ("precision", "winograd", "sanitize", "profile")
     fusion_author = "default"

@@ -47,6 +47,9 @@ def refusal(op: OnnxOp) -> Reason | None:
     values: list[SSAValue] = list(kernel.args)
     for each in kernel.block.ops:
         if isinstance(each, ProcedureOp):
+            values += each.outputs
+            if each.computes is not None:
+                continue
             return Reason("illegal", f"{op.qualified_name} goes step by step, which has no GPU kernel")
         if isinstance(each, NestOp):
             values += each.outputs

@@ -55,7 +55,7 @@ BUSY_WARPS = 16
 _COSTS = {
     "arith.divf": 6, "arith.divsi": 20, "arith.divui": 20, "arith.remsi": 20, "arith.remui": 20, "math.cos": 8,
     "math.erf": 24, "math.exp": 4, "math.exp2": 2, "math.log": 4, "math.sin": 8, "tt.extern_elementwise": 12,
-    "tt.precise_divf": 10, "tt.precise_sqrt": 10,
+    "tt.precise_divf": 10, "tt.precise_sqrt": 10, "tt.scan": 8,
 }  # fmt: skip
 """The costs of ops with more than one instruction, in multiply-adds."""
 

@@ -93,8 +93,8 @@ def run_source(text: str, signature: Sequence[str], grid: Sequence[int], argumen
 def _mend() -> None:
     """Patches two errors of Triton 3.9: a comparison of scalars splats to a block of integers, which no load accepts as
     a mask, and products of bf16 multiply the bits as integers. Products in TF32 truncate their factors, as tensor cores
-    do. Triton's reductions combine single numbers, which takes half of the time of an attention; here they combine
-    blocks."""
+    do. Triton's reductions and scans combine single numbers, which takes half of the time of an attention; here they
+    combine blocks."""
     interpreter, tl = part_of_triton(_INTERPRETER), part_of_triton("triton.language")
     multiply = interpreter.InterpreterBuilder.create_dot
 
@@ -115,6 +115,7 @@ def _mend() -> None:
     interpreter.InterpreterBuilder.create_splat = create_splat
     interpreter.InterpreterBuilder.create_dot = create_dot
     interpreter.ReduceOps.generic_reduce = _reduce
+    interpreter.ScanOps.generic_scan = _scan
 
 
 def truncated(values: Array) -> Array:
@@ -135,6 +136,21 @@ def _reduce(reduction: Any, blocks: Sequence[Any]) -> list[Any]:
         folded = [np.concatenate((p.handle.data, d[pairs:])) for p, d in zip(parts, folded, strict=True)]
     kept = [np.moveaxis(data, 0, axis) if reduction.keep_dims else data[0] for data in folded]
     return list(map(reduction.to_tensor, kept, kinds))
+
+
+def _scan(scan: Any, blocks: Sequence[Any]) -> list[Any]:
+    """Scans blocks along the axis of a scan: each element is combined with the one before it, then with the sum of two
+    at a distance of two, and so on, as a GPU does."""
+    axis: int = scan.axis
+    (block,) = blocks
+    data = np.moveaxis(block.handle.data, axis, 0).copy()
+    distance = 1
+    while distance < len(data):
+        before = np.concatenate((data[:distance], data[:-distance]))
+        made = scan.combine_fn.fn(*(scan.to_tensor(d, block.dtype) for d in (before, data)))
+        data = np.concatenate((data[:distance], made.handle.data[distance:]))
+        distance *= 2
+    return [scan.to_tensor(np.ascontiguousarray(np.moveaxis(data, 0, axis)), block.dtype)]
 
 
 def _range(first: Any, end: Any, step: Any) -> Iterator[Any]:

@@ -128,7 +128,7 @@ class _KernelPrinter:
     def block(self, block: Block, indent: str) -> None:
         """Prints the ops of a block except its terminator, one line each."""
         for op in block.ops:
-            if isinstance(op, (tt.ReturnOp, tt.ReduceReturnOp, scf.YieldOp)):
+            if isinstance(op, (tt.ReturnOp, tt.ReduceReturnOp, tt.ScanReturnOp, scf.YieldOp)):
                 continue
             if isinstance(op, scf.ForOp):
                 self._loop(op, indent)
@@ -193,16 +193,25 @@ class _KernelPrinter:
 
     def reduction(self, op: tt.ReduceOp, a: Sequence[str]) -> str:
         """Returns a call whose function has the reduction's body."""
+        given = a[0] if len(a) == 1 else f"({', '.join(a)})"
+        return f"tl.reduce({given}, {op.axis.value.data}, {self._combiner(op.body.block)})"
+
+    def scan(self, op: tt.ScanOp, a: Sequence[str]) -> str:
+        """Returns a call whose function has the scan's body."""
+        reverse = ", reverse=True" if op.is_reverse else ""
+        return f"tl.associative_scan({a[0]}, {op.axis.value.data}, {self._combiner(op.body.block)}{reverse})"
+
+    def _combiner(self, body: Block) -> str:
+        """Adds a function of two elements and returns its name."""
         inner = _KernelPrinter(self.functions)
-        arguments = ", ".join(inner.name(x) for x in op.body.block.args)
-        inner.block(op.body.block, INDENT)
-        last = op.body.block.last_op
+        arguments = ", ".join(inner.name(x) for x in body.args)
+        inner.block(body, INDENT)
+        last = body.last_op
         assert last is not None
         name = f"f{len(self.functions)}"
         results = ", ".join(inner.name(v) for v in last.operands)
         self.functions.append(["@triton.jit", f"def {name}({arguments}):", *inner.lines, f"{INDENT}return {results}"])
-        given = a[0] if len(a) == 1 else f"({', '.join(a)})"
-        return f"tl.reduce({given}, {op.axis.value.data}, {name})"
+        return name
 
 
 def _shape(t: Attribute) -> str:
@@ -343,6 +352,7 @@ _PRINTERS: dict[type[Operation], Callable[[_KernelPrinter, Operation, Sequence[s
     tt.StoreOp: _stored,
     tt.AtomicRMWOp: _atomic,
     tt.ReduceOp: lambda p, op, a: p.reduction(cast("tt.ReduceOp", op), a),
+    tt.ScanOp: lambda p, op, a: p.scan(cast("tt.ScanOp", op), a),
     tt.DotOp: _product,
     tt.ExternElementwiseOp: _extern,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from igniter.dialects.loop.algorithms import Algorithm, PrefixAttr, TopAttr
 from igniter.dialects.loop.attrs import (
     COMBINERS,
     AxesAttr,
@@ -62,13 +63,14 @@ Loop = Dialect(
         ClockOp,
         SliceOp,
     ],
-    [AxesAttr, LoopWordsAttr, ScheduleAttr, SizesAttr, StorageAttr, TeamAttr],
+    [AxesAttr, LoopWordsAttr, PrefixAttr, ScheduleAttr, SizesAttr, StorageAttr, TeamAttr, TopAttr],
 )
 
 __all__ = [
     "COMBINERS",
     "AccessOp",
     "AccumulateOp",
+    "Algorithm",
     "AllocOp",
     "AxesAttr",
     "Axis",
@@ -92,6 +94,7 @@ __all__ = [
     "MemoryOp",
     "NestOp",
     "PrefetchOp",
+    "PrefixAttr",
     "ProcedureOp",
     "ReadOp",
     "ReduceLanesOp",
@@ -101,6 +104,7 @@ __all__ = [
     "StoreOp",
     "Team",
     "TileProductOp",
+    "TopAttr",
     "TransposeOp",
     "ViewOp",
     "YieldOp",

@@ -1,7 +1,7 @@
 """`loop.procedure`: an algorithm beyond nests of parallel and reduction axes, as scheduled-level code on the structured
 level.
 
-    op ::= %r... = loop.procedure "name" [axis: parallel extent, ...] (schedule [..])?
+    op ::= %r... = loop.procedure "name" [axis: parallel extent, ...] (computes #algorithm)? (schedule [..])?
                (%buffer = %tensor, ...) -> (%buffer : tensor, ...) { stmt* }
 
 The statements are those of the scheduled level (see `scheduled.py`). They access one memref for each operand and
@@ -23,6 +23,9 @@ of every result is written by some point. The body only reads its operands.
 The passes over nests treat a procedure as a black box: they neither inspect nor move it. `lower-to-loops` puts loops
 over the axes around the body.
 
+`computes` states the algorithm of the body (see `algorithms.py`), for backends that compute it another way. A schedule
+with `launch` is for such a backend: its loops are over the dims of the algorithm.
+
 The verifier checks the independence of points: in every access to a result, each axis is a bare subscript, in the same
 dim for all accesses. An indirect subscript has a lower and an upper guard, so no value of a tensor leads outside a
 buffer.
@@ -34,17 +37,18 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute, Region, SSAValue
-from xdsl.irdl import irdl_op_definition, traits_def, var_operand_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from igniter.dialects.loop.algorithms import ALGORITHMS, Algorithm
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr, Axis, parse_axes, render_axes
 from igniter.dialects.loop.bodies import parse_value
 from igniter.dialects.loop.func import verify_block
 from igniter.dialects.loop.memory import LoadOp, MemoryOp
-from igniter.dialects.loop.schedule import ScheduleAttr, parse_schedule
+from igniter.dialects.loop.schedule import ScheduleAttr, parse_schedule, schedule_reason
 from igniter.dialects.loop.scheduled import ForOp
 from igniter.dialects.loop.structured import ComputeOp, ViewOp
 from igniter.dialects.loop.tiles import TileProductOp
@@ -63,6 +67,7 @@ class ProcedureOp(ComputeOp):
 
     name = "loop.procedure"
     inputs = var_operand_def(TensorType)
+    computes_attr = opt_prop_def(Attribute, prop_name="computes")
     traits = traits_def(NoMemoryEffect(), IsolatedFromAbove(), NoTerminator())
 
     def __init__(
@@ -73,10 +78,12 @@ class ProcedureOp(ComputeOp):
         result_types: Sequence[Attribute],
         body: Region,
         schedule: ScheduleAttr | None = None,
+        computes: Algorithm | None = None,
     ):
+        properties = {"label": StringAttr(label), "axes": AxesAttr(axes), "schedule": schedule, "computes": computes}
         super().__init__(
             operands=[list(inputs)],
-            properties={"label": StringAttr(label), "axes": AxesAttr(axes), "schedule": schedule},
+            properties=properties,
             result_types=[result_types],
             regions=[body],
         )
@@ -92,8 +99,30 @@ class ProcedureOp(ComputeOp):
         return tuple(self.block.args[len(self.inputs) :])
 
     @property
+    def computes(self) -> Algorithm | None:
+        """What the body computes, if the lowering that wrote it says so."""
+        found = self.computes_attr
+        return found if isinstance(found, ALGORITHMS) else None
+
+    @property
     def loops_inside(self) -> Sequence[str]:
         return [op.axis for op in self.block.walk() if isinstance(op, ForOp)]
+
+    def schedule_refusal(self, schedule: ScheduleAttr) -> str | None:
+        if schedule.launch is None or self.computes is None:
+            return super().schedule_refusal(schedule)
+        used = {loop.axis for loop in schedule.loops}
+        axes = {dim: "parallel" for dim in self.computes.dims if dim in used}
+        return schedule_reason(schedule, axes, ())
+
+    def _verify_algorithm(self) -> None:
+        if self.computes_attr is None:
+            return
+        if self.computes is None:
+            raise VerifyException(f"{self.computes_attr} is no algorithm of a procedure")
+        reason = self.computes.reason([v.type for v in self.inputs], [v.type for v in self.outputs])
+        if reason is not None:
+            raise VerifyException(f"procedure '{self.label}' does not compute {self.computes}: {reason}")
 
     def verify_(self) -> None:
         names = [a.name for a in self.axes]
@@ -120,6 +149,7 @@ class ProcedureOp(ComputeOp):
                 )
         for buffer in self.written_buffers:
             self._verify_apart(buffer)
+        self._verify_algorithm()
         self.verify_schedule()
 
     def _wide(self) -> list[Axis]:
@@ -148,6 +178,9 @@ class ProcedureOp(ComputeOp):
     def parse(cls, parser: Parser) -> ProcedureOp:
         label = parser.parse_str_literal("procedure label")
         axes = parse_axes(parser)
+        computes = parser.parse_attribute() if parser.parse_optional_keyword("computes") is not None else None
+        if computes is not None and not isinstance(computes, ALGORITHMS):
+            parser.raise_error(f"{computes} is no algorithm of a procedure")
         schedule = parse_schedule(parser, label)
         read = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_input(parser))
         parser.parse_characters("->")
@@ -158,7 +191,7 @@ class ProcedureOp(ComputeOp):
             *(Parser.Argument(a.name, buffer_type(a.type)) for a in written),
         ]
         body = parser.parse_region(arguments)
-        return cls(label, axes, [tensor for _, tensor in read], types, body, schedule)
+        return cls(label, axes, [tensor for _, tensor in read], types, body, schedule, computes)
 
     def print(self, printer: Printer) -> None:
         def bind(pair: tuple[SSAValue, SSAValue]) -> None:
@@ -174,6 +207,9 @@ class ProcedureOp(ComputeOp):
         printer.print_string(" ")
         printer.print_string_literal(self.label)
         printer.print_string(f" [{render_axes(self.axes)}]")
+        if self.computes is not None:
+            printer.print_string(" computes ")
+            printer.print_attribute(self.computes)
         if self.schedule is not None:
             printer.print_string(f" schedule {self.schedule}")
         printer.print_string(" (")

@@ -317,12 +317,16 @@ class ComputeOp(IRDLOperation):
         """The axes of the loops in the body, also allowed in schedules; None for a nest."""
         return None
 
+    def schedule_refusal(self, schedule: ScheduleAttr) -> str | None:
+        """Returns the reason why a schedule is invalid for this op; None if it is valid."""
+        axes: dict[str, str] = {a.name: a.kind for a in self.axes}
+        return schedule_reason(schedule, axes, self.loops_inside)
+
     def verify_schedule(self) -> None:
         """Checks the schedule."""
         if self.schedule is None:
             return
-        axes: dict[str, str] = {a.name: a.kind for a in self.axes}
-        reason = schedule_reason(self.schedule, axes, self.loops_inside)
+        reason = self.schedule_refusal(self.schedule)
         if reason is not None:
             raise VerifyException(f"the schedule of nest '{self.label}': {reason}")
 

@@ -106,6 +106,9 @@ class OpSpec:
     unprofitable_when_small: bool = False
     """True if `unprofitable` also applies to contractions with few operations; without it they are always
     profitable."""
+    unprofitable_by_steps: bool = False
+    """True if `unprofitable` is about the steps of a procedure. It does not apply to a backend that computes procedures
+    by their algorithm."""
     packs: PackRule | None = None
     """Returns the operands of a contraction that can be packed into panels, each with its column dim and its depth
     dims, in storage order."""

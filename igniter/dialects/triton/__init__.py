@@ -16,6 +16,7 @@
             | %v = tt.descriptor_load %d[%i, ..] : !tt.tensordesc<128x64xf16>
             | tt.descriptor_store %d[%i, ..], %v : !tt.tensordesc<128x64xf16>
             | %r = "tt.reduce"(%a) <{axis = k : i32}> ({ ^bb(%x, %y): .. "tt.reduce.return"(%z) }) : (block) -> block
+            | %r = "tt.scan"(%a) <{axis = k : i32, reverse = false}> ({ ^bb(%x, %y): .. "tt.scan.return"(%z) }) : ..
             | %d = tt.dot %a, %b, %c {inputPrecision = p} : block * block -> block
             | %v = tt.precise_divf %a, %b : block      | %v = tt.precise_sqrt %a : block
             | %v = tt.extern_elementwise %a, .. {symbol = "__nv_tanhf", ..} : (block, ..) -> block
@@ -57,6 +58,7 @@ from igniter.dialects.triton.compute import (
 )
 from igniter.dialects.triton.descriptors import DescriptorLoadOp, DescriptorStoreOp, DescriptorType
 from igniter.dialects.triton.memory import AddPtrOp, AtomicRMWOp, LoadOp, StoreOp
+from igniter.dialects.triton.scans import ScanOp, ScanReturnOp
 from igniter.dialects.triton.types import PointerType, block_of, element_type, is_block, shape_of, width_of
 
 Triton = Dialect(
@@ -81,6 +83,8 @@ Triton = Dialect(
         ReduceReturnOp,
         ReshapeOp,
         ReturnOp,
+        ScanOp,
+        ScanReturnOp,
         SplatOp,
         SplitOp,
         StoreOp,
@@ -112,6 +116,8 @@ __all__ = [
     "ReduceReturnOp",
     "ReshapeOp",
     "ReturnOp",
+    "ScanOp",
+    "ScanReturnOp",
     "SplatOp",
     "SplitOp",
     "StoreOp",

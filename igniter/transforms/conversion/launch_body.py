@@ -189,9 +189,9 @@ class LaunchBody:
         """Returns the element type of a tensor in memory."""
         found = memory_element(element_of(tensor.type))
         if found is None:
-            nest = self.group.members[0].label
             raise IgniterError(
-                f"lower-to-triton: nest '{nest}': there is no code for elements of {element_of(tensor.type)}"
+                f"lower-to-triton: nest '{self.group.label}': there is no code for elements of "
+                f"{element_of(tensor.type)}"
             )
         return found
 

@@ -14,26 +14,39 @@ Inside a program, values are computed on demand. A read of another nest of the l
 a read of another tensor is loaded, once. Sums over several blocks accumulate in one block and are reduced at the end. A
 tensor that is only read inside the launch is never in memory.
 
+A procedure with an algorithm has launches of its own (`algorithm_launches.py`), with blocks of the algorithm's dims.
+
 A kernel with variants becomes a `loop.if` on the sizes for each variant and one for the rest, with the launches of
 each. Versions share equal kernels: the host only selects.
 
-Refused, with the nest's name: procedures, checks of data, nests that read each other's results outside their block,
-directives for CPUs, and ops and types that Triton lacks.
+Refused, with the nest's name: procedures without an algorithm, checks of data, nests that read each other's results
+outside their block, directives for CPUs, and ops and types that Triton lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.structured.attention import Attention, attention_of
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import AllocOp, FuncOp, IfOp, IfSharedOp, KernelOp, LaunchOp, NestOp
+from igniter.dialects.loop import (
+    AllocOp,
+    ComputeOp,
+    FuncOp,
+    IfOp,
+    IfSharedOp,
+    KernelOp,
+    LaunchOp,
+    NestOp,
+    ProcedureOp,
+)
 from igniter.dialects.loop.schedule import Launch, vocabulary_of, words_of
 from igniter.dialects.loop.sharing import IN_PLACE
 from igniter.dialects.loop.variants import guards_of
@@ -49,6 +62,7 @@ from igniter.schedules.launch_groups import (
     joined,
     root_of,
 )
+from igniter.transforms.conversion.algorithm_launches import bodies_of
 from igniter.transforms.conversion.attention_body import AttentionBody
 from igniter.transforms.conversion.attention_parts import (
     JOIN_WARPS,
@@ -93,6 +107,10 @@ class Dim:
     """The elements of a block; 1 if the dim is no dim of blocks."""
     share: int = 0
     """For a dim reduced by several programs, the elements per program; 0: one program has all of them."""
+
+    def one_by_one(self) -> Dim:
+        """Returns the dim with a program for each element."""
+        return replace(self, grid=True, looped=False, lanes=1)
 
     @property
     def programs(self) -> Expr:
@@ -164,14 +182,14 @@ class _Lowering:
                 "check; run drop-checks to remove the checks"
             )
         for op in kernel.computations:
-            if not isinstance(op, NestOp):
-                raise IgniterError(f"lower-to-triton: procedure '{op.label}' has no Triton kernel")
+            if isinstance(op, ProcedureOp) and op.computes is None:
+                raise IgniterError(f"lower-to-triton: procedure '{op.label}' has no algorithm with a Triton kernel")
         self.buffers = dict(zip(kernel.block.args, inputs, strict=True))
         groups = in_order(scheduled_groups(kernel))
         for value, output in zip(kernel.returned, outputs, strict=True):
             # Each nest's result is in at most one of the caller's buffers.
             root = root_of(value)
-            if isinstance(root.owner, NestOp) and root not in self.buffers:
+            if isinstance(root.owner, ComputeOp) and root not in self.buffers:
                 self.buffers[root] = output
         path = [self.kernel.sym_name.data, *([] if kernel is self.kernel else [kernel.sym_name.data])]
         for number, group in enumerate(groups):
@@ -188,6 +206,9 @@ class _Lowering:
         return made
 
     def _launch(self, group: LaunchGroup, name: str) -> None:
+        if group.procedure is not None:
+            self._launch_procedure(group, group.procedure, name)
+            return
         stored = [v for nest in group.members for v in nest.outputs if self._is_stored(v, group)]
         for value in stored:
             if value not in self.buffers:
@@ -224,6 +245,25 @@ class _Lowering:
             self._add(body, launch_of(group))
         self.block = around
         self.block.add_op(IfSharedOp(past, present, *blocks))
+
+    def _launch_procedure(self, group: LaunchGroup, procedure: ProcedureOp, name: str) -> None:
+        """Adds the launches of an algorithm."""
+        for value in procedure.outputs:
+            if value not in self.buffers:
+                self.buffers[value] = self._scratch(procedure.label, element_of(value.type), dims_of(value.type))
+
+        def dim(name: str, extent: Expr) -> Dim:
+            return _dim(name, extent, procedure, name, shared=False)
+
+        scratch = partial(self._scratch, procedure.label)
+        for body, launch in bodies_of(name, group, dim, scratch, self.kernel.symbol_names):
+            self._add(body, launch)
+
+    def _scratch(self, label: str, element: Attribute, dims: Sequence[Expr]) -> SSAValue:
+        alloc = AllocOp(label, memref_of(element, dims, "scratch"))
+        self.block.add_op(alloc)
+        self.buffers[alloc.result] = alloc.result
+        return alloc.result
 
     def _launch_shared(
         self, name: str, group: LaunchGroup, dims: list[Dim], loaded: Sequence[SSAValue], stored: Sequence[SSAValue]
@@ -296,13 +336,18 @@ class _Lowering:
 
 
 def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
-    """Returns the launches that the schedules of a kernel define: nests with one label, in the order of the kernel."""
+    """Returns the launches that the schedules of a kernel define: nests with one label and procedures, in the order of
+    the kernel."""
     labels: dict[str, list[NestOp]] = {}
-    for nest in kernel.nests:
-        if nest.schedule is None or nest.schedule.launch is None:
-            raise IgniterError(f"lower-to-triton: nest '{nest.label}' needs a schedule with 'launch'")
-        _require_words(nest)
-        labels.setdefault(_label(nest), []).append(nest)
+    procedures: list[LaunchGroup] = []
+    for op in kernel.computations:
+        if op.schedule is None or op.schedule.launch is None:
+            raise IgniterError(f"lower-to-triton: nest '{op.label}' needs a schedule with 'launch'")
+        _require_words(op)
+        if isinstance(op, ProcedureOp):
+            procedures.append(LaunchGroup(procedure=op))
+        elif isinstance(op, NestOp):
+            labels.setdefault(_label(op), []).append(op)
     groups = {label: LaunchGroup(_attention(nests)) for label, nests in labels.items()}
     for label, group in groups.items():
         for nest in _in_turn(group, labels[label]):
@@ -313,7 +358,7 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
     for group in groups.values():
         launch = launch_of(group)
         group.products, group.blocks_together, group.descriptors = launch.products, launch.group, launch.descriptors
-    return list(groups.values())
+    return [*groups.values(), *procedures]
 
 
 def _in_turn(group: LaunchGroup, nests: Sequence[NestOp]) -> list[NestOp]:
@@ -328,7 +373,7 @@ def _attention(nests: Sequence[NestOp]) -> Attention | None:
     return next((each for each in found if each is not None and each.scores is nests[0]), None)
 
 
-def _require_words(nest: NestOp) -> None:
+def _require_words(nest: ComputeOp) -> None:
     """Raises if a schedule contains a directive that a launch does not have."""
     assert nest.schedule is not None
     for step in nest.schedule.data:
@@ -377,7 +422,7 @@ def dims_of_group(group: LaunchGroup) -> list[Dim]:
     return [found[name] for name in group.dims]
 
 
-def _dim(name: str, extent: Expr, nest: NestOp, axis: str, *, shared: bool) -> Dim:
+def _dim(name: str, extent: Expr, nest: ComputeOp, axis: str, *, shared: bool) -> Dim:
     assert nest.schedule is not None
     loops = [loop for loop in nest.schedule.loops if loop.axis == axis]
     lanes = max((loop.vector for loop in loops), default=0) or 1

@@ -126,7 +126,7 @@ class FormFusionRegions(ModulePass):
         shared = {f.name: getattr(self, f.name) for f in fields(self) if f.name in AUTHOR_OPTIONS}
         defaults = {f.name: f.default for f in fields(self)}
         asked = {name: value for name, value in shared.items() if value != defaults[name]}
-        figures = {"byte_products": self.byte_products, "points": self.points}
+        figures = {"byte_products": self.byte_products, "points": self.points, "algorithms": backend.algorithms}
         return make_author(self.author or backend.fusion_author, asked, figures)
 
     def _form(

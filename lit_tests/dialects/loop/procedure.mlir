@@ -63,3 +63,24 @@ loop.kernel @follow symbols [n, m] (%next: tensor<?xi64, #sym.dims<n>>, %steps: 
 // CHECK: loop.for k = 0 to min(_0, m) sequential with %{{.*}} while %{{.*}} {
 // CHECK: loop.load %{{.*}}[_0] with %{{.*}} if [_0, -_0 + n - 1] : i64
 // CHECK: loop.if [-_0] with %{{.*}} {
+
+// -----
+
+// What the body computes, and a schedule over the dims of that: for GPUs.
+
+// CHECK-LABEL: loop.kernel @stated
+// CHECK-NEXT: loop.procedure "cumsum" [i: parallel n] computes #loop.prefix<add, reverse> schedule [rows by 4 grid, columns grid, rows vector 4, steps vector 8, launch warps 4 stages 1] (
+loop.kernel @stated symbols [n] (%x: tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) -> (tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) {
+  %y = loop.procedure "cumsum" [i: parallel n] computes #loop.prefix<add, reverse> schedule [rows by 4 grid, columns grid, rows vector 4, steps vector 8, launch warps 4 stages 1] (%a = %x) -> (%o : tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) {
+    %sum = loop.alloc "sum" : memref<f32, "register">
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %sum[]
+    loop.for k = 0 to 8 sequential {
+      %v = loop.load %a[i, k, 0] : f32
+      loop.accumulate add %v, %sum[]
+      %s = loop.load %sum[] : f32
+      loop.store %s, %o[i, k, 0]
+    }
+  }
+  loop.return %y : tensor<?x8x1xf32, #sym.dims<n, 8, 1>>
+}

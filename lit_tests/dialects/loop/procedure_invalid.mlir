@@ -103,3 +103,43 @@ loop.func @plain symbols [] (%x: memref<i64>) outputs 1 {
     %c = arith.constant 0 : i64
   }
 }
+
+// -----
+
+// An algorithm of other operands and results.
+
+// expected-error {{procedure 'cumsum' does not compute #loop.top<largest>: 'top' takes a tensor of three dims, and gives elements and their places}}
+loop.kernel @other symbols [n] (%x: tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) -> (tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) {
+  %y = loop.procedure "cumsum" [i: parallel n] computes #loop.top<largest> (%a = %x) -> (%o : tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) {
+    %sum = loop.alloc "sum" : memref<f32, "register">
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %sum[]
+    loop.for k = 0 to 8 sequential {
+      %v = loop.load %a[i, k, 0] : f32
+      loop.accumulate add %v, %sum[]
+      %s = loop.load %sum[] : f32
+      loop.store %s, %o[i, k, 0]
+    }
+  }
+  loop.return %y : tensor<?x8x1xf32, #sym.dims<n, 8, 1>>
+}
+
+// -----
+
+// A schedule of launches names the dims of the algorithm.
+
+// expected-error {{the schedule of nest 'cumsum': unknown axis 'i'}}
+loop.kernel @axes symbols [n] (%x: tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) -> (tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) {
+  %y = loop.procedure "cumsum" [i: parallel n] computes #loop.prefix<add> schedule [i by 4 grid, i vector 4, launch warps 4 stages 1] (%a = %x) -> (%o : tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) {
+    %sum = loop.alloc "sum" : memref<f32, "register">
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %sum[]
+    loop.for k = 0 to 8 sequential {
+      %v = loop.load %a[i, k, 0] : f32
+      loop.accumulate add %v, %sum[]
+      %s = loop.load %sum[] : f32
+      loop.store %s, %o[i, k, 0]
+    }
+  }
+  loop.return %y : tensor<?x8x1xf32, #sym.dims<n, 8, 1>>
+}

@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from igniter.dialects.loop import (
     AccumulateOp,
+    Algorithm,
     AllocOp,
     Combiner,
     ForOp,
@@ -292,11 +293,11 @@ class Procedure(Nest):
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
-    def end(self) -> tuple[SSAValue, ...]:
-        """Ends the body and appends the procedure to the kernel."""
+    def end(self, computes: Algorithm | None = None) -> tuple[SSAValue, ...]:
+        """Ends the body and appends the procedure to the kernel. `computes` states the algorithm of the body."""
         erase_dead_values(self.body)
         label = self.kernel.unique(self.label)
-        op = ProcedureOp(label, self._axes, self.inputs, self.results, Region(self.body))
+        op = ProcedureOp(label, self._axes, self.inputs, self.results, Region(self.body), computes=computes)
         self.kernel.block.add_op(op)
         return tuple(op.outputs)
 

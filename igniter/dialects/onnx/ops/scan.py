@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
+from igniter.dialects.loop import PrefixAttr
 from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.pointwise import computed_reason, operand_count
@@ -23,6 +24,7 @@ from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, product
 
 if TYPE_CHECKING:
+    from igniter.dialects.loop import Combiner
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.lowering import Lowering, Scalar
     from igniter.dialects.onnx.lowering.procedure import Procedure
@@ -40,24 +42,26 @@ def known_axis(op: OnnxOp) -> int | None:
     return normal_axis(axes[0], len(operand_dims(op, 0))) if axes else None
 
 
-def scan(identity: int, step: Step) -> Callable[[Lowering], list[SSAValue]]:
+def scan(combiner: Combiner, identity: int, step: Step) -> Callable[[Lowering], list[SSAValue]]:
     """Returns the lowering of a scan that combines with `step`, starting from `identity`."""
 
     def lower(ctx: Lowering) -> list[SSAValue]:
         dims, axis = ctx.dims(0), known_axis(ctx.op)
         if axis is not None:
-            return [_known(ctx, dims, axis, identity, step)]
+            return [_known(ctx, dims, axis, (combiner, identity, step))]
         return [_any_axis(ctx, dims, identity, step)]
 
     return lower
 
 
-def _known(ctx: Lowering, dims: Dims, axis: int, identity: int, step: Step) -> SSAValue:
+def _known(ctx: Lowering, dims: Dims, axis: int, how: tuple[Combiner, int, Step]) -> SSAValue:
     """Scans along one axis: the dims before it are points, those after it are contiguous."""
+    combiner, identity, step = how
     shape = (product(dims[:axis]), dims[axis], product(dims[axis + 1 :]))
     p = ctx.procedure([ctx.view(ctx.required(0), shape)], [tensor_of(ctx.out_element(), shape)])
     _scan(ctx, p, [p.parallel(shape[0])], shape, identity, step)
-    return ctx.view(p.end()[0], dims)
+    exclusive, reverse = bool(ctx.attr("exclusive", 0)), bool(ctx.attr("reverse", 0))
+    return ctx.view(p.end(PrefixAttr.of(combiner, exclusive=exclusive, reverse=reverse))[0], dims)
 
 
 def _any_axis(ctx: Lowering, dims: Dims, identity: int, step: Step) -> SSAValue:
@@ -115,11 +119,11 @@ def _axis_reason(op: OnnxOp) -> str | None:
     return None if operand_dims(op, 0) else "it has no axis to run along"
 
 
-def _spec(name: str, identity: int, step: Step) -> OpSpec:
+def _spec(name: str, combiner: Combiner, identity: int, step: Step) -> OpSpec:
     return OpSpec(
         name,
         infer=_infer,
-        lower=scan(identity, step),
+        lower=scan(combiner, identity, step),
         legal=legal(computed_reason, _axis_reason),
         flops=counted("elements of the input", operand_count),
         kind="reduction",
@@ -127,6 +131,6 @@ def _spec(name: str, identity: int, step: Step) -> OpSpec:
 
 
 SPECS: list[OpSpec] = [
-    _spec("CumProd", 1, lambda total, x: total * x),
-    _spec("CumSum", 0, lambda total, x: total + x),
+    _spec("CumProd", "mul", 1, lambda total, x: total * x),
+    _spec("CumSum", "add", 0, lambda total, x: total + x),
 ]

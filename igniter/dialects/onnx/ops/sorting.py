@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
+from igniter.dialects.loop import TopAttr
 from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, known, legal, normal_axis, operand_dims
@@ -148,7 +149,10 @@ def lower_top_k(ctx: Lowering) -> list[SSAValue]:
         p.store(place, places, [i, last, j])
         heap.put(zero, heap.at(p.index(last)))
         heap.sift(zero, p.index(last))
-    return [ctx.view(made, out) for made in p.end()]
+    # An unsorted result has the order of ONNX Runtime's heap.
+    ordered = ctx.attr("sorted", 1) or k == 1
+    computes = TopAttr("largest" if heap.largest else "smallest") if ordered else None
+    return [ctx.view(made, out) for made in p.end(computes)]
 
 
 def _offer_blocks(
@@ -210,6 +214,7 @@ SPECS: list[OpSpec] = [
         unprofitable=lambda op, estimate: (
             "ONNX Runtime's selection takes two thirds to three quarters of the time of a kernel's heap"
         ),
+        unprofitable_by_steps=True,
         kind="reduction",
     ),
 ]

@@ -86,7 +86,7 @@ onnx.graph @main(%x: tensor<?xf32, #sym.dims<n>>) {
   onnx.return %y : tensor<?xf32, #sym.dims<n>>
 }
 // CHECK-LABEL: loop.kernel @cumsum
-// CHECK: loop.procedure "cumsum" [] (%[[A:.*]] = %{{.*}}) -> (%[[O:.*]] : tensor<1x?x1xf32, #sym.dims<1, n, 1>>) {
+// CHECK: loop.procedure "cumsum" [] computes #loop.prefix<add, exclusive> (%[[A:.*]] = %{{.*}}) -> (%[[O:.*]] : tensor<1x?x1xf32, #sym.dims<1, n, 1>>) {
 // CHECK: loop.for k0 = 0 to n sequential {
 // CHECK-NEXT:   %[[B:.*]] = loop.load %[[T:.*]][] : f32
 // CHECK-NEXT:   %[[V:.*]] = loop.load %[[A]][0, k0, 0] : f32
