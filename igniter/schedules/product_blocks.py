@@ -38,6 +38,9 @@ CODES_SUMS = 64 * 64
 """The most sums beside two lines of unpacked codes: with more, ptxas spills on sm_90."""
 FEW_OPS = 20
 """The most operations on each sum after a product for which a thread has registers beside 128 sums."""
+MAPPED_OPS, MAPPED_SUMS = 36, 128 * 128
+"""The same for blocks that tensor maps load, which need no registers for addresses; and the least sums of a block for
+which they were measured to be faster than loads by the threads."""
 WAVE_SECONDS = 0.45e-6
 """The time of a program besides its loads, its products and the operations after them (sm_90)."""
 STEP_SECONDS = 0.21e-6
@@ -160,6 +163,8 @@ class ProductSize:
     """The bytes of an element of the columns' factor, if it is codes of few bits that threads unpack; else 0."""
     run: int = 0
     """The steps of the depth at one place of a window; 0 without a window."""
+    mapped: bool = False
+    """True if tensor maps can load both factors, and do so faster."""
 
     @property
     def by_threads(self) -> bool:
@@ -168,7 +173,8 @@ class ProductSize:
 
     def split(self, parts: int) -> ProductSize:
         """Returns the products of the depth's parts."""
-        return replace(self, depth=-(-self.depth // parts), count=self.count * parts)
+        mapped = self.mapped and parts == 1
+        return replace(self, depth=-(-self.depth // parts), count=self.count * parts, mapped=mapped)
 
     def joining(self, parts: int) -> float:
         """Returns the seconds to store the sums of parts, and to add them in a launch of its own."""
@@ -190,9 +196,14 @@ class ProductSize:
         in_groups = height * -(-together // (height * across)) * rows + wide * columns
         return in_groups < 0.9 * in_sequence
 
-    def gains_by_descriptors(self, blocks: Blocks) -> bool:
-        """True if loads by descriptors are faster than by addresses, which threads compute."""
-        return self.gpu.descriptors and self.bytes == 2 and blocks.rows * blocks.columns >= 128 * 128
+    @property
+    def most_ops(self) -> int:
+        """The most operations after the product with which blocks of 128 x 256 sums do not spill."""
+        return MAPPED_OPS if self.mapped else FEW_OPS
+
+    def with_maps(self, blocks: Blocks) -> Blocks:
+        """Returns the blocks as this product loads them: by tensor maps where these are faster."""
+        return replace(blocks, maps=self.mapped and blocks.rows * blocks.columns >= MAPPED_SUMS)
 
     def seconds(self, blocks: Blocks) -> float:
         """Returns the expected seconds with these blocks."""
@@ -306,7 +317,7 @@ def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:
     longest = (max(s.rows for s in sizes), max(s.columns for s in sizes))
     # On sm_100 blocks of 128 x 256 in TF32 spill with a bias.
     narrow = (first.bytes <= 2 or (first.how == "tf32" and gpu is H100)) and not first.code_bytes
-    wide = (256,) if gpu.asynchronous and narrow and first.later <= FEW_OPS else ()
+    wide = (256,) if gpu.asynchronous and narrow and first.later <= first.most_ops else ()
     rows, columns = (
         [s for s in sides if s == LEAST or s < 2 * extent]
         for sides, extent in zip((SIDES, (*SIDES, *wide)), longest, strict=True)
@@ -328,7 +339,7 @@ def _candidates(sizes: Sequence[ProductSize]) -> list[Blocks]:
         if (c < 256 or r == 128) and (not first.code_bytes or r * c <= CODES_SUMS or depth == LINE)
         for warps in ((gpu.flat_warps,) if (r, c) == (16, 128) else _warps(r * c, first))
     ]
-    return [blocks for blocks in found if blocks.shared <= gpu.shared]
+    return [first.with_maps(blocks) for blocks in found if blocks.shared <= gpu.shared]
 
 
 def _warps(sums: int, size: ProductSize) -> Sequence[int]:

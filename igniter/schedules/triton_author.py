@@ -13,7 +13,7 @@ Nests on the same blocks are a launch (`launch_groups.py`). A program has about 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -49,7 +49,7 @@ ELEMENTS = 1024
 LONGEST_ROW = 4096
 """The most elements of a dim within one program; longer rows are processed in blocks."""
 
-OP_COST = {"loop.read": 2, "loop.yield": 2, "math.erf": 30, "math.exp": 8, "math.tanh": 24, "arith.divf": 10}
+OP_COST = {"loop.read": 2, "loop.yield": 2, "math.erf": 14, "math.exp": 8, "math.tanh": 24, "arith.divf": 10}
 """The costs of ops after a product with more than one instruction."""
 
 SIDE = 32
@@ -154,7 +154,7 @@ def ways_of(group: LaunchGroup, products: str, gpu: Figures) -> Ways:
         sizes = _product_sizes(group, products, gpu)
         blocks = blocks_for(sizes)
         lanes, looped = _product_lanes(group, blocks)
-        return Ways(lanes, looped, {}, _product_launch(group, blocks, sizes, lanes))
+        return Ways(lanes, looped, {}, _product_launch(group, blocks, sizes))
     lanes, looped = _blocks(group)
     return Ways(lanes, looped, {}, Launch(_warps(prod(lanes.values())), 1))
 
@@ -197,11 +197,12 @@ def _product_sizes(group: LaunchGroup, products: str, gpu: Figures) -> list[Prod
     later = float(sum(OP_COST.get(op.name, 1) for each in group.members[1:] for op in each.block.ops))
     found: list[ProductSize] = []
     code_bytes = _code_bytes(group, wide[1])
+    mapped = gpu.descriptors and size == 2 and has_descriptors(group)
     for likely in TYPICAL:
         sizes = {d: max(1, typical_of(nest).value(e, likely)) for d, e in group.dims.items()}
         others, summed = (prod(sizes[d] for d in dims if d not in wide) for dims in (group.grid, group.reduced))
         how = products if size == 4 else ""
-        more = later, code_bytes, run_of(nest, dot.depth)
+        more = later, code_bytes, run_of(nest, dot.depth), mapped
         found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, how, gpu, *more))
     return found
 
@@ -231,16 +232,13 @@ def _product_lanes(group: LaunchGroup, blocks: Blocks) -> tuple[dict[str, int], 
     return lanes, looped
 
 
-def _product_launch(
-    group: LaunchGroup, blocks: Blocks, sizes: Sequence[ProductSize], lanes: Mapping[str, int]
-) -> Launch:
+def _product_launch(group: LaunchGroup, blocks: Blocks, sizes: Sequence[ProductSize]) -> Launch:
     """Returns the launch of a product: the sums fill the registers of the warps, and loads run ahead for the next
     blocks."""
     # Groups are of the rows if these are the dim before the last of the grid.
     last = tuple(d for d in group.grid if group.dims[d] != ONE)[-2:]
     together = GROUP if wide_dims(group) == last and sizes[-1].gains_by_groups(blocks) else 1
-    described = sizes[-1].gains_by_descriptors(blocks) and has_descriptors(group, lanes)
-    return Launch(blocks.warps, blocks.stages, sizes[-1].how, together, described)
+    return Launch(blocks.warps, blocks.stages, sizes[-1].how, together, blocks.maps)
 
 
 def _warps(size: int) -> int:

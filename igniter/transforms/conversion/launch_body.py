@@ -32,6 +32,7 @@ from igniter.schedules.launch_groups import LaunchGroup, renamed, root_of
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.block_descriptors import Descriptors, as_in_memory, first_elements, in_order
 from igniter.transforms.conversion.block_exprs import divided_dims, first_of, lane_of
+from igniter.transforms.conversion.device_erf import erf_plus_one, one_plus_erf
 from igniter.transforms.conversion.device_math import elementwise
 from igniter.transforms.conversion.packed_factors import Unpacking, block_name, placed, side_by_side
 from igniter.transforms.conversion.program_order import blocks_of_program
@@ -595,6 +596,8 @@ class LaunchBody:
             (e,) = placed(renamed([op.value], self.group.names[nest]), scope.places, builder.ranges)
             made = builder.expr(e, scope.index)
             made = builder.from_index(made, op.result.type)
+        elif (argument := erf_plus_one(op)) is not None:
+            made = one_plus_erf(builder, self._value(nest, argument, scope))
         else:
             made = elementwise(builder, op, [self._value(nest, v, scope) for v in op.operands], nest.label)
         scope.values[wanted] = made

@@ -24,7 +24,7 @@ from igniter.compiler.compilation import CompileOptions
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import LaunchOp
 from igniter.errors import IgniterError
-from igniter.schedules.product_blocks import ProductSize
+from igniter.schedules import product_blocks
 from tests.backends.triton import tensor_maps
 from tests.backends.triton.programs import func_of, kernels_of, lowered, model, sizes_of, values
 from tests.backends.triton.recording_driver import RecordingDriver, knowing
@@ -39,7 +39,7 @@ TARGET = "cuda:sm_90"
 @pytest.fixture
 def always() -> Generator[None]:
     """The author takes descriptors for all products of 16-bit factors: blocks that gain by them are large to run."""
-    with mock.patch.object(ProductSize, "gains_by_descriptors", lambda size, blocks: size.bytes == 2):
+    with mock.patch.object(product_blocks, "MAPPED_SUMS", 0):
         yield
 
 
@@ -52,12 +52,12 @@ def launch_of(module: ModuleOp) -> LaunchOp:
     return launch
 
 
-def linear(rows: Any, depth: int, columns: int, transposed: bool = False) -> onnx.ModelProto:
-    """A product with a bias and a Relu; with `transposed`, the depth is the last dim of the weights."""
+def linear(rows: Any, depth: int, columns: int, transposed: bool = False, then: str = "Relu") -> onnx.ModelProto:
+    """A product with a bias and a function; with `transposed`, the depth is the last dim of the weights."""
     return model(
         [
             helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=int(transposed)),
-            helper.make_node("Relu", ["h"], ["y"]),
+            helper.make_node(then, ["h"], ["y"]),
         ],
         {
             "x": (HALF, [rows, depth]),
@@ -118,10 +118,11 @@ def test_gpus_before_sm_90_have_no_descriptors() -> None:
 
 
 def test_large_blocks_of_halves_have_descriptors_on_an_h100() -> None:
-    """They have fewer registers than with addresses, and 128 x 256 sums do not spill."""
-    module = lowered(linear(4096, 4096, 4096), TARGET)
+    """They have fewer registers than with addresses, and a Gelu of 128 x 256 sums does not spill."""
+    module = lowered(linear(4096, 4096, 4096, then="Gelu"), TARGET)
     launch, (kernel,) = launch_of(module), kernels_of(module)
     assert len(launch.maps) == 3
+    assert launch.grid.constant == 32 * 16
     made = compile_source(print_kernel(kernel), signature_of(kernel), launch.warps, launch.stages, 90)
     resources = resources_of(made, 90)
     assert (resources.spills, resources.serialized) == (0, False)
