@@ -96,6 +96,20 @@ def feed(n: int, width: int = 48) -> dict[str, Any]:
     return {"x": np.random.default_rng(n).normal(0, 1, (n, width)).astype(np.float32)}
 
 
+def test_a_run_asks_the_driver_for_launches_and_their_context_alone(
+    driver: RecordingDriver, artifact: igniter.Artifact
+) -> None:
+    """What a launch costs on the host is what the driver takes for it: all else is done with the kernel object."""
+    session: Any = artifact.session()
+    for n in (7, 2):
+        driver.calls.clear()
+        driver.launches.clear()
+        session.run(None, feed(n))
+        launches = ["cuLaunchKernel"] * len(driver.launches)
+        assert len(launches) > 1
+        assert driver.calls == ["cuCtxPushCurrent_v2", *launches, "cuCtxPopCurrent_v2"]
+
+
 def test_what_is_launched_and_given_back(driver: RecordingDriver, artifact: igniter.Artifact) -> None:
     """One op, its launches in order on the stream of the run, in the context of the device; nothing stays loaded."""
     model = rows()
