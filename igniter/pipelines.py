@@ -159,6 +159,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "read-past-views",
         # From here on passes choose by sizes.
         "form-variants",
+        "split-codes",
         "choose-splits",
         "check-bounds{guard=true}",
         "apply-tuned-schedules",

@@ -140,6 +140,7 @@ PASSES: dict[str, str] = {
     "sink-loops": "igniter.transforms.scheduled.sink_loops:SinkLoops",
     "slide-loops": "igniter.transforms.scheduled.slide_loops:SlideLoops",
     "split-axes": "igniter.transforms.structured.split_axes:SplitAxes",
+    "split-codes": "igniter.transforms.structured.split_codes:SplitCodes",
     "split-heads": "igniter.transforms.structured.split_heads:SplitHeads",
     "split-reductions": "igniter.transforms.structured.split_reductions:SplitReductions",
     "split-rims": "igniter.transforms.scheduled.split_rims:SplitRims",

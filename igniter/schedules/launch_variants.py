@@ -22,10 +22,9 @@ from typing import Any
 
 from igniter.analysis.typical_sizes import give_sizes, sizes_with, typical_of
 from igniter.dialects.loop import KernelOp, NestOp
-from igniter.dialects.loop.variants import MOST_VARIANTS
 from igniter.dialects.sym.expr import Expr
 from igniter.schedules.product_blocks import LAUNCH_SECONDS
-from igniter.schedules.size_variants import SizeVariant, SizeVariants
+from igniter.schedules.size_variants import USUAL_VARIANTS, SizeVariant, SizeVariants
 
 LADDER = tuple(1 << k for k in range(17))
 """The sizes at which choices are compared."""
@@ -81,22 +80,25 @@ class _Run:
     """A size at which it is the author's choice."""
 
 
-def launch_variants(kernel: KernelOp, deciders: Callable[[KernelOp], Sequence[Decider]]) -> SizeVariants | None:
+def launch_variants(
+    kernel: KernelOp, deciders: Callable[[KernelOp], Sequence[Decider]], most: int = USUAL_VARIANTS
+) -> SizeVariants | None:
     """Returns the profitable variants of a kernel; none of them, only typical sizes for the kernel, if one choice is
     near the best at all sizes. `None` if one choice is the best at all sizes, if all sizes are known or given, or if
     the kernel has schedules or variants already. `deciders` gives the decisions of a copy, whose typical sizes are
-    then varied."""
+    then varied; there are at most `most` variants."""
     if kernel.variants or any(not isinstance(op, NestOp) or op.schedule is not None for op in kernel.computations):
         return None
     copy = kernel.clone()
-    return _Ladder(copy, deciders(copy)).variants()
+    return _Ladder(copy, deciders(copy), most).variants()
 
 
 class _Ladder:
     """The choices for a copy of a kernel at rising sizes."""
 
-    def __init__(self, kernel: KernelOp, deciders: Sequence[Decider]):
+    def __init__(self, kernel: KernelOp, deciders: Sequence[Decider], most: int):
         self.kernel = kernel
+        self.most = most
         self.deciders = deciders
         self.given = dict(typical_of(kernel).given)
 
@@ -106,7 +108,7 @@ class _Ladder:
         if self.total is None:
             return None
         rungs = {rung.size: rung for rung in map(self.rung, LADDER)}
-        runs = _runs([rungs[size] for size in sorted(rungs)])
+        runs = _runs([rungs[size] for size in sorted(rungs)], self.most)
         found: list[SizeVariant] = []
         for run, after in pairwise(runs):
             most = self.crossing(run, after)
@@ -147,8 +149,8 @@ class _Ladder:
                 high = between
 
 
-def _runs(ladder: Sequence[_Rung]) -> list[_Run]:
-    """Returns the fewest runs whose choices are near the best one at each size, or as many as a kernel may have."""
+def _runs(ladder: Sequence[_Rung], most: int) -> list[_Run]:
+    """Returns the fewest runs whose choices are near the best one at each size, or as many as `most` variants allow."""
     choices = list(dict.fromkeys(rung.best for rung in ladder))
     times = [[rung.seconds(choice) for rung in ladder] for choice in choices]
     least = [min(column) for column in zip(*times, strict=True)]
@@ -164,7 +166,7 @@ def _runs(ladder: Sequence[_Rung]) -> list[_Run]:
         return min(found, key=lambda runs: round(sum(sum(losses[k][a:b]) for a, b, k in runs), 9))
 
     runs = divided(1)
-    for count in range(2, min(MOST_VARIANTS + 1, len(ladder)) + 1):
+    for count in range(2, min(most + 1, len(ladder)) + 1):
         if max(max(losses[k][a:b]) for a, b, k in runs) <= log(WORTHWHILE):
             break
         runs = divided(count)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from igniter.dialects.sym.expr import Expr
 
+USUAL_VARIANTS = 2
+"""The most variants of a kernel. One with weights of few bits on a GPU has another, for a single row."""
+
 
 @dataclass(frozen=True)
 class SizeVariant:

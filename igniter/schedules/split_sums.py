@@ -118,8 +118,9 @@ def _product_split(
     size, run = element_bytes(product.element), run_of(nest, product.depth)
     coded = coded_product(nest)
     if coded is not None:
-        wide = (coded.dot.row, coded.dot.column)
-    rows, columns, code_bytes = known[wide[0]], known[wide[1]], 0.0 if coded is None else coded.bytes
+        # Their quotients are of bytes and scales, not of a window.
+        wide, run = (coded.dot.row, coded.dot.column), 0
+    rows, columns, code_bytes = known[wide[0]], known[wide[1]], 0.0 if coded is None else coded.codes.bytes
     how = how if size == 4 else ""
     whole = ProductSize(rows, columns, summed, others, size, how, gpu, code_bytes=code_bytes, run=run)
     seconds = {1: best_seconds(whole)}

@@ -19,7 +19,7 @@ from functools import partial
 from math import prod
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.codes import coded_product
+from igniter.analysis.structured.codes import coded_product, coded_sum
 from igniter.analysis.structured.dot_products import LEAST, run_of
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp, element_bytes
@@ -28,6 +28,7 @@ from igniter.dialects.sym.expr import ONE, Expr, product
 from igniter.schedules.algorithm_blocks import algorithm_choice
 from igniter.schedules.attention_blocks import AttentionBlocks, attention_blocks, attention_seconds
 from igniter.schedules.author import Choice, ScheduleAuthor
+from igniter.schedules.code_sums import BY_THREADS, blocks_of_codes, sum_seconds
 from igniter.schedules.descriptor_use import has_descriptors
 from igniter.schedules.launch_groups import LaunchGroup, launch_groups, renamed
 from igniter.schedules.launch_variants import Decider, Decision, launch_variants
@@ -40,7 +41,7 @@ from igniter.schedules.product_blocks import (
     blocks_for,
     figures_of,
 )
-from igniter.schedules.size_variants import SizeVariants
+from igniter.schedules.size_variants import USUAL_VARIANTS, SizeVariants
 from igniter.schedules.split_sums import split_of
 
 ELEMENTS = 1024
@@ -73,7 +74,8 @@ class TritonAuthor(ScheduleAuthor):
 
     def variants(self, kernel: KernelOp, machine: MachineModel) -> SizeVariants | None:
         products = machine.features if machine.features in PRODUCTS else ""
-        return launch_variants(kernel, lambda copy: list(_deciders(copy, products, figures_of(machine.cpu))))
+        most = USUAL_VARIANTS + any(coded_sum(nest) is not None for nest in kernel.nests)
+        return launch_variants(kernel, lambda copy: list(_deciders(copy, products, figures_of(machine.cpu))), most)
 
 
 def _deciders(kernel: KernelOp, products: str, gpu: Figures) -> Iterator[Decider]:
@@ -100,7 +102,7 @@ def _decide_attention(group: LaunchGroup, products: str, gpu: Figures) -> Decisi
 
 
 def _decide_product(group: LaunchGroup, products: str, gpu: Figures) -> Decision:
-    """Decides the number of parts of the depth, and the blocks of a part."""
+    """Decides the number of parts of the depth, and the blocks of a part; or sums by threads, of codes for few rows."""
     assert group.product is not None
     size = _product_sizes(group, products, gpu)[0]
     split = split_of(group.product[0], products, gpu)
@@ -108,9 +110,14 @@ def _decide_product(group: LaunchGroup, products: str, gpu: Figures) -> Decision
 
     def seconds(choice: tuple[int, Blocks]) -> float:
         some, blocks = choice
+        if some == BY_THREADS:
+            return sum_seconds(size)
         return size.seconds(blocks) if some == 1 else size.split(some).seconds(blocks) + size.joining(some)
 
-    return Decision((parts, blocks_for([size.split(parts)])), seconds)
+    best = parts, blocks_for([size.split(parts)])
+    threads = BY_THREADS, best[1]
+    has_codes = coded_sum(group.product[0]) is not None and size.code_bytes
+    return Decision(threads if has_codes and seconds(threads) < seconds(best) else best, seconds)
 
 
 def _decide_parts(nest: NestOp) -> Decision:
@@ -155,6 +162,9 @@ def ways_of(group: LaunchGroup, products: str, gpu: Figures) -> Ways:
         blocks = blocks_for(sizes)
         lanes, looped = _product_lanes(group, blocks)
         return Ways(lanes, looped, {}, _product_launch(group, blocks, sizes))
+    sums = blocks_of_codes(group)
+    if sums is not None:
+        return Ways(sums.lanes, sums.looped, {}, Launch(sums.warps, 1))
     lanes, looped = _blocks(group)
     return Ways(lanes, looped, {}, Launch(_warps(prod(lanes.values())), 1))
 
@@ -202,7 +212,8 @@ def _product_sizes(group: LaunchGroup, products: str, gpu: Figures) -> list[Prod
         sizes = {d: max(1, typical_of(nest).value(e, likely)) for d, e in group.dims.items()}
         others, summed = (prod(sizes[d] for d in dims if d not in wide) for dims in (group.grid, group.reduced))
         how = products if size == 4 else ""
-        more = later, code_bytes, run_of(nest, dot.depth), mapped
+        # Codes have quotients too, but no window.
+        more = later, code_bytes, 0 if code_bytes else run_of(nest, dot.depth), mapped
         found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, how, gpu, *more))
     return found
 
@@ -212,7 +223,7 @@ def _code_bytes(group: LaunchGroup, columns: str) -> float:
     assert group.product is not None
     nest = group.product[0]
     coded = coded_product(nest)
-    return coded.bytes if coded is not None and group.names[nest][coded.dot.column] == columns else 0.0
+    return coded.codes.bytes if coded is not None and group.names[nest][coded.dot.column] == columns else 0.0
 
 
 def _product_lanes(group: LaunchGroup, blocks: Blocks) -> tuple[dict[str, int], set[str]]:

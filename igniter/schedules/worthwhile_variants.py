@@ -35,11 +35,10 @@ from igniter.analysis.structured.packing import UnpackedFactor, crowded_factor, 
 from igniter.analysis.typical_sizes import WORK, sizes_with, typical_of
 from igniter.dialects.loop import KernelOp, NestOp
 from igniter.dialects.loop.panels import panel_lanes
-from igniter.dialects.loop.variants import MOST_VARIANTS
 from igniter.dialects.sym import element_of
 from igniter.schedules.choice import narrow_axes
 from igniter.schedules.products import deep_rows
-from igniter.schedules.size_variants import SizeVariant
+from igniter.schedules.size_variants import USUAL_VARIANTS, SizeVariant
 
 MOST_COMPUTATIONS = 16
 """The most computations in a kernel with a variant, which is compiled twice: a limit on code size and compile time, on
@@ -50,7 +49,7 @@ def worthwhile_variants(kernel: KernelOp, machine: MachineModel) -> tuple[SizeVa
     """Returns the profitable variants of a kernel, in the order of their tests. None if one schedule suits all sizes,
     or if the kernel has schedules or variants already."""
     count = len(kernel.computations)
-    most = min(MOST_VARIANTS, 2 * MOST_COMPUTATIONS // max(1, count) - 1)
+    most = min(USUAL_VARIANTS, 2 * MOST_COMPUTATIONS // max(1, count) - 1)
     if kernel.variants or most < 1 or any(each.schedule is not None for each in kernel.computations):
         return ()
     rows = _of_rows(kernel, machine)

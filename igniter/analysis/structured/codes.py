@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import i8
 from xdsl.ir import Operation, SSAValue
 
-from igniter.analysis.structured.dot_products import DotProduct, dot_product
+from igniter.analysis.structured.dot_products import DotProduct, dot_product, hangs_on
 from igniter.dialects.loop import IndexOp, NestOp, ReadOp
 from igniter.dialects.loop.attrs import scalar_type
 from igniter.dialects.sym import element_of
-from igniter.dialects.sym.expr import Call, Expr
+from igniter.dialects.sym.expr import Atom, Call, Expr, call, floordiv, split_quotient
+from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 
 MOST_PARTS = 8
 """The most numbers in a byte: numbers of one bit."""
@@ -32,6 +34,11 @@ class Codes:
     group: int
     """The depths that share a scale; 0 without scales in groups."""
 
+    @property
+    def bytes(self) -> float:
+        """The bytes that a number takes, with its share of a scale and a zero point."""
+        return 1 / self.parts + (SCALE_BYTES / self.group if self.group else 0.0)
+
 
 @dataclass(frozen=True)
 class CodedProduct:
@@ -39,8 +46,6 @@ class CodedProduct:
 
     dot: DotProduct
     codes: Codes
-    bytes: float
-    """The bytes that a column's element takes, with its share of the scales."""
 
     @property
     def unit(self) -> int:
@@ -56,8 +61,39 @@ def coded_product(nest: NestOp) -> CodedProduct | None:
     for each in (dot, dot.swapped()):
         codes = codes_of(each.b, each.depth)
         if codes is not None and codes_of(each.a, each.depth) is None:
-            scales = SCALE_BYTES / codes.group if codes.group else 0.0
-            return CodedProduct(each, codes, 1 / codes.parts + scales)
+            return CodedProduct(each, codes)
+    return None
+
+
+@dataclass(frozen=True)
+class CodedSum:
+    """A sum of products with codes, along one axis."""
+
+    x: SSAValue
+    """The other factor."""
+    weight: SSAValue
+    """The value made from codes."""
+    axis: str
+    codes: Codes
+    rows: tuple[str, ...]
+    """The parallel axes on which the codes do not depend."""
+
+
+def coded_sum(nest: NestOp) -> CodedSum | None:
+    """Returns a nest as a sum of products with codes along its only reduction; `None` for other nests."""
+    clauses, sums = nest.yield_op.clauses, [a for a in nest.axes if a.kind == "reduction"]
+    if len(clauses) != 1 or clauses[0].combiner != "add" or clauses[0].otherwise is not None or len(sums) != 1:
+        return None
+    product = clauses[0].value.owner
+    if not isinstance(product, arith.MulfOp) or sums[0].extent.constant is None:
+        return None
+    axis = sums[0].name
+    for x, weight in ((product.lhs, product.rhs), (product.rhs, product.lhs)):
+        codes = codes_of(weight, axis)
+        if codes is not None and codes_of(x, axis) is None:
+            used = hangs_on(weight)
+            rows = tuple(a.name for a in nest.axes if a.kind == "parallel" and a.name not in used)
+            return CodedSum(x, weight, axis, codes, rows)
     return None
 
 
@@ -100,3 +136,28 @@ def _divisors(e: Expr, depth: str) -> Iterator[int]:
                 yield atom.args[1].constant
             for arg in atom.args:
                 yield from _divisors(arg, depth)
+
+
+def simplified(e: Expr, ranges: Ranges) -> Expr:
+    """Returns an expression without divisions whose rest decides nothing."""
+    return simplify(_coarser(simplify(e, ranges), ranges), ranges)
+
+
+def _coarser(e: Expr, ranges: Ranges) -> Expr:
+    """Divides in larger units where the rest decides nothing: `(32*g + 2*h + 1) floordiv 64` is `g floordiv 2`, if
+    `2*h + 1` is below 32."""
+
+    def replaced(atom: Atom) -> Expr:
+        if not isinstance(atom, Call):
+            return Expr({(atom,): 1})
+        a, *others = (_coarser(arg, ranges) for arg in atom.args)
+        divisor = others[0].constant if atom.fn == "floordiv" else None
+        unit = (divisor or 1) // 2
+        while unit > 1:
+            quotient, rest = split_quotient(a, Expr.of(unit))
+            if (divisor or 1) % unit == 0 and is_nonneg(rest, ranges) and is_nonneg(Expr.of(unit - 1) - rest, ranges):
+                return floordiv(quotient, Expr.of((divisor or 1) // unit))
+            unit //= 2
+        return call(atom.fn, [a, *others])
+
+    return e.map_atoms(replaced)

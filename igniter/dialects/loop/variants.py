@@ -27,7 +27,7 @@ from igniter.dialects.sym.expr import Expr, symbols_of
 if TYPE_CHECKING:
     from igniter.dialects.loop.structured import KernelOp
 
-MOST_VARIANTS = 2
+MOST_VARIANTS = 3
 """The maximum number of variants beside the kernel's own body. Each costs compile time, library
 size and cache space."""
 

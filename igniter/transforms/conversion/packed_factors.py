@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from igniter.analysis.structured.codes import Codes
+from igniter.analysis.structured.codes import Codes, simplified
 from igniter.dialects import triton as tt
 from igniter.dialects.sym import axis_ranges
-from igniter.dialects.sym.expr import Atom, Call, Expr, call, floordiv, split_quotient
-from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.ranges import Ranges
 from igniter.transforms.conversion.block_builder import BlockBuilder
 
 if TYPE_CHECKING:
@@ -86,27 +86,7 @@ def placed(exprs: Sequence[Expr], places: Mapping[str, Expr], ranges: Ranges) ->
     """Returns expressions with places for dims, without the divisions that these decide."""
     if not places:
         return tuple(exprs)
-    return tuple(simplify(_coarser(simplify(e.substitute(places), ranges), ranges), ranges) for e in exprs)
-
-
-def _coarser(e: Expr, ranges: Ranges) -> Expr:
-    """Divides in larger units where the rest decides nothing: `(32*g + 2*h + 1) floordiv 64` is `g floordiv 2`, if
-    `2*h + 1` is below 32."""
-
-    def replaced(atom: Atom) -> Expr:
-        if not isinstance(atom, Call):
-            return Expr({(atom,): 1})
-        a, *others = (_coarser(arg, ranges) for arg in atom.args)
-        divisor = others[0].constant if atom.fn == "floordiv" else None
-        unit = (divisor or 1) // 2
-        while unit > 1:
-            quotient, rest = split_quotient(a, Expr.of(unit))
-            if (divisor or 1) % unit == 0 and is_nonneg(rest, ranges) and is_nonneg(Expr.of(unit - 1) - rest, ranges):
-                return floordiv(quotient, Expr.of((divisor or 1) // unit))
-            unit //= 2
-        return call(atom.fn, [a, *others])
-
-    return e.map_atoms(replaced)
+    return tuple(simplified(e.substitute(places), ranges) for e in exprs)
 
 
 def side_by_side(builder: BlockBuilder, values: Sequence[SSAValue], at: int, shape: Sequence[int]) -> SSAValue:

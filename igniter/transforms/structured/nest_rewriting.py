@@ -71,6 +71,8 @@ def set_clauses(op: YieldOp, clauses: Sequence[Clause]) -> None:
     """Replaces the subscripts and combiners of a yield; the values stay."""
     fresh = YieldOp(clauses)
     op.combiners, op.subscripts, op.others = fresh.combiners, fresh.subscripts, fresh.others
+    # Its operands are uses of the values.
+    fresh.erase()
 
 
 def substitute_axes(nest: NestOp, axes: Sequence[Axis], values: Mapping[str, Expr]) -> None:
@@ -286,6 +288,14 @@ def erase_if_dead(op: NestOp | ViewOp) -> None:
     if all(r.first_use is None for r in op.results):
         op.detach()
         op.erase()
+
+
+def fresh_axis(nest: NestOp, wanted: str) -> str:
+    """Returns a name for a new axis: `wanted`, with a number if it is taken."""
+    kernel = nest.parent_op()
+    assert isinstance(kernel, KernelOp)
+    taken = {a.name for a in nest.axes} | set(kernel.symbol_names)
+    return next(n for n in (wanted, *(f"{wanted}{k}" for k in range(len(taken) + 1))) if n not in taken)
 
 
 def fresh_label(nest: NestOp, wanted: str) -> str:

@@ -40,7 +40,7 @@ from igniter.dialects.sym.expr import ZERO, Expr, mod
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
-from igniter.transforms.structured.nest_rewriting import condition, fresh_label, substitute_axes, zero
+from igniter.transforms.structured.nest_rewriting import condition, fresh_axis, fresh_label, substitute_axes, zero
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,13 @@ def split_reduction(nest: NestOp, axis: str, parts: int, unit: int = 1) -> NestO
     whole = nest.axis(axis).extent
     length = whole.ceildiv(parts).ceildiv(unit) * unit
     parts = whole.ceildiv(length).constant or parts
-    part = _fresh_axis(nest, "part")
+    part = fresh_axis(nest, "part")
     first = _parts(nest, axis, part, parts, length)
     block = nest.parent
     assert block is not None
     block.insert_op_before(first, nest)
     _reduce_parts(nest, first, part, parts)
     return first
-
-
-def _fresh_axis(nest: NestOp, wanted: str) -> str:
-    kernel = nest.parent_op()
-    assert isinstance(kernel, KernelOp)
-    taken = {a.name for a in nest.axes} | set(kernel.symbol_names)
-    return next(n for n in (wanted, *(f"{wanted}{k}" for k in range(len(taken) + 1))) if n not in taken)
 
 
 def _parts(nest: NestOp, axis: str, part: str, parts: int, length: Expr) -> NestOp:

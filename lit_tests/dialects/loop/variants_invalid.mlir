@@ -78,7 +78,7 @@ loop.kernel @v symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 
 // -----
 
-// expected-error {{3 variants: a kernel has at most 2 besides itself}}
+// expected-error {{4 variants: a kernel has at most 3 besides itself}}
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
@@ -101,6 +101,13 @@ loop.kernel @b symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
     loop.return %y : tensor<?xf32, #sym.dims<n>>
 }
 loop.kernel @c symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) when n <= 3 {
+    %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i] : f32
+      loop.yield none %a at [i]
+    }
+    loop.return %y : tensor<?xf32, #sym.dims<n>>
+}
+loop.kernel @d symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) when n <= 4 {
     %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
       loop.yield none %a at [i]

@@ -17,7 +17,7 @@ from igniter.dialects import triton as tt
 from igniter.dialects.loop import LaunchOp
 from igniter.transforms.onnx.form_block_products import FormBlockProducts
 from tests.backends.triton.programs import check, func_of, kernels_of, lowered, values, versions_of
-from tests.backends.triton.recording_driver import RecordingDriver, activate
+from tests.backends.triton.recording_driver import activate, standing_driver
 from tests.backends.triton.test_library import compiled
 from tests.ops.test_block_quantized import CONTRIB, multiplied, product
 
@@ -115,6 +115,19 @@ def test_parts_of_the_depth_begin_with_a_block() -> None:
     np.testing.assert_allclose(got.astype(np.float32), wanted, rtol=1e-2, atol=2e-3 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize(
+    ("depth", "options"),
+    [(4200, {"block": 128, "zeros": "packed"}), (70, {"block": 16, "bias": True}), (150, {"block": 64, "bits": 8})],
+)
+def test_threads_sum_one_row(depth: int, options: dict[str, Any]) -> None:
+    """No product of blocks, also with blocks of the depth in sequence and a depth that ends within a group."""
+    operands, attrs = product((1,), depth, 21, **options)
+    given = model_of(operands, attrs, [1])
+    check(given, feeds_of(operands, 1), launches=1, before=PLAIN)
+    (kernel,) = kernels_of(lowered(given, before=PLAIN))
+    assert not [op for op in kernel.walk() if isinstance(op, tt.DotOp)]
+
+
 @pytest.mark.parametrize("arch", [80, 90, 100, 120])
 def test_no_kernel_spills(arch: int) -> None:
     """The schedules for few, some and many rows, by the assembler of each GPU."""
@@ -132,8 +145,9 @@ def test_no_kernel_spills(arch: int) -> None:
 
 def test_dequantised_weights_are_read_as_codes_in_onnx_runtime() -> None:
     """A node of DequantizeLinear with int4 weights and a Gemm: one launch of one op, which reads 4 bits a weight."""
-    driver = RecordingDriver()
+    driver = standing_driver()
     activate(driver)
+    driver.reset()
     rng = np.random.default_rng(5)
     codes, scales = rng.integers(-8, 8, 96 * 40), rng.uniform(0.1, 0.2, (3, 40)).astype(np.float16)
     weights = [
