@@ -14,6 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 import igniter
@@ -21,10 +22,12 @@ from igniter.backends.triton.compiler import TensorMap, compile_source, compile_
 from igniter.backends.triton.interpreter import run_func
 from igniter.backends.triton.python_source import print_kernel
 from igniter.compiler.compilation import CompileOptions
+from igniter.context import IgniterContext
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import LaunchOp
+from igniter.dialects.loop import IfOp, LaunchOp
 from igniter.errors import IgniterError
 from igniter.schedules import product_blocks
+from igniter.transforms.conversion.lower_to_triton import LowerToTriton
 from tests.backends.triton import tensor_maps
 from tests.backends.triton.programs import func_of, kernels_of, lowered, model, sizes_of, values
 from tests.backends.triton.recording_driver import RecordingDriver, knowing
@@ -111,6 +114,37 @@ def test_other_products_have_addresses() -> None:
         model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (HALF, ["n", "k"]), "w": (HALF, ["k", 32])}),
     ):
         assert not any(launch.maps for launch in launches_of(lowered(given, TARGET)))
+
+
+EITHER = """
+loop.kernel @either symbols [d] (%x: tensor<40x?xf32, #sym.dims<40, d>>, %w: tensor<?x36xf32, #sym.dims<d, 36>>)
+    -> (tensor<40x36xf32>) {
+  %h = loop.nest "matmul" [i: parallel 40, j: parallel 36, k: reduction d]
+      schedule [i by 16 grid fuse "l0", j by 16 grid fuse "l0", k by 16, i vector 16, j vector 16, k vector 16,
+                launch warps 1 stages 2 descriptors] -> tensor<40x36xf32> {
+    %u = loop.read %x[i, k] : f32
+    %v = loop.read %w[k, j] : f32
+    %p = arith.mulf %u, %v : f32
+    loop.yield add %p at [i, j]
+  }
+  loop.return %h : tensor<40x36xf32>
+}
+"""
+
+
+def test_sizes_select_descriptors_or_addresses() -> None:
+    """Rows of whole 16 bytes, others, and a depth of 0, which no map can have."""
+    ctx = IgniterContext()
+    module = Parser(ctx, EITHER).parse_module()
+    LowerToTriton().apply(ctx, module)
+    module.verify()
+    first, second = (op for op in func_of(module).block.ops if isinstance(op, IfOp))
+    for depth, described in ((20, True), (37, False), (0, False)):
+        assert (first.guards[0].evaluate({"d": depth}) >= 0) == described
+        assert (second.guards[0].evaluate({"d": depth}) >= 0) != described
+        x, w = values(np.float32, 40, depth), values(np.float32, depth, 36, seed=1)
+        (found,) = run_func(module, func_of(module), [x, w], {"d": depth})
+        np.testing.assert_allclose(found, x @ w, rtol=1e-4, atol=1e-4)
 
 
 def test_gpus_before_sm_90_have_no_descriptors() -> None:
