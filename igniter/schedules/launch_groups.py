@@ -47,6 +47,8 @@ class LaunchGroup:
     """The blocks of the grid's second last dim that consecutive programs cover for one block of its last dim."""
     descriptors: bool = False
     """True if its products and results are accessed by descriptors."""
+    persistent: int = 0
+    """The most programs, each of which computes several blocks of the grid; 0: one program for each block."""
     procedure: ProcedureOp | None = None
     members: list[NestOp] = field(default_factory=list[NestOp])
     names: dict[NestOp, dict[str, str]] = field(default_factory=dict[NestOp, dict[str, str]])

@@ -69,6 +69,8 @@ tt.func @all(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i64) {
 
 // CHECK:      tt.func @descriptors(%x: !tt.tensordesc<1x16x64xf16>, %y: !tt.tensordesc<16x16xi8>, %i: i32) {
 tt.func @descriptors(%x: !tt.tensordesc<1x16x64xf16>, %y: !tt.tensordesc<16x16xi8>, %i: i32) {
+  // CHECK-NEXT: %n = tt.get_num_programs x : i32
+  %n = tt.get_num_programs x : i32
   // CHECK-NEXT: %a = tt.descriptor_load %x[%i, %i, %i] : !tt.tensordesc<1x16x64xf16>
   %a = tt.descriptor_load %x[%i, %i, %i] : !tt.tensordesc<1x16x64xf16>
   // CHECK-NEXT: tt.descriptor_store %x[%i, %i, %i], %a : !tt.tensordesc<1x16x64xf16>

@@ -93,13 +93,16 @@ UNKNOWN = 1 << 30
 """An integer that a kernel loads, in estimates."""
 
 
-def work_of(func: tt.FuncOp, symbols: Sequence[int], program: int = 0, loaded: int = UNKNOWN) -> Work:
-    """Returns the work of a program of a kernel, given its number, the values of its symbols and of integers that it
-    loads."""
+def work_of(
+    func: tt.FuncOp, symbols: Sequence[int], program: int = 0, loaded: int = UNKNOWN, programs: int = 1
+) -> Work:
+    """Returns the work of a program of a kernel, given its number of all `programs`, and the values of its symbols and
+    of integers that it loads."""
     args = func.body.block.args
     given = [a for a in args if not isinstance(a.type, (tt.PointerType, tt.DescriptorType))]
     numbers: dict[SSAValue, int] = dict(zip(given, symbols, strict=True))
     numbers |= {op.result: program for op in func.body.block.ops if isinstance(op, tt.GetProgramIdOp)}
+    numbers |= {op.result: programs for op in func.body.block.ops if isinstance(op, tt.GetNumProgramsOp)}
     numbers |= {op.result: loaded for op in func.walk() if isinstance(op, tt.LoadOp)}
     work = Work()
     _count(func.body.block, 1, numbers, work, {})
@@ -113,6 +116,7 @@ def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work
         if isinstance(op, scf.ForOp):
             first, end, step = (_number(v, numbers) for v in (op.lb, op.ub, op.step))
             inside = times * max(0, ceil((end - first) / step))
+            numbers = {**numbers, op.body.block.args[0]: first}
             trips.update(dict.fromkeys(op.body.block.args, inside))
             work.loaded_a_trip = max(work.loaded_a_trip, _loaded(op.body.block))
             _count(op.body.block, inside, numbers, work, trips)
@@ -261,7 +265,7 @@ def estimate(
     if not programs:
         return Estimate(0.0, "launch", 0.0, 0.0, 0.0)
     # Programs may differ, as under a causal mask: the one in the middle is typical.
-    work = work_of(func, [s.evaluate(env) for s in launch.symbols], programs // 2, loaded)
+    work = work_of(func, [s.evaluate(env) for s in launch.symbols], programs // 2, loaded, programs)
     arguments = [*launch.addressed, *launch.symbols, *launch.mapped]
     sizes = [stored_bytes(a.type).evaluate(env) if isinstance(a, SSAValue) else 0 for a in arguments]
     memory = float(sum(min(moved * programs, sizes[k]) for k, moved in work.moved.items()))

@@ -335,6 +335,7 @@ _PRINTERS: dict[type[Operation], Callable[[_KernelPrinter, Operation, Sequence[s
     arith.CmpfOp: _compared_floats,
     arith.SelectOp: lambda p, op, a: f"tl.where({a[0]}, {a[1]}, {a[2]})",
     tt.GetProgramIdOp: lambda p, op, a: f"tl.program_id({cast('tt.GetProgramIdOp', op).axis.value.data})",
+    tt.GetNumProgramsOp: lambda p, op, a: f"tl.num_programs({cast('tt.GetNumProgramsOp', op).axis.value.data})",
     tt.MakeRangeOp: lambda p, op, a: (
         f"tl.arange({cast('tt.MakeRangeOp', op).start.value.data}, {cast('tt.MakeRangeOp', op).end.value.data})"
     ),

@@ -107,10 +107,17 @@ class Launch:
     """The blocks of the grid's second last dim that consecutive programs cover for one block of its last dim."""
     descriptors: bool = False
     """True if the factors of products and the results are accessed by descriptors."""
+    persistent: int = 0
+    """The most programs, each of which computes blocks of the grid in sequence; 0: one program for each block."""
 
     def __str__(self) -> str:
         said = f"launch warps {self.warps} stages {self.stages}" + (f" {self.products}" if self.products else "")
-        return said + (f" group {self.group}" if self.group > 1 else "") + (" descriptors" * self.descriptors)
+        return (
+            said
+            + (f" group {self.group}" if self.group > 1 else "")
+            + (" descriptors" * self.descriptors)
+            + (f" persistent {self.persistent}" if self.persistent else "")
+        )
 
 
 PRODUCTS = ("tf32", "tf32x3")
@@ -140,7 +147,8 @@ STEPS: Mapping[str, Row] = {
         "on a GPU: the warps (32 threads) of a program, and the number of loop iterations in flight; an optional "
         "`tf32` or `tf32x3` is the precision of f32 products of blocks; with `group 8`, consecutive programs cover 8 "
         "blocks of the grid's second last dim before the next block of its last; with `descriptors`, since sm_90, the "
-        "copy engine loads the factors of products and stores results of 16 bits, by tensor maps that the host makes",
+        "copy engine loads the factors of products and stores results of 16 bits, by tensor maps that the host makes; "
+        "with `persistent 132`, at most 132 programs each compute several blocks of the grid, in the order of programs",
         "launch warps 4 stages 1",
     ),
 }
@@ -270,7 +278,12 @@ def _parse_launch(parser: AttrParser) -> Launch:
     if parser.parse_optional_keyword("group") is not None:
         group = parser.parse_integer(allow_boolean=False, allow_negative=False)
     descriptors = parser.parse_optional_keyword("descriptors") is not None
-    return Launch(warps, stages, products, group, descriptors)
+    persistent = 0
+    if parser.parse_optional_keyword("persistent") is not None:
+        persistent = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        if not persistent:
+            parser.raise_error("'persistent' takes a positive number of programs")
+    return Launch(warps, stages, products, group, descriptors, persistent)
 
 
 # -- verification -----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
     func  ::= tt.func @name(%arg : type, ...) { op* tt.return }
     op    ::= %i = tt.get_program_id x|y|z : i32
+            | %n = tt.get_num_programs x|y|z : i32
             | %r = tt.make_range {start = a : i32, end = b : i32} : tensor<(b-a)xi32>
             | %b = tt.splat %s : element -> block                         one element, everywhere
             | %b = tt.expand_dims %a {axis = k : i32} : block -> block    a dim of one
@@ -39,6 +40,7 @@ from igniter.dialects.triton.blocks import (
     BroadcastOp,
     ExpandDimsOp,
     FuncOp,
+    GetNumProgramsOp,
     GetProgramIdOp,
     JoinOp,
     MakeRangeOp,
@@ -73,6 +75,7 @@ Triton = Dialect(
         ExpandDimsOp,
         ExternElementwiseOp,
         FuncOp,
+        GetNumProgramsOp,
         GetProgramIdOp,
         JoinOp,
         LoadOp,
@@ -105,6 +108,7 @@ __all__ = [
     "ExpandDimsOp",
     "ExternElementwiseOp",
     "FuncOp",
+    "GetNumProgramsOp",
     "GetProgramIdOp",
     "JoinOp",
     "LoadOp",

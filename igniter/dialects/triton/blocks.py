@@ -132,11 +132,9 @@ class ReturnOp(IRDLOperation):
         super().__init__()
 
 
-@irdl_op_definition
-class GetProgramIdOp(IRDLOperation):
-    """The index of the program along an axis of the grid."""
+class GridOp(IRDLOperation):
+    """A number along an axis of the grid."""
 
-    name = "tt.get_program_id"
     axis = prop_def(IntegerAttr)
     result = result_def(i32)
     traits = traits_def(Pure())
@@ -145,7 +143,7 @@ class GetProgramIdOp(IRDLOperation):
         super().__init__(properties={"axis": IntegerAttr(axis, i32)}, result_types=[i32])
 
     @classmethod
-    def parse(cls, parser: Parser) -> GetProgramIdOp:
+    def parse(cls, parser: Parser) -> GridOp:
         place = parser.pos
         name = parser.parse_identifier()
         if name not in AXES:
@@ -160,6 +158,20 @@ class GetProgramIdOp(IRDLOperation):
     def verify_(self) -> None:
         if not 0 <= self.axis.value.data < len(AXES):
             raise VerifyException("the axis of a grid must be 0, 1 or 2")
+
+
+@irdl_op_definition
+class GetProgramIdOp(GridOp):
+    """The index of the program along an axis of the grid."""
+
+    name = "tt.get_program_id"
+
+
+@irdl_op_definition
+class GetNumProgramsOp(GridOp):
+    """The number of programs along an axis of the grid."""
+
+    name = "tt.get_num_programs"
 
 
 @irdl_op_definition

@@ -152,9 +152,7 @@ class LaunchBody:
         builder = BlockBuilder(block, ranges, self._index_type())
         builder.blocks = {d.name: d.lanes for d in divided}
         index: dict[str, SSAValue] = dict(zip(self.symbols, block.args[len(self.tensors) :], strict=True))
-        scope = Scope(builder, index, {}, self.laned, {})
-        self._programs(scope)
-        self._compute(scope)
+        self._blocks(Scope(builder, index, {}, self.laned, {}))
         block.add_op(tt.ReturnOp())
         self._require_descriptors()
         unused = [not arg.uses for arg in block.args]
@@ -165,6 +163,23 @@ class LaunchBody:
             if drop:
                 block.erase_arg(arg)
         return tt.FuncOp(self.name, [arg.type for arg in block.args], Region(block)), self.symbols
+
+    def _blocks(self, scope: Scope) -> None:
+        """Computes the block of a program; with `persistent`, the blocks of a program in sequence: from its number on,
+        in steps of the number of programs."""
+        builder = scope.builder
+        if not self.group.persistent:
+            self._programs(scope)
+            self._compute(scope)
+            return
+        count = builder.from_index(builder.expr(product(d.programs for d in self.dims), scope.index), i32)
+        body = Block(arg_types=[i32])
+        inside = Scope(builder.inside(body), dict(scope.index), {}, scope.laned, {})
+        self._programs(inside, body.args[0])
+        self._compute(inside)
+        body.add_op(scf.YieldOp())
+        first, step = builder.add(tt.GetProgramIdOp(0)), builder.add(tt.GetNumProgramsOp(0))
+        builder.block.add_op(scf.ForOp(first, count, step, [], Region(body)))
 
     def _require_descriptors(self) -> None:
         """Raises if the schedule asks for descriptors, and no access can have one."""
@@ -198,9 +213,10 @@ class LaunchBody:
 
     # -- dims ---------------------------------------------------------------------------------------------------------
 
-    def _programs(self, scope: Scope) -> None:
-        """Enters the blocks of a program along the dims of the grid, and whole dims."""
-        for dim, block in blocks_of_program(scope.builder, scope.index, self.group, self.dims):
+    def _programs(self, scope: Scope, number: SSAValue | None = None) -> None:
+        """Enters the blocks of a program, of the given number or its own, along the dims of the grid, and whole
+        dims."""
+        for dim, block in blocks_of_program(scope.builder, scope.index, self.group, self.dims, number):
             if dim.share:
                 self._take_share(dim, block)
             else:

@@ -52,7 +52,7 @@ from igniter.dialects.loop.sharing import IN_PLACE
 from igniter.dialects.loop.variants import guards_of
 from igniter.dialects.loop.words import LAUNCHES
 from igniter.dialects.sym import dims_of, element_of, memref_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, minimum, product
 from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import (
     LaunchGroup,
@@ -324,6 +324,8 @@ class _Lowering:
         buffers = [self.buffers[t] for t in (*body.tensors, *(tensor for tensor, _ in described))]
         maps = [sizes for _, sizes in described]
         grid = product(d.programs for d in body.dims)
+        if launch.persistent:
+            grid = minimum(grid, Expr.of(launch.persistent))
         self.block.add_op(LaunchOp(name, grid, buffers, used, launch.warps, launch.stages, maps))
 
     def _is_stored(self, value: SSAValue, group: LaunchGroup) -> bool:
@@ -358,6 +360,7 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
     for group in groups.values():
         launch = launch_of(group)
         group.products, group.blocks_together, group.descriptors = launch.products, launch.group, launch.descriptors
+        group.persistent = launch.persistent
     return [*groups.values(), *procedures]
 
 

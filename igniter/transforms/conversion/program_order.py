@@ -24,15 +24,19 @@ if TYPE_CHECKING:
 
 
 def blocks_of_program(
-    builder: BlockBuilder, index: Mapping[str, SSAValue], group: LaunchGroup, dims: Sequence[Dim]
+    builder: BlockBuilder,
+    index: Mapping[str, SSAValue],
+    group: LaunchGroup,
+    dims: Sequence[Dim],
+    number: SSAValue | None = None,
 ) -> Iterator[tuple[Dim, SSAValue]]:
-    """Yields the dims of the grid, the last one first, each with the number of the program's block along it; `index`
-    has the values of symbols."""
+    """Yields the dims of the grid, the last one first, each with the number of a program's block along it; `index` has
+    the values of symbols. `number` is the program's, its own one in the launch by default."""
     grid = [d for d in dims if d.grid or d.share]
     numbers: dict[str, SSAValue] = {}
-    rest: SSAValue | None = None
+    rest = number
     if group.blocks_together > 1:
-        numbers, rest = _in_groups(builder, index, group, grid)
+        numbers, rest = _in_groups(builder, index, group, grid, number)
     for dim in reversed(grid):
         if rest is None:
             rest = builder.add(tt.GetProgramIdOp(0))
@@ -50,7 +54,11 @@ def _programs_of(builder: BlockBuilder, index: Mapping[str, SSAValue], count: Ex
 
 
 def _in_groups(
-    builder: BlockBuilder, index: Mapping[str, SSAValue], group: LaunchGroup, grid: Sequence[Dim]
+    builder: BlockBuilder,
+    index: Mapping[str, SSAValue],
+    group: LaunchGroup,
+    grid: Sequence[Dim],
+    number: SSAValue | None,
 ) -> tuple[dict[str, SSAValue], SSAValue]:
     """Returns the blocks of a program along the last two dims of the grid, and its number along the others.
 
@@ -67,7 +75,7 @@ def _in_groups(
     height = _programs_of(builder, index, rows.programs)
     most = builder.binary(arith.MinSIOp, height, builder.const(group.blocks_together, i32))
     wide = builder.binary(arith.MuliOp, most, _programs_of(builder, index, columns.programs))
-    program = rest = builder.add(tt.GetProgramIdOp(0))
+    program = rest = builder.add(tt.GetProgramIdOp(0)) if number is None else number
     if len(grid) > 2:
         both = _programs_of(builder, index, rows.programs * columns.programs)
         rest = builder.add(arith.DivSIOp(program, both))

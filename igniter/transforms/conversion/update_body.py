@@ -62,8 +62,8 @@ class UpdateBody(LaunchBody):
         shortened = [replace(d, extent=update.count) if d.name == self.rows else d for d in dims]
         super().__init__(name, group, shortened, tensors, stored, symbols)
 
-    def _programs(self, scope: Scope) -> None:
-        super()._programs(scope)
+    def _programs(self, scope: Scope, number: SSAValue | None = None) -> None:
+        super()._programs(scope, number)
         builder = scope.builder
         nest: NestOp = self.group.members[0]
         values = {f"{INDIRECT_PREFIX}{k}": self._value(nest, v, scope) for k, v in enumerate(self.update.read.indices)}

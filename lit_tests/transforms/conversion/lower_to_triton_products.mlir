@@ -44,3 +44,28 @@ loop.kernel @product symbols [] (%x: tensor<512x64xf32>, %w: tensor<64x1024xf32>
   }
   loop.return %y : tensor<512x1024xf32>
 }
+
+// -----
+
+// At most 13 programs, each with every 13th block of the grid.
+
+// CHECK-LABEL: tt.func @persistent.0(
+// CHECK:         %[[COUNT:.*]] = arith.constant 32 : i32
+// CHECK-NEXT:    %[[PID:.*]] = tt.get_program_id x : i32
+// CHECK-NEXT:    %[[ALL:.*]] = tt.get_num_programs x : i32
+// CHECK-NEXT:    scf.for %[[N:.*]] = %[[PID]] to %[[COUNT]] step %[[ALL]] : i32 {
+// CHECK:           arith.remsi %[[N]], %{{.*}} : i32
+// CHECK:           scf.for
+// CHECK:             tt.dot
+// CHECK:           tt.store
+// CHECK:       loop.launch @persistent.0 grid [13] warps 1 stages 2
+// SAME: launch warps 1 stages 2 persistent 13]
+loop.kernel @persistent symbols [] (%x: tensor<64x64xf32>, %w: tensor<64x128xf32>) -> (tensor<64x128xf32>) {
+  %h = loop.nest "matmul" [i: parallel 64, j: parallel 128, k: reduction 64] schedule [i by 16 grid fuse "l0", j by 16 grid fuse "l0", k by 16, i vector 16, j vector 16, k vector 16, launch warps 1 stages 2 persistent 13] -> tensor<64x128xf32> {
+    %u = loop.read %x[i, k] : f32
+    %v = loop.read %w[k, j] : f32
+    %p = arith.mulf %u, %v : f32
+    loop.yield add %p at [i, j]
+  }
+  loop.return %h : tensor<64x128xf32>
+}

@@ -252,10 +252,13 @@ loop.kernel @product symbols [b, n] (%x: tensor<?x?x64xf32, #sym.dims<b, n, 64>>
 """
 
 
+@pytest.mark.parametrize("persistent", ["", " persistent 4"])
 @pytest.mark.parametrize("sizes", [(1, 80), (2, 33), (3, 5), (2, 0), (0, 40)])
-def test_programs_in_groups_cover_every_block_once(sizes: tuple[int, int]) -> None:
-    """Groups of 2 blocks of rows: whole ones, a smaller last one, fewer blocks than a group."""
-    module = Parser(IgniterContext().on(machine_of_target(target_of("cuda")), None, {}), GROUPED).parse_module()
+def test_programs_in_groups_cover_every_block_once(sizes: tuple[int, int], persistent: str) -> None:
+    """Groups of 2 blocks of rows: whole ones, a smaller last one, fewer blocks than a group. Persistent programs have
+    several blocks each, one more or less than others, or one."""
+    text = GROUPED.replace("group 2]", f"group 2{persistent}]")
+    module = Parser(IgniterContext().on(machine_of_target(target_of("cuda")), None, {}), text).parse_module()
     LowerToTriton().apply(IgniterContext(), module)
     b, n = sizes
     x, w = values(np.float32, b, n, 64), values(np.float32, 64, 48, seed=1)
