@@ -72,12 +72,15 @@ class _Group:
 
 
 class LaunchSpace:
-    """The space of a kernel's launches (see the module's text). Nests outside of launches keep their schedules."""
+    """The space of a kernel's launches (see the module's text). Procedures keep their schedules."""
 
     def __init__(self, kernel: KernelOp, products: str, gpu: Figures):
         self._kernel, self._products, self._gpu = kernel, products, gpu
-        found = launch_groups(kernel)
-        self._groups = [_Group(f"l{k}", group, ways_of(group, products, gpu)) for k, group in enumerate(found)]
+        self._groups = [
+            _Group(f"l{k}", group, ways_of(group, products, gpu))
+            for k, group in enumerate(launch_groups(kernel))
+            if group.procedure is None
+        ]
         for each in self._groups:
             _parametrize(each, gpu)
 
@@ -183,9 +186,7 @@ def _ways(each: _Group, point: Mapping[str, str]) -> Ways:
             looped.discard(dim)
     launch = ways.launch
     described = (
-        bool(chosen.get("descriptors", launch.descriptors))
-        and group.product is not None
-        and has_descriptors(group, lanes)
+        bool(chosen.get("descriptors", launch.descriptors)) and group.product is not None and has_descriptors(group)
     )
     launch = replace(
         launch,

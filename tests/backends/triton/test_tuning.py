@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -135,6 +136,18 @@ def test_the_parameters_are_those_of_the_kind_of_launch(tmp_path: Path) -> None:
     assert names["product"] == {*("l0.rows", "l0.columns", "l0.depth", "l0.descriptors", "l0.warps", "l0.group")}
     assert names["attention"] >= {"l0.rows", "l0.keys", "l0.warps", "l0.stages"}
     assert names["softmax"] == {"l0.block0", "l0.warps"}
+
+
+def test_procedures_keep_their_launches(tmp_path: Path) -> None:
+    nodes = [helper.make_node("CumSum", ["x", "axis"], ["y"])]
+    onnx.save(model(nodes, {"x": (FLOAT, [40, 30])}, {"axis": np.int64(1)}), tmp_path / "m.onnx")
+    with mock.patch.object(type(backend_for(TARGET)), "timed_on", lambda *_: "a GPU"):
+        what = subject_of(tmp_path / "m.onnx", target=TARGET)
+    space = space_of(what)
+    assert len(what.kernel.computations) > len(what.kernel.nests)
+    assert space.schedules(space.first()).keys() == {n.label for n in what.kernel.nests}
+    _, func = scheduled(with_schedules(what.kernel, space.schedules(space.first())), TARGET_OF)
+    assert "loop.launch" in str(func)
 
 
 @pytest.mark.parametrize("name", MODELS)
