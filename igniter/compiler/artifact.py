@@ -36,14 +36,14 @@ from igniter.runtime.folders import (
     staging_folder,
 )
 from igniter.runtime.library import Library, library_info, library_providers
-from igniter.runtime.session import CPU_PROVIDER, SessionError, make_session
+from igniter.runtime.session import CPU_PROVIDER, ProviderMissing, SessionError, make_session, providers_of
+from igniter.verification.report import Verification
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
     from igniter.verification.kept_results import KeptResults
     from igniter.verification.regions import ValuesResult
-    from igniter.verification.report import Verification
 
 MODEL, REPORT = "model.onnx", "report.json"
 FORMAT = 1
@@ -180,6 +180,12 @@ class Artifact:
         precision is compared with the original in f32, within the bounds of `igniter.verification.verify.PRECISIONS`
         unless `rtol` is given.
         """
+        if "providers" not in ort_options:
+            try:
+                providers_of(self.libraries)
+            except ProviderMissing as error:
+                # Runs of the original would have nothing to be compared with.
+                return Verification((), cannot=error.message)
         # Not before: a compiled model is loaded and run without the comparison.
         from igniter.compiler.artifact_checks import Checks
 

@@ -26,13 +26,14 @@ from igniter.compiler.compile_report import report
 from igniter.compiler.driver import (
     lower_to_kernels,
     make_library,
+    provider_of,
 )
 from igniter.compiler.loading import NotLoaded, again, not_loaded, require_loads
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, save_model
 from igniter.runtime.library import Library
-from igniter.runtime.session import said_by_onnxruntime
+from igniter.runtime.session import CPU_PROVIDER, said_by_onnxruntime
 from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.report import Verification
 from igniter.verification.specs import checked_shapes, specs_of_module
@@ -67,7 +68,7 @@ def compile_model(
     _require_dims(original, verify)
     c.require_options()
     c.require_library()
-    with _runs_of_original(source, verify) as ahead:
+    with _runs_of_original(c, source, verify) as ahead:
         while True:
             lower_to_kernels(c)
             try:
@@ -77,7 +78,9 @@ def compile_model(
 
 
 @contextmanager
-def _runs_of_original(source: str | Path | bytes | None, verify: Mapping[str, Any] | None) -> Generator[Ahead | None]:
+def _runs_of_original(
+    c: Compilation, source: str | Path | bytes | None, verify: Mapping[str, Any] | None
+) -> Generator[Ahead | None]:
     """Runs the original beside the compilation, if it is in a file and will be verified at sizes found by a search."""
     if verify is None or verify.get("inputs") is not None or not isinstance(source, (str, Path)) or jobs() < 2:
         yield None
@@ -85,7 +88,10 @@ def _runs_of_original(source: str | Path | bytes | None, verify: Mapping[str, An
     # Not before: a compile without verification needs none of it.
     from igniter.verification.ahead import start
 
-    found = start(str(source), verify.get("shapes"), int(verify.get("seed", 0)), verify.get("budget"))
+    providers = [provider_of(c, part) or CPU_PROVIDER for part in c.parts]
+    found = start(
+        str(source), verify.get("shapes"), int(verify.get("seed", 0)), verify.get("budget"), providers=providers
+    )
     if found is None:
         yield None
         return

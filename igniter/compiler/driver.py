@@ -404,14 +404,20 @@ def make_library(c: Compilation) -> Library | None:
             # Carriers have the same source for all backends.
             shared = [] if number else list(carriers.values())
             kernels = {target: next(texts) for target in part.targets}
-            provider = c.options.provider or part.backend.provider if part.backend.provider else ""
-            parts.append(LibraryPart(LibraryOp("igniter", [*ops, *shared]), kernels, provider, part.suffixes))
+            parts.append(
+                LibraryPart(LibraryOp("igniter", [*ops, *shared]), kernels, provider_of(c, part), part.suffixes)
+            )
         library = build_library(
             *parts, info=info, cache=c.cache, sanitize=c.options.sanitize, flush=c.options.flushes_values
         )
         replace_regions(c.module, library.domain, c.options.profile, named)
         replace_carriers(carriers, library.domain)
     return library
+
+
+def provider_of(c: Compilation, part: Part) -> str:
+    """Returns the execution provider of a backend's ops; "" is the provider of CPUs."""
+    return c.options.provider or part.backend.provider if part.backend.provider else ""
 
 
 def texts_of(c: Compilation) -> dict[Target, list[str]]:

@@ -56,7 +56,7 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
     settings: Any = given.pop("sess_options", None)
     if settings is None:
         settings = ort.SessionOptions()
-    providers = given.pop("providers", None) or _providers_of(libraries)
+    providers = given.pop("providers", None) or providers_of(libraries)
     provider_options = given.pop("provider_options", None)
     for key, value in cast("Mapping[str, Any]", given.pop("config", None) or {}).items():
         settings.add_session_config_entry(key, str(value))
@@ -99,7 +99,7 @@ def _refused_library(library: str | Path, error: Exception) -> IgniterError:
     return IgniterError(message)
 
 
-def _providers_of(libraries: Sequence[str | Path]) -> list[str]:
+def providers_of(libraries: Sequence[str | Path]) -> list[str]:
     """Returns the providers of libraries, and that of CPUs for the rest; raises `ProviderMissing` if none is
     available."""
     ort = onnxruntime_package()

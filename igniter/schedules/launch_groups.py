@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.ir import SSAValue
 
@@ -70,12 +71,16 @@ class LaunchGroup:
         """The member whose sums are computed where they are used."""
         return None if self.attention is None else self.attention.scores
 
+    @cached_property
+    def _first(self) -> tuple[NestOp, DotProduct] | None:
+        first = self.members[0]
+        dot = dot_product(first)
+        return None if dot is None else (first, dot)
+
     @property
     def product(self) -> tuple[NestOp, DotProduct] | None:
         """The first member, if it is a product of blocks."""
-        first = self.members[0] if self.members else None
-        dot = dot_product(first) if first is not None else None
-        return None if first is None or dot is None else (first, dot)
+        return self._first if self.members else None
 
     def makes(self, value: SSAValue) -> bool:
         """True if a member computes the value."""

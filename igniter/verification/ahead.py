@@ -27,6 +27,7 @@ from typing import NoReturn, Self
 from igniter.activity import note_off
 from igniter.errors import IgniterError
 from igniter.frontend.reading import external_files
+from igniter.runtime.session import CPU_PROVIDER, onnxruntime_package
 from igniter.verification.graph_facts import model_facts
 from igniter.verification.kept_results import KeptResults
 from igniter.verification.original import Original
@@ -63,10 +64,16 @@ class Ahead:
 
 
 def start(
-    model: str, shapes: Sequence[Mapping[str, int]] | None, seed: int, budget: float | None, least: int = LEAST_BYTES
+    model: str,
+    shapes: Sequence[Mapping[str, int]] | None,
+    seed: int,
+    budget: float | None,
+    least: int = LEAST_BYTES,
+    providers: Sequence[str] = (CPU_PROVIDER,),
 ) -> Ahead | None:
     """Forks this process to run the original in the file `model` as a verification with these options does; returns
-    `None` if it cannot be forked, or the model is small."""
+    `None` if it cannot be forked, or the model is small. The fork makes no runs if ONNX Runtime has none of the
+    `providers` of the compiled model."""
     if not can_fork() or _bytes(model) < least:
         return None
     options = VerifyOptions(shapes=shapes, seed=seed, budget=PATIENCE * (BUDGET_SECONDS if budget is None else budget))
@@ -80,7 +87,7 @@ def start(
         shutil.rmtree(folder, ignore_errors=True)
         return None
     if child == 0:
-        _work(model, options, folder)
+        _work(model, options, folder, providers)
     return Ahead(folder, child)
 
 
@@ -101,13 +108,15 @@ def can_fork() -> bool:
     return len(threads) == 1 and len(os.sched_getaffinity(0)) > 1
 
 
-def _work(model: str, options: VerifyOptions, folder: Path) -> NoReturn:
+def _work(model: str, options: VerifyOptions, folder: Path, providers: Sequence[str]) -> NoReturn:
     """Runs the original in the fork, and ends it: without the buffers, the handlers and the destructors of the process
     that it was."""
     try:
         _become_a_helper(folder)
-        for _ in runs(model, options, KeptResults(folder, keeps=True)):
-            pass
+        # Not in the parent: with ONNX Runtime imported it could not be forked.
+        if {*onnxruntime_package().get_available_providers()} & {*providers}:
+            for _ in runs(model, options, KeptResults(folder, keeps=True)):
+                pass
     finally:
         os._exit(0)
 

@@ -130,7 +130,7 @@ import igniter
 from igniter.verification import ahead
 from igniter.verification.kept_results import KeptResults
 forked, finish, take, taken = ahead.start, ahead.Ahead.finish, KeptResults.take, []
-ahead.start = lambda *options: forked(*options, least=0)
+ahead.start = lambda *options, **more: forked(*options, least=0, **more)
 def wait(self):
     end = time.monotonic() + 60
     while self._child is not None and time.monotonic() < end and len(list(self.folder.glob("*.[0-9]"))) < 3:

@@ -43,7 +43,10 @@ class StringPool:
         )
 
 
+_CHARACTERS = [chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in range(256)]
+"""The characters of each byte in an LLVM string literal."""
+
+
 def c_literal(data: bytes) -> str:
     """Returns `data` and a terminating zero as an LLVM string literal."""
-    printable = (chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data)
-    return f'c"{"".join(printable)}\\00"'
+    return f'c"{"".join(map(_CHARACTERS.__getitem__, data))}\\00"'

@@ -12,19 +12,9 @@ from typing import TYPE_CHECKING, Never
 
 from igniter._version import __version__
 from igniter.analysis.machine import Given, MachineModel, override
-from igniter.backends.triton.compiled import CompiledLaunches
-from igniter.backends.triton.compiler import identity
-from igniter.backends.triton.coverage import refusal
-from igniter.backends.triton.driver import gpu
-from igniter.backends.triton.expectations import expected, expected_seconds
+from igniter.backends import triton
 from igniter.backends.triton.target import NAME, PORTABLE, CudaTarget, machine_of_target, target_names, target_of
-from igniter.backends.triton.texts import capabilities, host_module, kernels_of, launched
-from igniter.dialects.loop import FuncOp
-from igniter.dialects.loop.schedule import vocabulary_of
-from igniter.dialects.loop.words import LAUNCHES
 from igniter.errors import IgniterError
-from igniter.schedules.launch_space import LaunchSpace
-from igniter.schedules.product_blocks import figures_of
 from igniter.targets import Backend, Pipelines, backend_for
 from igniter.targets import Target as AnyTarget
 
@@ -32,7 +22,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.analysis.fusion.legality import Reason
-    from igniter.dialects.loop import KernelOp
+    from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.targets import CompiledFunc, Expectation, Listing, Rates, SearchSpace
 
@@ -82,48 +72,46 @@ class TritonBackend(Backend):
     # -- fusion -------------------------------------------------------------------------------------------------------
 
     def fusion_reason(self, op: OnnxOp, machine: MachineModel) -> Reason | None:
-        return refusal(op)
+        return triton.coverage.refusal(op)
 
     # -- schedules ----------------------------------------------------------------------------------------------------
 
     @property
     def words(self) -> frozenset[str]:
         """The words that launches carry out; the passes before serve the host code."""
-        return vocabulary_of({LAUNCHES})
+        return triton.launch_schedules.WORDS
 
     # -- emission -----------------------------------------------------------------------------------------------------
 
     def emit_func(self, func: FuncOp, target: AnyTarget, sanitize: bool = False) -> str:
         """Emits the kernels of a func, and the func as host code: see `igniter.backends.triton.texts`."""
-        from igniter.backends.triton.texts import emit_func
-
         if sanitize:
             _missing("checks of addresses")
-        return emit_func(func)
+        return triton.texts.emit_func(func)
 
     def emit_module(self, module: ModuleOp, target: AnyTarget) -> str:
-        return "\n\n".join(self.emit_func(op, target) for op in module.ops if isinstance(op, FuncOp))
+        return triton.texts.emit_module(module)
 
     def vouch(self, text: str, target: AnyTarget) -> None:
-        for kernel in kernels_of(text):
+        for kernel in triton.texts.kernels_of(text):
             for arch in _own(target).archs:
                 kernel.compiled(arch)
 
     def expected(self, func: FuncOp, text: str, target: AnyTarget) -> Sequence[Expectation]:
-        return expected(func, text, _own(target).arch)
+        return triton.expectations.expected(func, text, _own(target).arch)
 
     # -- linking ------------------------------------------------------------------------------------------------------
 
     def identity(self, target: AnyTarget) -> tuple[str, ...]:
         host = _host()
         cpu = backend_for(host.name).identity(host)
-        return (__version__, _own(target).name, *identity().values(), *cpu)
+        return (__version__, _own(target).name, *triton.compiler.identity().values(), *cpu)
 
     def needed(self, texts: Iterable[str], target: AnyTarget) -> list[str]:
         return []
 
     def launched(self, texts: Iterable[str]) -> Mapping[str, Sequence[str]]:
-        return launched(texts)
+        return triton.texts.launched(texts)
 
     def merged(self, texts: Sequence[str], target: AnyTarget) -> str:
         return "\n\n".join(texts)
@@ -131,12 +119,14 @@ class TritonBackend(Backend):
     def assembly(self, text: str, target: AnyTarget) -> str:
         """Returns the PTX of each kernel of a text, in order."""
         archs = _own(target).archs
-        return "\n".join(f"// {k.label}\n{k.compiled(arch).ptx}" for k in kernels_of(text) for arch in archs)
+        return "\n".join(
+            f"// {k.label}\n{k.compiled(arch).ptx}" for k in triton.texts.kernels_of(text) for arch in archs
+        )
 
     def object_code(self, text: str, target: AnyTarget) -> bytes:
         """Returns an object for the host, with the PTX of the kernels in it."""
         host = _host()
-        return backend_for(host.name).object_code(host_module(text, _own(target).archs), host)
+        return backend_for(host.name).object_code(triton.texts.host_module(text, _own(target).archs), host)
 
     def least(self, target: AnyTarget) -> AnyTarget:
         """Returns the host's target."""
@@ -151,7 +141,7 @@ class TritonBackend(Backend):
         if sanitize:
             _missing("checks of addresses")
         own = target_of(target) if isinstance(target, str) else _own(target)
-        return CompiledLaunches(gpu(), func, own.arch)
+        return triton.compiled.CompiledLaunches(triton.driver.gpu(), func, own.arch)
 
     def listing(self, func: FuncOp, target: AnyTarget) -> Listing:
         _missing("listings of machine code")
@@ -161,12 +151,12 @@ class TritonBackend(Backend):
     def timed_on(self, target: AnyTarget) -> str:
         """Returns the name of this machine's GPU."""
         try:
-            found = gpu()
+            found = triton.driver.gpu()
         except IgniterError as error:
             raise IgniterError(
                 f"kernels of '{target.name}' are timed on a GPU, and there is none here: {error}"
             ) from error
-        least, most = capabilities(_own(target).arch)
+        least, most = triton.texts.capabilities(_own(target).arch)
         if not least <= found.capability <= most:
             raise IgniterError(
                 f"the GPU here, {found.name}, is sm_{found.capability} and does not run code for '{target.name}': "
@@ -175,11 +165,10 @@ class TritonBackend(Backend):
         return found.name
 
     def schedule_space(self, kernel: KernelOp, target: AnyTarget, threads: int) -> SearchSpace | None:
-        own = _own(target)
-        return LaunchSpace(kernel, own.products, figures_of(f"sm_{own.arch}"))
+        return triton.launch_schedules.space_of(kernel, _own(target))
 
     def expected_seconds(self, func: FuncOp, sizes: Mapping[str, int], target: AnyTarget) -> float | None:
-        return expected_seconds(func, sizes, _own(target).arch)
+        return triton.expectations.expected_seconds(func, sizes, _own(target).arch)
 
 
 def _own(target: AnyTarget) -> CudaTarget:

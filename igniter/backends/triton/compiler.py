@@ -18,8 +18,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -48,6 +47,11 @@ DESCRIPTORS_SINCE = 90
 
 WARP = 32
 """The threads of a warp."""
+
+_LIBRARY = "triton._C.libtriton"
+
+MakeModule = Callable[[Any, Any, Any], Any]
+"""Makes a module in Triton's IR, given a backend of Triton, its options and a context."""
 
 _SIGNATURES = {
     "tl.int1": "i1",
@@ -163,22 +167,30 @@ def compile_source(
     text: str, signature: Sequence[str], warps: int = 4, stages: int = 3, arch: int = PORTABLE
 ) -> Kernel:
     """Compiles the text of a kernel with arguments of these types; raises `IgniterError` if Triton refuses it."""
-    triton = find_triton()
     function = load_source(text)
     names: list[str] = function.arg_names
     assert len(names) == len(signature), f"the kernel takes {len(names)} arguments, not {len(signature)}"
     types = dict(zip(names, signature, strict=True))
     aligned = {(k,): [["tt.divisibility", ALIGNMENT]] for k, kind in enumerate(signature) if kind.startswith("*")}
-    source = part_of_triton("triton.compiler").ASTSource(fn=function, signature=types, constexprs={}, attrs=aligned)
     maps = maps_of(signature)
     if maps and arch < DESCRIPTORS_SINCE:
         raise IgniterError(
             f"a kernel with descriptors cannot run on sm_{arch}: they exist since sm_{DESCRIPTORS_SINCE}; remove "
             "'descriptors' from its schedule, or compile for later GPUs alone"
         )
-    with own_cache(triton):
-        arguments = len(signature) + sum(2 * each.rank for each in maps)
-        return _compiled(triton, source, arguments, (warps, stages, arch), bool(maps), maps)
+    arguments = len(signature) + sum(2 * each.rank for each in maps)
+    return _compiled(from_source(function, types, aligned), arguments, (warps, stages, arch), bool(maps), maps)
+
+
+def from_source(function: Any, types: Mapping[str, str], attributes: Mapping[tuple[int], Any]) -> MakeModule:
+    """Returns what makes the module of a function with arguments of these types."""
+    source = part_of_triton("triton.compiler").ASTSource(function, types, {}, attributes)
+
+    def module(backend: Any, options: Any, context: Any) -> Any:
+        functions, modules = backend.get_codegen_implementation(options), backend.get_module_map()
+        return source.make_ir(backend.target, options, functions, modules, context)
+
+    return module
 
 
 def compile_ttir(
@@ -186,11 +198,17 @@ def compile_ttir(
 ) -> Kernel:
     """Compiles a module in Triton's IR, given as a func in generic form. Here `descriptors` are tensor maps alone,
     without the sizes and strides that Triton adds to the arguments of a Python function."""
-    triton = find_triton()
-    with own_cache(triton), tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.ttir"
-        path.write_text(text, encoding="utf-8")
-        return _compiled(triton, str(path), arguments, (warps, stages, arch), descriptors)
+
+    def module(backend: Any, options: Any, context: Any) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "kernel.ttir"
+            path.write_text(text, encoding="utf-8")
+            made = part_of_triton(_LIBRARY).ir.parse_mlir_module(str(path), context)
+        # Triton's modules keep their context alive.
+        made.context = context
+        return made
+
+    return _compiled(module, arguments, (warps, stages, arch), descriptors)
 
 
 def maps_of(signature: Sequence[str]) -> tuple[TensorMap, ...]:
@@ -217,8 +235,7 @@ def _placed(maps: Sequence[TensorMap], described: Sequence[Mapping[str, Any]]) -
 
 
 def _compiled(
-    triton: Any,
-    source: Any,
+    module: MakeModule,
     arguments: int,
     launch: tuple[int, int, int],
     descriptors: bool,
@@ -231,32 +248,54 @@ def _compiled(
     version = PTX_VERSIONS.get(arch, PTX_VERSION)
     options["ptx_version"] = max(version, MAP_PTX_VERSION) if descriptors else version
     try:
-        target = part_of_triton("triton.backends.compiler").GPUTarget("cuda", arch, WARP)
-        made = triton.compile(source, target=target, options=options)
+        codes, facts = run_stages(module, ("cuda", arch, WARP), options, "cubin")
     except Exception as error:
         raise IgniterError(f"Triton refuses a kernel: {type(error).__name__}: {error}") from error
-    meta, ptx = made.metadata, made.asm["ptx"]
-    if meta.global_scratch_size or meta.profile_scratch_size:
+    if facts["global_scratch_size"] or facts["profile_scratch_size"]:
         raise IgniterError("Triton wants memory for a kernel that launches do not give")
-    placed = _placed(maps, meta.tensordesc_meta) if maps else ()
-    kernel = Kernel(ptx, made.asm["cubin"], meta.name, len(_parameters(ptx)), WARP * warps, meta.shared, placed)
+    placed = _placed(maps, facts["tensordesc_meta"]) if maps else ()
+    ptx: str = codes["ptx"]
+    # Specialised warps are more than the schedule's.
+    threads = WARP * int(facts["num_warps"])
+    kernel = Kernel(ptx, codes["cubin"], facts["name"], len(_parameters(ptx)), threads, facts["shared"], placed)
     if kernel.parameters != arguments + 2:
         raise IgniterError(f"a kernel of {arguments} arguments has {kernel.parameters} parameters in PTX")
     return kernel
+
+
+def run_stages(
+    module: MakeModule, target: tuple[str, int | str, int], options: Mapping[str, Any], last: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Runs the stages of Triton's compiler, up to the one called `last`, on a module in Triton's IR. The target is a
+    kind of GPU, its architecture and the threads of its warps. Returns the output of each stage by its name, and
+    Triton's facts about the kernel.
+
+    `triton.compile` does the same with a cache of files around it. Its keys cover all files of the package, which takes
+    two seconds in each process, and a compilation uses several processes.
+    """
+    library, backends = part_of_triton(_LIBRARY), part_of_triton("triton.backends.compiler")
+    backend = part_of_triton("triton.compiler.compiler").make_backend(backends.GPUTarget(*target))
+    parsed: Any = backend.parse_options(dict(options))
+    context = library.ir.context()
+    library.ir.load_dialects(context)
+    backend.load_dialects(context)
+    steps: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+    backend.add_stages(steps, parsed, backends.Language.TRITON)
+    code, codes = module(backend, parsed, context), dict[str, Any]()
+    # The stages read the options here, too.
+    given: Mapping[str, Any] = parsed.__dict__
+    facts = dict(given)
+    for name, step in steps.items():
+        codes[name] = code = step(code, facts)
+        if name == last:
+            break
+    return codes, facts
 
 
 def _parameters(ptx: str) -> list[str]:
     """Returns the declarations of the parameters of the one entry of a module."""
     entry = re.search(r"\.entry\s+[\w$]+\((.*?)\)", ptx, re.DOTALL)
     return re.findall(r"\.param [^,\n]+", entry.group(1)) if entry else []
-
-
-@contextmanager
-def own_cache(triton: Any) -> Generator[None]:
-    """Keeps Triton's files in a temporary folder: Igniter has a cache of its own."""
-    with tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
-        triton.knobs.cache.dir = folder
-        yield
 
 
 def resources_of(kernel: Kernel, arch: int) -> Resources:

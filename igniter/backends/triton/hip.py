@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Never, cast
 
 from igniter.analysis.machine import Given, MachineModel, override
 from igniter.backends.triton.backend import TritonBackend
-from igniter.backends.triton.compiler import find_triton, load_source, own_cache, part_of_triton
+from igniter.backends.triton.compiler import from_source, load_source, part_of_triton, run_stages
 from igniter.backends.triton.target import CudaTarget, machine_of_target
 from igniter.backends.triton.texts import kernels_of
 from igniter.errors import IgniterError
@@ -103,16 +103,12 @@ def amdgcn(kernel: KernelText, gpu: str) -> str:
 
 @lru_cache(maxsize=512)
 def _amdgcn(source: str, signature: tuple[str, ...], warps: int, stages: int, gpu: str) -> str:
-    triton = find_triton()
     function = load_source(source, libdevice=part_of_triton("triton.language.extra.hip.libdevice"))
     names = cast("list[str]", function.arg_names)
-    ast = part_of_triton("triton.compiler").ASTSource(
-        fn=function, signature=dict(zip(names, signature, strict=True)), constexprs={}, attrs={}
-    )
+    module = from_source(function, dict(zip(names, signature, strict=True)), {})
     options: dict[str, Any] = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
-    target = part_of_triton("triton.backends.compiler").GPUTarget(NAME, gpu, WAVES[gpu])
-    with own_cache(triton):
-        try:
-            return str(triton.compile(ast, target=target, options=options).asm["amdgcn"])
-        except Exception as error:
-            raise IgniterError(f"Triton refuses a kernel for {gpu}: {type(error).__name__}: {error}") from error
+    try:
+        codes, _ = run_stages(module, (NAME, gpu, WAVES[gpu]), options, "amdgcn")
+    except Exception as error:
+        raise IgniterError(f"Triton refuses a kernel for {gpu}: {type(error).__name__}: {error}") from error
+    return str(codes["amdgcn"])

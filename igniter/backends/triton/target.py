@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
-from igniter.dialects.loop.schedule import PRODUCTS
+from igniter.backends import triton
 from igniter.errors import IgniterError
 
 NAME = "cuda"
@@ -64,7 +64,7 @@ class CudaTarget:
 def target_names(start: str = "") -> list[str]:
     """Returns the names of targets with the prefix `start`."""
     bare = [NAME, *(f"{NAME}:sm_{arch}" for arch in ARCHITECTURES)]
-    added = [f"{name}+{products}" for name in bare for products in PRODUCTS]
+    added = [f"{name}+{products}" for name in bare for products in triton.launch_schedules.PRODUCTS]
     return [name for name in (bare if "+" not in start else added) if name.startswith(start)]
 
 
@@ -79,8 +79,9 @@ def target_of(name: str) -> CudaTarget:
 
 def _one(name: str) -> CudaTarget:
     bare, _, products = name.removeprefix(f"{NAME}:").partition("+")
-    if products and products not in PRODUCTS:
-        raise IgniterError(f"there is no target '{name}': what can be asked of it is +{' or +'.join(PRODUCTS)}")
+    # Most names are read without the dialects.
+    if products and products not in (known := triton.launch_schedules.PRODUCTS):
+        raise IgniterError(f"there is no target '{name}': what can be asked of it is +{' or +'.join(known)}")
     if bare == NAME:
         return CudaTarget((PORTABLE,), products)
     number = bare.removeprefix("sm_")

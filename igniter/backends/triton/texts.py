@@ -19,6 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from xdsl.dialects.builtin import ModuleOp
+
 from igniter.backends.launches import ANY_LATER, KERNEL_TYPE, MAP_TYPE, kernel_symbol
 from igniter.backends.ort.messages import c_literal
 from igniter.backends.triton.compiler import Kernel, TensorMap, compile_source, signature_of
@@ -93,6 +95,11 @@ def emit_func(func: FuncOp) -> str:
     cpu = backend_for("native")
     code = cpu.emit_func(host, cpu.least(cpu.target_of("native")))
     return "\n\n".join([*texts.values(), f"{HOST}{func.sym_name.data}{said}\n{code}"])
+
+
+def emit_module(module: ModuleOp) -> str:
+    """Returns the text of every func of a module."""
+    return "\n\n".join(emit_func(op) for op in module.ops if isinstance(op, FuncOp))
 
 
 # -- reading it -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from unittest import mock
 import numpy as np
 
 from igniter.backends.ort.driver_calls import DRIVER, DRIVER_FUNCTIONS
-from igniter.backends.triton import backend
+from igniter.backends.triton import texts as emitted
 from igniter.backends.triton.driver import FUNCTIONS
 from igniter.backends.triton.interpreter import run_source
 from igniter.backends.triton.texts import KernelText, kernels_of
@@ -412,14 +412,14 @@ def standing_driver() -> RecordingDriver:
 def knowing(driver: RecordingDriver) -> Generator[None]:
     """The driver, which becomes the process's, can compute what is compiled in here."""
     activate(driver)
-    original = backend.host_module
+    original = emitted.host_module
 
     def noted(text: str, archs: Sequence[int]) -> str:
         for arch in archs:
             driver.know([text], arch)
         return original(text, archs)
 
-    with mock.patch.object(backend, "host_module", noted):
+    with mock.patch.object(emitted, "host_module", noted):
         yield
 
 
