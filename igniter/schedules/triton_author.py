@@ -53,6 +53,10 @@ LONGEST_ROW = 4096
 OP_COST = {"loop.read": 2, "loop.yield": 2, "math.erf": 14, "math.exp": 8, "math.tanh": 24, "arith.divf": 10}
 """The costs of ops after a product with more than one instruction."""
 
+RESIDUAL_COST = 21
+"""The cost of a block beside the sums of f32, such as a residual's: it takes the registers of many operations. Blocks
+of 128 x 256 spill 856 bytes with one."""
+
 SIDE = 32
 """The least lanes along the contiguous dim: a warp reads them together."""
 
@@ -205,6 +209,8 @@ def _product_sizes(group: LaunchGroup, products: str, gpu: Figures) -> list[Prod
     nest, dot = group.product
     wide, size = wide_dims(group), element_bytes(dot.element)
     later = float(sum(OP_COST.get(op.name, 1) for each in group.members[1:] for op in each.block.ops))
+    if size == 4:
+        later += RESIDUAL_COST * _residuals(group, set(wide))
     found: list[ProductSize] = []
     code_bytes = _code_bytes(group, wide[1])
     mapped = gpu.descriptors and size == 2 and has_descriptors(group)
@@ -216,6 +222,13 @@ def _product_sizes(group: LaunchGroup, products: str, gpu: Figures) -> list[Prod
         more = later, code_bytes, 0 if code_bytes else run_of(nest, dot.depth), mapped
         found.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, how, gpu, *more))
     return found
+
+
+def _residuals(group: LaunchGroup, wide: set[str]) -> int:
+    """Returns the number of tensors of which nests after a product read a block beside the sums."""
+    reads = [(read, group.names[nest]) for nest in group.members[1:] for read in nest.reads]
+    given = {read.source: renamed(read.subscripts, names) for read, names in reads if not group.makes(read.source)}
+    return sum(wide <= {name for e in at for name in e.symbols} for at in given.values())
 
 
 def _code_bytes(group: LaunchGroup, columns: str) -> float:
