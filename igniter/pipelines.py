@@ -135,11 +135,11 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "order-weights",
     ),
     "cuda-loop": (
-        "lower-onnx-to-loop{procedures=false}",
+        "lower-onnx-to-loop{blocks=true}",
         "inline-failed-regions",
         "abstract-dims",
         "guard-assumptions",
-        "lower-onnx-to-loop{procedures=false}",
+        "lower-onnx-to-loop{blocks=true}",
         "deduplicate-kernels",
     ),
     "cuda-schedule": (

@@ -57,6 +57,9 @@ RESIDUAL_COST = 21
 """The cost of a block beside the sums of f32, such as a residual's: it takes the registers of many operations. Blocks
 of 128 x 256 spill 856 bytes with one."""
 
+WINDOW_SIDE = 8
+"""The longest side of a window whose elements a program visits one after the other."""
+
 SIDE = 32
 """The least lanes along the contiguous dim: a warp reads them together."""
 
@@ -301,7 +304,9 @@ def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
         if not rows:
             lanes[first[0]] = _power(group.dims[first[0]], 2 * SIDE)
             left //= lanes[first[0]]
-        for dim in sorted(group.reduced, key=lambda d: d not in beside):
+        window = not rows and _is_window(group)
+        looped |= {d for d in group.reduced if window and group.dims[d] != ONE}
+        for dim in [] if window else sorted(group.reduced, key=lambda d: d not in beside):
             whole = group.dims[dim].constant
             room = LONGEST_ROW if rows and left == ELEMENTS else max(1, left)
             if whole is not None and whole <= room:
@@ -320,6 +325,14 @@ def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
             lanes[dim] = _power(group.dims[dim], left)
             left = max(1, left // lanes[dim])
     return lanes, looped
+
+
+def _is_window(group: LaunchGroup) -> bool:
+    """True if a launch reduces along several short dims: the window of a pool or of a depthwise convolution. Programs
+    visit its elements one after the other, each for a block of results: as lanes they would be rounded up to powers of
+    two, and leave few results for a program."""
+    sizes = [group.dims[d].constant for d in group.reduced if group.dims[d] != ONE]
+    return len(sizes) > 1 and all(size is not None and size <= WINDOW_SIDE for size in sizes)
 
 
 def _power(extent: Expr, most: int) -> int:

@@ -80,8 +80,8 @@ class LowerOnnxToLoopPass(ModulePass):
     """Adds a variant for few rows to kernels of products with codes whose rows are a symbol, and a variant for few
     places to kernels of convolutions in tiles."""
 
-    procedures: bool = True
-    """False if the target has no procedures: rules with a choice use nests."""
+    blocks: bool = False
+    """Lowers for programs on blocks of elements, those of a GPU."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         present = {k.sym_name.data for k in op.body.block.ops if isinstance(k, KernelOp)}
@@ -103,7 +103,7 @@ class LowerOnnxToLoopPass(ModulePass):
                 region.kernel_name = first.label
 
     def _lowered(self, region: RegionOp, sizes: Mapping[str, int], machine: MachineModel) -> KernelOp:
-        kernel = lower_region(region, procedures=self.procedures)
+        kernel = lower_region(region, blocks=self.blocks)
         give_sizes(kernel, sizes)
         if self.few_rows:
             add_few_rows(region, kernel)
@@ -116,11 +116,11 @@ def _mark(regions: Sequence[RegionOp], reason: str) -> None:
         mark_group(region, reason)
 
 
-def lower_region(region: RegionOp, *, procedures: bool = True) -> KernelOp:
-    """Returns the kernel of one region, with or without `procedures` where a rule has the choice. `LoweringError` names
-    the node without a lowering."""
+def lower_region(region: RegionOp, *, blocks: bool = False) -> KernelOp:
+    """Returns the kernel of one region; `blocks`: for programs on blocks of elements. `LoweringError` names the node
+    without a lowering."""
     kernel = KernelBuilder([a.type for a in region.block.args], _symbols(region))
-    kernel.procedures = procedures
+    kernel.blocks = blocks
     values: dict[SSAValue, SSAValue] = dict(zip(region.block.args, kernel.args, strict=True))
     nodes = region_nodes(region)
     places: dict[Operation, int] = {node: place for place, node in enumerate(nodes)}

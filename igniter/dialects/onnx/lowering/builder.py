@@ -55,8 +55,9 @@ class KernelBuilder:
         """The requirements of the nests on the symbols, each with the index of its node in the region."""
         self.checks: list[tuple[DataCheck, SSAValue]] = []
         """The data checks, each with a tensor of one i64 that holds its value."""
-        self.procedures = True
-        """False if the kernel is for a target without procedures, so that rules with a choice use nests."""
+        self.blocks = False
+        """True for programs on blocks of elements, those of a GPU: rules with a choice use nests instead of procedures,
+        and one nest instead of several with a tensor between them."""
         self._labels: dict[str, int] = {}
 
     @property

@@ -108,10 +108,10 @@ def phases_of(op: OnnxOp) -> tuple[int, ...]:
 
 def _windowed(ctx: Lowering) -> SSAValue:
     x, w = ctx.required(0), ctx.required(1)
-    lanes = padded_lanes(ctx.op) if ctx.kernel.procedures else None
+    lanes = None if ctx.kernel.blocks else padded_lanes(ctx.op)
     if lanes is not None:
         return _in_padded_groups(ctx, lanes)
-    if ctx.kernel.procedures and _has_computed_weight(ctx.op):
+    if not ctx.kernel.blocks and _has_computed_weight(ctx.op):
         return _by_computed_weight(ctx)
     return window_sums(ctx, lambda nest, tap, place: nest.read(w, tap) * nest.read_inside(x, place))
 

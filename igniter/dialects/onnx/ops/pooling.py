@@ -82,7 +82,8 @@ def _folded(ctx: Lowering, combiner: Combiner, rule: ScalarRule = lambda x: x, p
     """Returns the fold of `rule` over the elements of each window; the padding has the identity of `combiner`."""
     x, slides = ctx.required(0), _slides(ctx)
     # The sum of codes is rounded to a code: its order is ONNX Runtime's.
-    if goes_by_axes(slides) and not (combiner == "add" and _is_dequantized(ctx)):
+    by_axes = goes_by_axes(slides) and not (ctx.kernel.blocks and _is_small(slides))
+    if by_axes and not (combiner == "add" and _is_dequantized(ctx)):
         return _by_axes(ctx, x, slides, 2, combiner, rule, part)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
@@ -91,6 +92,17 @@ def _folded(ctx: Lowering, combiner: Combiner, rule: ScalarRule = lambda x: x, p
         return rule(nest.read_inside(x, [*i[:2], *places], otherwise=outside, guards=guards).widened())
 
     return ctx.generate(ctx.out_dims(), point, over=[s.visited for s in slides], combiner=combiner, part=part)
+
+
+AT_ONCE = 32
+"""The largest window that a program on a block of elements folds at once: the elements are in a cache, and the results
+of one axis would be stored in memory."""
+
+
+def _is_small(slides: Sequence[Slide]) -> bool:
+    """True if windows have at most `AT_ONCE` elements."""
+    elements = product(s.kernel for s in slides).constant
+    return elements is not None and elements <= AT_ONCE
 
 
 FEW = 9
