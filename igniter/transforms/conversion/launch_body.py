@@ -23,7 +23,7 @@ from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_prod
 from igniter.dialects import triton as tt
 from igniter.dialects.arith import CmpiOp, ExtUIOp
 from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
-from igniter.dialects.loop.attrs import SMALL_FLOATS, Combiner, is_float, scalar_type
+from igniter.dialects.loop.attrs import Combiner, is_float, scalar_type
 from igniter.dialects.loop.combiners import TABLE, combining_op, identity, neutral
 from igniter.dialects.sym import axis_ranges, dims_of, element_of
 from igniter.dialects.sym.expr import Expr, Sym, linearize, product, symbols_of
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 def memory_element(element: Attribute) -> Attribute | None:
-    """Returns the pointee type for elements of a tensor: a bool takes a byte, and integers have no sign. None for types
-    without a Triton type."""
+    """Returns the pointee type for elements of a tensor: a bool takes a byte, integers have no sign, and 8-bit floats
+    are bytes, which bodies decode. None for types without a Triton type."""
     scalar = scalar_type(element)
     width = tt.width_of(scalar)
-    if isinstance(element, SMALL_FLOATS) or 1 < width < 8:
+    if 1 < width < 8:
         return None
     return i8 if width == 1 else scalar
 

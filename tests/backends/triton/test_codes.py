@@ -16,7 +16,7 @@ from igniter.backends.triton.python_source import print_kernel
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import LaunchOp
 from igniter.transforms.onnx.form_block_products import FormBlockProducts
-from tests.backends.triton.programs import check, func_of, kernels_of, lowered, values, versions_of
+from tests.backends.triton.programs import check, func_of, kernels_of, lowered, model, values, versions_of
 from tests.backends.triton.recording_driver import activate, standing_driver
 from tests.backends.triton.test_library import compiled
 from tests.ops.test_block_quantized import CONTRIB, multiplied, product
@@ -141,6 +141,25 @@ def test_no_kernel_spills(arch: int) -> None:
         made = compile_source(print_kernel(kernel), signature_of(kernel), launch.warps, launch.stages, arch)
         resources = resources_of(made, arch)
         assert not resources.spills and not resources.serialized, launch.kernel
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_floats_of_8_bits(name: str) -> None:
+    """All codes dequantised, and numbers rounded to them and back: bytes in memory, decoded by integer arithmetic."""
+    kind = {"float8_e4m3fn": TensorProto.FLOAT8E4M3FN, "float8_e5m2": TensorProto.FLOAT8E5M2}[name]
+    codes = np.arange(256, dtype=np.uint8).view(getattr(ml_dtypes, name)).reshape(8, 32)
+    scales = values(np.float32, 32)
+    inputs = {"q": (kind, [8, 32]), "s": (TensorProto.FLOAT, [32])}
+    module = lowered(model([helper.make_node("DequantizeLinear", ["q", "s"], ["y"], axis=1)], inputs, opset=19))
+    (got,) = run_func(module, func_of(module), [codes, scales], {})
+    np.testing.assert_array_equal(got, codes.astype(np.float32) * scales)
+    nodes = [
+        helper.make_node("Cast", ["x"], ["c"], to=kind),
+        helper.make_node("Cast", ["c"], ["y"], to=TensorProto.FLOAT),
+    ]
+    sizes = [values(np.float32, 80) * scale for scale in (1e-3, 1.0, 300.0, 1e5)]
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], np.float32)
+    check(model(nodes, {"x": (TensorProto.FLOAT, ["n"])}, opset=19), {"x": np.concatenate([*sizes, special])}, rtol=0)
 
 
 def test_dequantised_weights_are_read_as_codes_in_onnx_runtime() -> None:
