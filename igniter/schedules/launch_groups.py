@@ -48,6 +48,8 @@ class LaunchGroup:
     """The blocks of the grid's second last dim that consecutive programs cover for one block of its last dim."""
     descriptors: bool = False
     """True if its products and results are accessed by descriptors."""
+    specialized: bool = False
+    """True if other warps load the blocks of factors."""
     persistent: int = 0
     """The most programs, each of which computes several blocks of the grid; 0: one program for each block."""
     procedure: ProcedureOp | None = None

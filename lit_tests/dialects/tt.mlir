@@ -79,3 +79,14 @@ tt.func @descriptors(%x: !tt.tensordesc<1x16x64xf16>, %y: !tt.tensordesc<16x16xi
   %b = tt.descriptor_load %y[%i, %i] : !tt.tensordesc<16x16xi8>
   tt.return
 }
+
+// CHECK:      tt.func @loops(%p: !tt.ptr<f32>, %i: i32) {
+tt.func @loops(%p: !tt.ptr<f32>, %i: i32) {
+  // CHECK-NEXT: scf.for %k = %i to %i step %i : i32 {
+  scf.for %k = %i to %i step %i : i32 {
+    // CHECK-NEXT: tt.addptr
+    %q = tt.addptr %p, %k : !tt.ptr<f32>, i32
+  // CHECK-NEXT: } {tt.num_stages = 3 : i32, tt.warp_specialize}
+  } {tt.num_stages = 3 : i32, tt.warp_specialize}
+  tt.return
+}

@@ -147,3 +147,29 @@ tt.func @pointer(%x: !tt.ptr<f32>, %i: i32) {
   "tt.descriptor_store"(%x, %a, %i, %i) : (!tt.tensordesc<16x16xf16>, tensor<16x16xf32>, i32, i32) -> ()
   tt.return
 }) : () -> ()
+
+// -----
+
+// CHECK: 'tt.num_stages' must be an i32 of at least 1, not 0 : i32
+tt.func @stages(%i: i32) {
+  scf.for %k = %i to %i step %i : i32 {
+  } {tt.num_stages = 0 : i32}
+  tt.return
+}
+
+// -----
+
+// CHECK: 'tt.warp_specialize' has no value, but here true
+tt.func @special(%i: i32) {
+  scf.for %k = %i to %i step %i : i32 {
+  } {tt.warp_specialize = true}
+  tt.return
+}
+
+// -----
+
+// CHECK: arith.addi has a hint for loops; only scf.for can have it
+tt.func @elsewhere(%i: i32) {
+  %j = arith.addi %i, %i {tt.warp_specialize} : i32
+  tt.return
+}

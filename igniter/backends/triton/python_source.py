@@ -33,6 +33,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from igniter.dialects import triton as tt
 from igniter.dialects.triton.libdevice import python_name
+from igniter.dialects.triton.loops import is_specialized, stages_of
 from igniter.errors import IgniterError
 
 INDENT = "    "
@@ -153,7 +154,10 @@ class _KernelPrinter:
             self.lines.append(f"{indent}{self.name(argument)} = {self.name(given)}")
             self._names[result] = self.name(argument)
         bounds = ", ".join(self.name(v) for v in (op.lb, op.ub, op.step))
-        self.lines.append(f"{indent}for {self.name(index)} in range({bounds}):")
+        hints = [] if stages_of(op) is None else [f"num_stages={stages_of(op)}"]
+        hints += ["warp_specialize=True"] if is_specialized(op) else []
+        over = f"tl.range({', '.join((bounds, *hints))})" if hints else f"range({bounds})"
+        self.lines.append(f"{indent}for {self.name(index)} in {over}:")
         start = len(self.lines)
         self.block(op.body.block, indent + INDENT)
         last = op.body.block.last_op

@@ -29,11 +29,17 @@ from igniter.backends.triton.target import ALONE
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import AllocOp, CallOp, FuncOp, IfOp, IfSharedOp, LaunchOp, ViewOp
 from igniter.dialects.sym import space_of
+from igniter.dialects.triton.loops import specializes
 from igniter.errors import IgniterError
 from igniter.targets import backend_for
 
 KERNEL, HOST = "# kernel ", "# host "
 """The starts of the line above a kernel, and of the line above host code."""
+
+SPECIALIZED = "specialized"
+"""The word, in the line above a kernel, for loops with warps for their loads."""
+SPECIALIZED_SINCE = 100
+"""The first capability with such loops: Triton 3.9 fails to compile them for sm_90."""
 
 
 CODE_ALIGNMENT = 64
@@ -50,9 +56,16 @@ class KernelText:
     stages: int
     signature: tuple[str, ...]
     source: str
+    specialized: bool = False
+    """True if a loop has warps for its loads."""
 
     def compiled(self, arch: int) -> Kernel:
         """Returns the kernel as PTX; raises `IgniterError` if Triton refuses it."""
+        if self.specialized and arch < SPECIALIZED_SINCE:
+            raise IgniterError(
+                f"kernel {self.label}: warps for loads exist since sm_{SPECIALIZED_SINCE}, not on sm_{arch}; remove "
+                "'specialized' from its schedule, or compile for later GPUs alone"
+            )
         return _compiled(self.source, self.signature, self.warps, self.stages, arch)
 
 
@@ -77,7 +90,8 @@ def emit_func(func: FuncOp) -> str:
     for op in [each for each in host.walk() if each is not host]:
         if isinstance(op, LaunchOp):
             kernel = kernels[op.kernel]
-            head = f"warps {op.warps} stages {op.stages} ({', '.join(signature_of(kernel))})"
+            special = f" {SPECIALIZED}" if specializes(kernel) else ""
+            head = f"warps {op.warps} stages {op.stages}{special} ({', '.join(signature_of(kernel))})"
             source = print_kernel(kernel)
             name = "k" + hashlib.sha256(f"{head}\n{source}".encode()).hexdigest()[:16]
             texts.setdefault(name, f"{KERNEL}{name} {op.kernel} {head}\n{source}")
@@ -111,9 +125,9 @@ def kernels_of(text: str) -> list[KernelText]:
     for head, body in _parts(text):
         if head.startswith(KERNEL):
             said, _, types = head.removeprefix(KERNEL).removesuffix(")").partition(" (")
-            name, label, _, warps, _, stages = said.split(" ")
+            name, label, _, warps, _, stages, *hints = said.split(" ")
             signature = tuple(types.split(", ")) if types else ()
-            found.append(KernelText(name, label, int(warps), int(stages), signature, body))
+            found.append(KernelText(name, label, int(warps), int(stages), signature, body, SPECIALIZED in hints))
     return found
 
 

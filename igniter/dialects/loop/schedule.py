@@ -107,17 +107,16 @@ class Launch:
     """The blocks of the grid's second last dim that consecutive programs cover for one block of its last dim."""
     descriptors: bool = False
     """True if the factors of products and the results are accessed by descriptors."""
+    specialized: bool = False
+    """True if other warps load the blocks of factors; it needs descriptors."""
     persistent: int = 0
     """The most programs, each of which computes blocks of the grid in sequence; 0: one program for each block."""
 
     def __str__(self) -> str:
         said = f"launch warps {self.warps} stages {self.stages}" + (f" {self.products}" if self.products else "")
-        return (
-            said
-            + (f" group {self.group}" if self.group > 1 else "")
-            + (" descriptors" * self.descriptors)
-            + (f" persistent {self.persistent}" if self.persistent else "")
-        )
+        said += f" group {self.group}" if self.group > 1 else ""
+        said += " descriptors" * self.descriptors + " specialized" * self.specialized
+        return said + (f" persistent {self.persistent}" if self.persistent else "")
 
 
 PRODUCTS = ("tf32", "tf32x3")
@@ -148,6 +147,7 @@ STEPS: Mapping[str, Row] = {
         "`tf32` or `tf32x3` is the precision of f32 products of blocks; with `group 8`, consecutive programs cover 8 "
         "blocks of the grid's second last dim before the next block of its last; with `descriptors`, since sm_90, the "
         "copy engine loads the factors of products and stores results of 16 bits, by tensor maps that the host makes; "
+        "with `descriptors specialized`, since sm_100, warps of their own wait for these copies and start them; "
         "with `persistent 132`, at most 132 programs each compute several blocks of the grid, in the order of programs",
         "launch warps 4 stages 1",
     ),
@@ -278,12 +278,13 @@ def _parse_launch(parser: AttrParser) -> Launch:
     if parser.parse_optional_keyword("group") is not None:
         group = parser.parse_integer(allow_boolean=False, allow_negative=False)
     descriptors = parser.parse_optional_keyword("descriptors") is not None
+    specialized = parser.parse_optional_keyword("specialized") is not None
     persistent = 0
     if parser.parse_optional_keyword("persistent") is not None:
         persistent = parser.parse_integer(allow_boolean=False, allow_negative=False)
         if not persistent:
             parser.raise_error("'persistent' takes a positive number of programs")
-    return Launch(warps, stages, products, group, descriptors, persistent)
+    return Launch(warps, stages, products, group, descriptors, specialized, persistent)
 
 
 # -- verification -----------------------------------------------------------------------------------------------------
@@ -324,6 +325,8 @@ def _reasons(schedule: ScheduleAttr, axes: Mapping[str, str], inside: Sequence[s
             yield f"'{launch}': the number of warps must be a power of two, that of stages at least 1"
         if launch.group < 1:
             yield f"'launch' has 'group {launch.group}'; a group has at least 1 block"
+        if launch.specialized and not launch.descriptors:
+            yield "'launch' has 'specialized' without 'descriptors': the warps for loads copy by descriptors"
     if sum(loop.into_result for loop in schedule.loops) > 1:
         yield "only one loop, the outermost reduction, may have 'into result'"
 

@@ -39,6 +39,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from igniter.dialects.triton.loops import verify_hints
 from igniter.dialects.triton.types import PointerType, block_of, block_reason, element_type, is_block, shape_of
 
 AXES = ("x", "y", "z")
@@ -101,6 +102,7 @@ class FuncOp(IRDLOperation):
             raise VerifyException("the arguments of a tt.func do not match its type")
         if not isinstance(self.body.block.last_op, ReturnOp):
             raise VerifyException("the body of a tt.func must end with tt.return")
+        verify_hints(self)
         for arg in self.body.block.args:
             if is_block(arg.type):
                 raise VerifyException(f"the arguments of a tt.func must be pointers and numbers, not {arg.type}")

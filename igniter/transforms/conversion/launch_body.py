@@ -27,6 +27,7 @@ from igniter.dialects.loop.attrs import Combiner, is_float, scalar_type
 from igniter.dialects.loop.combiners import TABLE, combining_op, identity, neutral
 from igniter.dialects.sym import axis_ranges, dims_of, element_of
 from igniter.dialects.sym.expr import Expr, Sym, linearize, product, symbols_of
+from igniter.dialects.triton.loops import specialize
 from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import LaunchGroup, renamed, root_of
 from igniter.transforms.conversion.block_builder import BlockBuilder
@@ -383,6 +384,8 @@ class LaunchBody:
         self._enter(inside, dim, body.args[0])
         body.add_op(scf.YieldOp(*self._loops(loops[1:], nests, carried, body.args[1:], inside)))
         loop = scf.ForOp(first, end, step, list(kept), Region(body))
+        if self.group.specialized and len(loops) == 1 and not self.products.keys().isdisjoint(nests):
+            specialize(loop)
         builder.block.add_op(loop)
         return list(loop.results)
 

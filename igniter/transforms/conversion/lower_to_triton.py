@@ -303,8 +303,8 @@ class _Lowering:
         self.block = Block()
         self._add_emitted(body, func, symbols, launch)
         around.add_op(IfOp([-lacking], self.block))
-        self.block, group.descriptors = Block(), False
-        self._add(other(), replace(launch, descriptors=False))
+        self.block, group.descriptors, group.specialized = Block(), False, False
+        self._add(other(), replace(launch, descriptors=False, specialized=False))
         around.add_op(IfOp([lacking - 1], self.block))
         self.block = around
 
@@ -359,7 +359,8 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
             group.add(nest, names)
     for group in groups.values():
         launch = launch_of(group)
-        group.products, group.blocks_together, group.descriptors = launch.products, launch.group, launch.descriptors
+        group.products, group.blocks_together = launch.products, launch.group
+        group.descriptors, group.specialized = launch.descriptors, launch.specialized
         group.persistent = launch.persistent
     return [*groups.values(), *procedures]
 

@@ -491,3 +491,16 @@ loop.kernel @k symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   }
   loop.return %t : tensor<8xf32>
 }
+
+// -----
+
+// Warps for loads without descriptors.
+
+// expected-error {{'launch' has 'specialized' without 'descriptors': the warps for loads copy by descriptors}}
+loop.kernel @k symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
+  %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1 specialized] -> tensor<8xf32> {
+    %a = loop.read %x[i] : f32
+    loop.yield none %a at [i]
+  }
+  loop.return %t : tensor<8xf32>
+}

@@ -60,3 +60,24 @@ loop.kernel @either symbols [d] (%x: tensor<64x?xf32, #sym.dims<64, d>>, %w: ten
   }
   loop.return %h : tensor<64x64xf32>
 }
+
+// -----
+
+// Other warps load the blocks of the loop.
+
+// CHECK-LABEL: tt.func @special.0(
+// CHECK:         scf.for
+// CHECK:           tt.dot
+// CHECK:         } {tt.warp_specialize}
+// SAME: launch warps 4 stages 3 descriptors specialized]
+loop.kernel @special symbols [] (%x: tensor<256x256xf16>, %w: tensor<256x256xf16>) -> (tensor<256x256xf32>) {
+  %h = loop.nest "matmul" [i: parallel 256, j: parallel 256, k: reduction 256] schedule [i by 128 grid fuse "l0", j by 64 grid fuse "l0", k by 64, i vector 128, j vector 64, k vector 64, launch warps 4 stages 3 descriptors specialized] -> tensor<256x256xf32> {
+    %u = loop.read %x[i, k] : f16
+    %v = loop.read %w[k, j] : f16
+    %s = arith.extf %u : f16 to f32
+    %t = arith.extf %v : f16 to f32
+    %p = arith.mulf %s, %t : f32
+    loop.yield add %p at [i, j]
+  }
+  loop.return %h : tensor<256x256xf32>
+}

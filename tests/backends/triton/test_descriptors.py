@@ -21,13 +21,17 @@ import igniter
 from igniter.backends.triton.compiler import TensorMap, compile_source, compile_ttir, resources_of, signature_of
 from igniter.backends.triton.interpreter import run_func
 from igniter.backends.triton.python_source import print_kernel
+from igniter.backends.triton.target import machine_of_target, target_of
+from igniter.backends.triton.texts import emit_func
+from igniter.backends.triton.texts import kernels_of as kernels_of_text
 from igniter.compiler.compilation import CompileOptions
 from igniter.context import IgniterContext
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import IfOp, LaunchOp
+from igniter.dialects.loop import IfOp, KernelOp, LaunchOp
 from igniter.errors import IgniterError
 from igniter.schedules import product_blocks
 from igniter.transforms.conversion.lower_to_triton import LowerToTriton
+from igniter.transforms.conversion.schedule_kernels import schedule_kernel
 from tests.backends.triton import tensor_maps
 from tests.backends.triton.programs import func_of, kernels_of, lowered, model, sizes_of, values
 from tests.backends.triton.recording_driver import RecordingDriver, knowing
@@ -188,6 +192,52 @@ def test_both_ways_to_ptx_agree(capsys: pytest.CaptureFixture[str]) -> None:
     other = compile_ttir(text, count, launch.warps, launch.stages, 90, descriptors=True)
     made = compile_source(print_kernel(kernel), signature_of(kernel), launch.warps, launch.stages, 90)
     assert made.ptx.count("cp.async.bulk.tensor") == other.ptx.count("cp.async.bulk.tensor") > 0
+
+
+ROWS, SUMS = "tensor<?x96xf16, #sym.dims<m, 96>>", "tensor<?x64xf32, #sym.dims<m, 64>>"
+SPECIAL = f"""
+loop.kernel @special symbols [m] (%x: {ROWS}, %w: tensor<96x64xf16>) -> ({SUMS}) {{
+  %h = loop.nest "matmul" [i: parallel m, j: parallel 64, k: reduction 96]
+      schedule [i by 128 grid fuse "l0", j by 64 grid fuse "l0", k by 64, i vector 128, j vector 64, k vector 64,
+                launch warps 4 stages 3 descriptors specialized] -> {SUMS} {{
+    %u = loop.read %x[i, k] : f16
+    %v = loop.read %w[k, j] : f16
+    %s = arith.extf %u : f16 to f32
+    %t = arith.extf %v : f16 to f32
+    %p = arith.mulf %s, %t : f32
+    loop.yield add %p at [i, j]
+  }}
+  loop.return %h : {SUMS}
+}}
+"""
+
+
+def special() -> ModuleOp:
+    """Launches of a product whose blocks other warps load, by a schedule of hand."""
+    ctx = IgniterContext().on(machine_of_target(target_of("cuda:sm_100")), None, {})
+    module = Parser(ctx, SPECIAL).parse_module()
+    (kernel,) = (op for op in module.ops if isinstance(op, KernelOp))
+    func = schedule_kernel(ctx, kernel, "lower-to-triton,plan-buffers", "", verify_each=True).func
+    made = func.parent_op()
+    assert isinstance(made, ModuleOp)
+    return made
+
+
+def test_other_warps_load_the_blocks_of_later_gpus() -> None:
+    """The program has twice its warps then. Triton fails to compile such loops for sm_90."""
+    module = special()
+    x, w = values(np.float16, 37, 96), values(np.float16, 96, 64, seed=1)
+    (found,) = run_func(module, func_of(module), [x, w], {"m": 37})
+    np.testing.assert_allclose(found, x.astype(np.float32) @ w.astype(np.float32), rtol=1e-5, atol=1e-4)
+    (text,) = kernels_of_text(emit_func(func_of(module)))
+    assert text.specialized
+    for arch in (100, 120):
+        made = text.compiled(arch)
+        assert made.threads == 2 * 128
+        assert "setmaxnreg" in made.ptx
+        assert resources_of(made, arch).spills == 0
+    with pytest.raises(IgniterError, match=r"kernel special\.0: warps for loads exist since sm_100, not on sm_90"):
+        text.compiled(90)
 
 
 # -- libraries ----------------------------------------------------------------------------------------------------
