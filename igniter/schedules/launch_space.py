@@ -7,7 +7,8 @@
 The nests of a launch are a group, and have its parameters in common:
 
     product     `rows`, `columns` and `depth` of a block (in elements), `group` (blocks of rows in sequence),
-                `descriptors` (1: factors by descriptors, where they are blocks of tensors)
+                `descriptors` (1: factors by descriptors, where they are blocks of tensors), `persistent` (the most
+                programs, each with several blocks; 0: one program for each block)
     attention   `rows` and `keys` of a block, `share` (the keys of a program, where several programs share a head's),
                 `group`
     any other   `block0`, `block1`, .. (the elements of a program along each dim of the grid, or of each step along a
@@ -144,6 +145,7 @@ def _parametrize(each: _Group, gpu: Figures) -> None:
         each.add("depth", [max(LEAST, lanes // 2), lanes, 2 * lanes], depth)
         if gpu.descriptors and element_bytes(dot.element) == 2:
             each.add("descriptors", (0, 1))
+        each.add("persistent", (0, gpu.multiprocessors))
     else:
         wide = [d for d in group.dims if group.dims[d] != ONE and (d in group.grid or d in ways.looped)]
         for k, dim in enumerate(wide):
@@ -194,5 +196,6 @@ def _ways(each: _Group, point: Mapping[str, str]) -> Ways:
         warps=chosen.get("warps", launch.warps),
         stages=chosen.get("stages", launch.stages),
         group=chosen.get("group", launch.group),
+        persistent=chosen.get("persistent", launch.persistent),
     )
     return Ways(lanes, looped, shares, launch)

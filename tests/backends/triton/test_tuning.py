@@ -133,7 +133,9 @@ def test_every_point_is_a_schedule_and_point_0_is_the_authors(name: str, tmp_pat
 
 def test_the_parameters_are_those_of_the_kind_of_launch(tmp_path: Path) -> None:
     names = {name: {p.name for p in space_of(plain(name, tmp_path)).parameters} for name in MODELS}
-    assert names["product"] == {*("l0.rows", "l0.columns", "l0.depth", "l0.descriptors", "l0.warps", "l0.group")}
+    assert names["product"] == {
+        *("l0.rows", "l0.columns", "l0.depth", "l0.descriptors", "l0.persistent", "l0.warps", "l0.group")
+    }
     assert names["attention"] >= {"l0.rows", "l0.keys", "l0.warps", "l0.stages"}
     assert names["softmax"] == {"l0.block0", "l0.warps"}
 
@@ -198,12 +200,14 @@ def test_a_better_launch_is_found_stored_and_compiled(tmp_path: Path) -> None:
     assert "as the default at gpu=Recording GPU" in said["message"]
 
 
-def test_a_product_by_descriptors_is_computed_as_the_default(tmp_path: Path) -> None:
+@pytest.mark.parametrize("changed", [{"l0.descriptors": "1"}, {"l0.descriptors": "1", "l0.persistent": "132"}])
+def test_a_product_by_descriptors_is_computed_as_the_default(tmp_path: Path, changed: dict[str, str]) -> None:
     with recording(by_threads) as gpu:
         what = subject_of(saved("product", tmp_path), target=TARGET)
         space = space_of(what)
-        text = with_schedules(what.kernel, space.schedules({**space.first(), "l0.descriptors": "1"}))
+        text = with_schedules(what.kernel, space.schedules({**space.first(), **changed}))
         assert "descriptors" in text
+        assert ("persistent 132" in text) == (len(changed) > 1)
         found = measure(Job(text, what.default, TARGET, TARGET_OF.key, what.sizes, rounds=3, device=what.device))
         assert "cuTensorMapEncodeTiled" in gpu.calls
     assert found.outcome == "timed", found.reason
