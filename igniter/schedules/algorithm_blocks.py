@@ -4,12 +4,13 @@
   columns side by side; a long dim is scanned block after block.
 * `top`: blocks of ranked elements and others. A long row is first narrowed to its k candidates (`steps`) if the
   estimate is lower: comparing all elements of a row takes time in its square.
+* `scatter`: a thousand elements per program, in three launches.
 """
 
 from __future__ import annotations
 
 from igniter.analysis.typical_sizes import MEMORY, typical_of
-from igniter.dialects.loop import PrefixAttr, ProcedureOp, element_bytes
+from igniter.dialects.loop import PrefixAttr, ProcedureOp, ScatterAttr, element_bytes
 from igniter.dialects.loop.schedule import Launch, Loop, ScheduleAttr, Step
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr
@@ -35,6 +36,9 @@ PROGRAMS = 108
 
 def algorithm_choice(op: ProcedureOp) -> Choice:
     """Returns the launches of a procedure with an algorithm."""
+    if isinstance(op.computes, ScatterAttr):
+        loops = [_steps(name, ELEMENTS, grid=True) for name in op.computes.dims]
+        return Choice({op.label: _schedule(loops, 4)}, f"three launches, blocks of {ELEMENTS}")
     schedule, what = _prefix(op) if isinstance(op.computes, PrefixAttr) else _top(op)
     return Choice({op.label: schedule}, what)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from igniter.dialects.loop.algorithms import Algorithm, PrefixAttr, TopAttr
+from igniter.dialects.loop.algorithms import Algorithm, PrefixAttr, ScatterAttr, TopAttr
 from igniter.dialects.loop.attrs import (
     COMBINERS,
     AxesAttr,
@@ -63,7 +63,7 @@ Loop = Dialect(
         ClockOp,
         SliceOp,
     ],
-    [AxesAttr, LoopWordsAttr, PrefixAttr, ScheduleAttr, SizesAttr, StorageAttr, TeamAttr, TopAttr],
+    [AxesAttr, LoopWordsAttr, PrefixAttr, ScatterAttr, ScheduleAttr, SizesAttr, StorageAttr, TeamAttr, TopAttr],
 )
 
 __all__ = [
@@ -99,6 +99,7 @@ __all__ = [
     "ReadOp",
     "ReduceLanesOp",
     "ReturnOp",
+    "ScatterAttr",
     "ScheduleAttr",
     "SliceOp",
     "StoreOp",

@@ -3,14 +3,21 @@
     #loop.prefix<add>                       y[r, t, c] = x[r, 0, c] + .. + x[r, t, c]
     #loop.prefix<add, exclusive, reverse>   y[r, t, c] = x[r, t + 1, c] + .. + x[r, n - 1, c]
     #loop.top<largest>                      the elements along the second dim, in their order, and their places
+    #loop.scatter<along, 1>                 the first operand, with updates at indices along its dim 1
+    #loop.scatter<positions, 2>             the first operand, with updates at positions along its first 2 dims
 
 The body of a procedure is one way, step by step; it defines the results. An algorithm is a fact about the body, stated
-by the lowering that wrote it: a backend whose machine prefers another way takes the algorithm instead. The operand and
-the results have three dims: `rows`, the dim of the algorithm, and `columns`. Schedules for such a backend name the dims
-of the algorithm instead of the axes of the procedure.
+by the lowering that wrote it: a backend whose machine prefers another way takes the algorithm instead. Schedules for
+such a backend name the dims of the algorithm instead of the axes of the procedure. The operand and the results of
+`prefix` and `top` have three dims: `rows`, the dim of the algorithm, and `columns`.
 
 The order of `top` is descending, or ascending for `smallest`; a NaN is greater than every number, and of equal elements
 the one with the lower place is first. The results have as many of the first elements as their second dim says.
+
+The operands of `scatter` are the data, the indices and the updates. The last one of several updates of one element, in
+row-major order, counts. Negative indices count from the end, and an update out of bounds is left out. With `along`, the
+indices have the dims of the updates. With `positions`, the last dim of the indices has the coordinates of one position,
+and an update is the rest of the data there.
 """
 
 from __future__ import annotations
@@ -28,7 +35,7 @@ from igniter.dialects.loop.attrs import Combiner
 from igniter.dialects.sym import dims_of, element_of
 
 ROWS, COLUMNS = "rows", "columns"
-"""The dims of every algorithm around its own."""
+"""The dims around that of a scan or an order."""
 
 
 def _words(parser: AttrParser) -> list[str]:
@@ -117,7 +124,51 @@ class TopAttr(Data[str]):
         return None
 
 
-Algorithm: TypeAlias = PrefixAttr | TopAttr
+@irdl_attr_definition
+class ScatterAttr(Data[tuple[str, int]]):
+    """The data with updates at indices: `#loop.scatter<along, 1>`, `#loop.scatter<positions, 2>`."""
+
+    name = "loop.scatter"
+    dims = ("positions", "updates", "elements")
+
+    @property
+    def axis(self) -> int | None:
+        """The dim that the indices are along; None if they are positions."""
+        return self.data[1] if self.data[0] == "along" else None
+
+    @property
+    def depth(self) -> int:
+        """The number of coordinates of a position."""
+        return self.data[1]
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[str, int]:
+        parser.parse_characters("<")
+        how = parser.parse_identifier()
+        if how not in ("along", "positions"):
+            parser.raise_error("a scatter is 'along' a dim or at 'positions'")
+        parser.parse_characters(",")
+        number = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_characters(">")
+        return how, number
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data[0]}, {self.data[1]}>")
+
+    def reason(self, inputs: Sequence[Attribute], results: Sequence[Attribute]) -> str | None:
+        """Returns the reason why a procedure of these types computes no scatter; None if it may."""
+        if len(inputs) != 3 or len(results) != 1 or results[0] != inputs[0]:
+            return "a scatter takes data, indices and updates, and gives a tensor of the type of the data"
+        data, indices, updates = (dims_of(t) for t in inputs)
+        if self.axis is not None:
+            fits = len(data) == len(indices) == len(updates) and self.axis < len(data)
+        else:
+            fits = bool(indices) and indices[-1].constant == self.depth <= len(data)
+            fits = fits and len(updates) == len(indices) - 1 + len(data) - self.depth
+        return None if fits else "the dims of its indices or its updates do not fit its data"
+
+
+Algorithm: TypeAlias = PrefixAttr | ScatterAttr | TopAttr
 """What a procedure computes."""
 
-ALGORITHMS = (PrefixAttr, TopAttr)
+ALGORITHMS = (PrefixAttr, ScatterAttr, TopAttr)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from igniter.dialects.loop import PrefixAttr, TopAttr
+from igniter.dialects.loop import PrefixAttr, ScatterAttr, TopAttr
 from igniter.dialects.sym import dims_of
 from igniter.transforms.conversion.prefix_body import PrefixBody
 from igniter.transforms.conversion.ranking_body import ranking_bodies
+from igniter.transforms.conversion.scatter_body import scatter_bodies
 
 if TYPE_CHECKING:
     from igniter.dialects.loop.schedule import Launch
@@ -37,4 +38,7 @@ def bodies_of(
         yield PrefixBody(name, group, dims, symbols), launch
     elif isinstance(procedure.computes, TopAttr):
         for body in ranking_bodies(name, group, dim, scratch, symbols):
+            yield body, launch
+    elif isinstance(procedure.computes, ScatterAttr):
+        for body in scatter_bodies(name, group, dim, scratch, symbols):
             yield body, launch

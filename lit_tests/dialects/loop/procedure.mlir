@@ -84,3 +84,22 @@ loop.kernel @stated symbols [n] (%x: tensor<?x8x1xf32, #sym.dims<n, 8, 1>>) -> (
   }
   loop.return %y : tensor<?x8x1xf32, #sym.dims<n, 8, 1>>
 }
+
+// -----
+
+// CHECK-LABEL: loop.kernel @updates
+// CHECK-NEXT: loop.procedure "scatter" [] computes #loop.scatter<along, 0> (
+loop.kernel @updates symbols [n] (%x: tensor<8xf32>, %i: tensor<?xi64, #sym.dims<n>>, %u: tensor<?xf32, #sym.dims<n>>) -> (tensor<8xf32>) {
+  %y = loop.procedure "scatter" [] computes #loop.scatter<along, 0> (%a = %x, %b = %i, %c = %u) -> (%o : tensor<8xf32>) {
+    loop.for j = 0 to 8 {
+      %v = loop.load %a[j] : f32
+      loop.store %v, %o[j]
+    }
+    loop.for k = 0 to n sequential {
+      %p = loop.load %b[k] : i64
+      %w = loop.load %c[k] : f32
+      loop.store %w, %o[_0] with %p if [_0, 7 - _0]
+    }
+  }
+  loop.return %y : tensor<8xf32>
+}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
+from igniter.dialects.loop import ScatterAttr
 from igniter.dialects.onnx.ops.rules import (
     element_type,
     equate_length,
@@ -84,7 +85,7 @@ def lower_scatter_elements(ctx: Lowering) -> list[SSAValue]:
         place = [*points, t, *inner]
         index = counted_from_front(p, p.load(indices, place), dims[axis])
         update(p, _reduction(ctx.op), p.load(updates, place), target, [*points, index, *inner])
-    return list(p.end())
+    return list(p.end(ScatterAttr(("along", axis)) if _reduction(ctx.op) == "none" else None))
 
 
 def _reduction(op: OnnxOp) -> str:
@@ -132,7 +133,7 @@ def lower_scatter_nd(ctx: Lowering) -> list[SSAValue]:
         where = [counted_from_front(p, p.load(indices, [*at, k]), dims[k]) for k in range(depth)]
         with p.within(*zip(where, dims, strict=False)), p.over(dims[depth:]) as inner:
             update(p, _reduction(ctx.op), p.load(updates, [*at, *inner]), target, [*where, *inner])
-    return list(p.end())
+    return list(p.end(ScatterAttr(("positions", depth)) if _reduction(ctx.op) == "none" else None))
 
 
 def scatter_nd_requires(op: OnnxOp) -> list[Requirement]:
