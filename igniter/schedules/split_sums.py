@@ -133,9 +133,8 @@ def _product_split(
 def _even_parts(depth: int, run: int) -> list[int]:
     """Returns the numbers of parts of a window with its channels, in whole blocks of the depth; empty without a window,
     or if there are none."""
-    return [
-        p for p in (*PARTS, *(3 * p for p in PARTS), *(9 * p for p in (1, *PARTS))) if run and depth % (p * STEP) == 0
-    ]
+    found = sorted({sides * p for sides in (1, 3, 9) for p in (1, *PARTS)} - {1})
+    return [p for p in found if run and depth % (p * STEP) == 0]
 
 
 def _sum_split(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -> Split:

@@ -205,3 +205,18 @@ def test_the_tolerance_of_tf32_is_of_products_in_sequence() -> None:
     body = helper.make_graph(nodes[:4], "body", [], [helper.make_empty_tensor_value_info("d")])
     loop = helper.make_node("If", ["x"], ["y"], then_branch=body, else_branch=body)
     assert tf32_tolerance(model([loop], inputs)) == 2.0**-9 * np.sqrt(3)
+
+
+def test_few_places_split_the_window() -> None:
+    """Parts of a whole number of blocks of the depth, each with places of the window of its own."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["p"], perm=[0, 3, 1, 2]),
+        helper.make_node("Transpose", ["w"], ["q"], perm=[3, 2, 0, 1]),
+        helper.make_node("Conv", ["p", "q"], ["h"], pads=[1, 1, 1, 1]),
+        helper.make_node("Transpose", ["h"], ["y"], perm=[0, 2, 3, 1]),
+    ]
+    given = model(nodes, {"x": (FLOAT, [1, 3, 5, 192]), "w": (FLOAT, [3, 3, 192, 24])})
+    feed = {"x": values(np.float32, 1, 3, 5, 192), "w": values(np.float32, 3, 3, 192, 24, seed=1)}
+    dots = [op for op in kernels_of(lowered(given))[0].walk() if isinstance(op, tt.DotOp)]
+    assert len(dots) == 1
+    check(given, feed, launches=2, rtol=1e-4)
