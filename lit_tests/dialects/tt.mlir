@@ -90,3 +90,14 @@ tt.func @loops(%p: !tt.ptr<f32>, %i: i32) {
   } {tt.num_stages = 3 : i32, tt.warp_specialize}
   tt.return
 }
+
+// CHECK-LABEL: tt.func @scaled() {
+tt.func @scaled() {
+  %a = arith.constant dense<1> : tensor<16x32xi8>
+  %b = arith.constant dense<1> : tensor<32x16xi8>
+  %s = arith.constant dense<127> : tensor<16x2xi8>
+  %c = arith.constant dense<0.000000e+00> : tensor<16x16xf32>
+  // CHECK:      %d = tt.dot_scaled %a, %s, %b, %s, %c, lhs = e2m1 rhs = e2m1 : tensor<16x32xi8>, tensor<16x2xi8>, tensor<32x16xi8>, tensor<16x2xi8>, tensor<16x16xf32>
+  %d = tt.dot_scaled %a, %s, %b, %s, %c, lhs = e2m1 rhs = e2m1 : tensor<16x32xi8>, tensor<16x2xi8>, tensor<32x16xi8>, tensor<16x2xi8>, tensor<16x16xf32>
+  tt.return
+}

@@ -173,3 +173,15 @@ tt.func @elsewhere(%i: i32) {
   %j = arith.addi %i, %i {tt.warp_specialize} : i32
   tt.return
 }
+
+// -----
+
+// CHECK: tt.dot_scaled needs scales of (16, 2) and of (16, 2): one for 32 depths
+tt.func @scaled() {
+  %a = arith.constant dense<1> : tensor<16x32xi8>
+  %b = arith.constant dense<1> : tensor<32x16xi8>
+  %s = arith.constant dense<127> : tensor<16x1xi8>
+  %c = arith.constant dense<0.000000e+00> : tensor<16x16xf32>
+  %d = tt.dot_scaled %a, %s, %b, %s, %c, lhs = e2m1 rhs = e2m1 : tensor<16x32xi8>, tensor<16x1xi8>, tensor<32x16xi8>, tensor<16x1xi8>, tensor<16x16xf32>
+  tt.return
+}

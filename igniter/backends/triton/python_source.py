@@ -315,6 +315,16 @@ def _product(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
     return f'tl.dot({a[0]}, {a[1]}, {a[2]}, input_precision="{dot.precision}", out_dtype={result})'
 
 
+def _scaled_product(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
+    dot = cast("tt.DotScaledOp", op)
+    assert dot.a_scale is not None and dot.b_scale is not None
+    left, right = (
+        f'{printer.unsigned(factor)}, {printer.unsigned(scale)}, "{form}"'
+        for factor, scale, form in zip((dot.a, dot.b), (dot.a_scale, dot.b_scale), dot.formats, strict=True)
+    )
+    return f"tl.dot_scaled({left}, {right}, {printer.name(dot.c)})"
+
+
 def _extern(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
     return f"libdevice.{python_name(cast('tt.ExternElementwiseOp', op).symbol.data)}({', '.join(a)})"
 
@@ -359,5 +369,6 @@ _PRINTERS: dict[type[Operation], Callable[[_KernelPrinter, Operation, Sequence[s
     tt.ReduceOp: lambda p, op, a: p.reduction(cast("tt.ReduceOp", op), a),
     tt.ScanOp: lambda p, op, a: p.scan(cast("tt.ScanOp", op), a),
     tt.DotOp: _product,
+    tt.DotScaledOp: _scaled_product,
     tt.ExternElementwiseOp: _extern,
 }

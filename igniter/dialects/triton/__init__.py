@@ -19,6 +19,7 @@
             | %r = "tt.reduce"(%a) <{axis = k : i32}> ({ ^bb(%x, %y): .. "tt.reduce.return"(%z) }) : (block) -> block
             | %r = "tt.scan"(%a) <{axis = k : i32, reverse = false}> ({ ^bb(%x, %y): .. "tt.scan.return"(%z) }) : ..
             | %d = tt.dot %a, %b, %c {inputPrecision = p} : block * block -> block
+            | %d = tt.dot_scaled %a, %sa, %b, %sb, %c, lhs = f rhs = f : block, block, block, block, block
             | %v = tt.precise_divf %a, %b : block      | %v = tt.precise_sqrt %a : block
             | %v = tt.extern_elementwise %a, .. {symbol = "__nv_tanhf", ..} : (block, ..) -> block
 
@@ -60,6 +61,7 @@ from igniter.dialects.triton.compute import (
 )
 from igniter.dialects.triton.descriptors import DescriptorLoadOp, DescriptorStoreOp, DescriptorType
 from igniter.dialects.triton.memory import AddPtrOp, AtomicRMWOp, LoadOp, StoreOp
+from igniter.dialects.triton.scaled import DotScaledOp
 from igniter.dialects.triton.scans import ScanOp, ScanReturnOp
 from igniter.dialects.triton.types import PointerType, block_of, element_type, is_block, shape_of, width_of
 
@@ -72,6 +74,7 @@ Triton = Dialect(
         DescriptorLoadOp,
         DescriptorStoreOp,
         DotOp,
+        DotScaledOp,
         ExpandDimsOp,
         ExternElementwiseOp,
         FuncOp,
@@ -105,6 +108,7 @@ __all__ = [
     "DescriptorStoreOp",
     "DescriptorType",
     "DotOp",
+    "DotScaledOp",
     "ExpandDimsOp",
     "ExternElementwiseOp",
     "FuncOp",
