@@ -14,13 +14,13 @@ Nests on the same blocks are a launch (`launch_groups.py`). A program has about 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.codes import coded_product, coded_sum
-from igniter.analysis.structured.dot_products import LEAST, run_of
+from igniter.analysis.structured.dot_products import LEAST, dot_product, run_of
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp, element_bytes
 from igniter.dialects.loop.schedule import PRODUCTS, Launch, Loop, ScheduleAttr, Step
@@ -30,9 +30,11 @@ from igniter.schedules.attention_blocks import AttentionBlocks, attention_blocks
 from igniter.schedules.author import Choice, ScheduleAuthor
 from igniter.schedules.code_sums import BY_THREADS, blocks_of_codes, sum_seconds
 from igniter.schedules.descriptor_use import has_descriptors
-from igniter.schedules.launch_groups import LaunchGroup, launch_groups, renamed
+from igniter.schedules.launch_groups import LaunchGroup, attention_dims, launch_groups, renamed
 from igniter.schedules.launch_variants import Decider, Decision, launch_variants
+from igniter.schedules.measured_launches import MeasuredLaunch, measured_launch
 from igniter.schedules.product_blocks import (
+    FIGURES,
     GROUP,
     TYPICAL,
     Blocks,
@@ -59,6 +61,9 @@ of 128 x 256 spill 856 bytes with one."""
 
 WINDOW_SIDE = 8
 """The longest side of a window whose elements a program visits one after the other."""
+
+PLAIN_OPS = 6
+"""The operations that round a sum."""
 
 SIDE = 32
 """The least lanes along the contiguous dim: a warp reads them together."""
@@ -160,7 +165,53 @@ class Ways:
 
 
 def ways_of(group: LaunchGroup, products: str, gpu: Figures) -> Ways:
-    """Returns the author's choice for a launch."""
+    """Returns the author's choice for a launch: a measured one, or the one with the least expected time."""
+    ways = _expected_ways(group, products, gpu)
+    found = _measured(group, gpu)
+    if found is None or ways.shares:
+        return ways
+    if group.attention is not None:
+        if ways.launch.group > 1:
+            return ways  # A causal one.
+        dims = attention_dims(group)
+        assert dims is not None
+        blocks = {dims.rows: found.rows, dims.keys: found.columns}
+    else:
+        assert group.product is not None
+        nest, dot = group.product
+        rows, columns = wide_dims(group)
+        blocks = {rows: found.rows, columns: found.columns, group.names[nest][dot.depth]: found.depth}
+    launch = replace(ways.launch, warps=found.warps, stages=found.stages, descriptors=found.descriptors)
+    return Ways({**ways.lanes, **blocks}, ways.looped, {}, launch)
+
+
+def _measured(group: LaunchGroup, gpu: Figures) -> MeasuredLaunch | None:
+    """Returns the measured launch for a group: a product alone, or an attention that reads nothing but queries, keys
+    and values."""
+    name = next((name for name, figures in FIGURES.items() if figures is gpu), "")
+    read = {read.source for nest in group.members for read in nest.reads if not group.makes(read.source)}
+    if group.attention is not None:
+        dims, inner = attention_dims(group), dot_product(group.attention.scores)
+        if dims is None or inner is None or not dims.rows or len(read) != len("qkv"):
+            return None
+        kind, wide, element = "attention", (dims.rows, dims.keys, dims.depth), inner.element
+        others = [d for d in group.grid if d != dims.rows]
+    elif group.product is not None and len(read) == len("ab") and _later(group) <= PLAIN_OPS and has_descriptors(group):
+        nest, dot = group.product
+        kind, wide, element = "product", (*wide_dims(group), group.names[nest][dot.depth]), dot.element
+        others = [d for d in group.dims if d not in wide]
+    else:
+        return None
+    typical = typical_of(group.members[0])
+    sizes = {d: typical.known(e) for d, e in group.dims.items()}
+    if any(size is None for size in sizes.values()):
+        return None
+    known = {d: size for d, size in sizes.items() if size is not None}
+    places = (prod(known[d] for d in others), *(known[d] for d in wide))
+    return measured_launch(name, kind, places, element_bytes(element))
+
+
+def _expected_ways(group: LaunchGroup, products: str, gpu: Figures) -> Ways:
     if group.attention is not None:
         blocks = attention_blocks(group, products, gpu)
         return Ways(blocks.lanes, blocks.looped, blocks.shares, blocks.launch)
@@ -211,7 +262,7 @@ def _product_sizes(group: LaunchGroup, products: str, gpu: Figures) -> list[Prod
     assert group.product is not None
     nest, dot = group.product
     wide, size = wide_dims(group), element_bytes(dot.element)
-    later = float(sum(OP_COST.get(op.name, 1) for each in group.members[1:] for op in each.block.ops))
+    later = _later(group)
     if size == 4:
         later += RESIDUAL_COST * _residuals(group, set(wide))
     found: list[ProductSize] = []
@@ -232,6 +283,11 @@ def _residuals(group: LaunchGroup, wide: set[str]) -> int:
     reads = [(read, group.names[nest]) for nest in group.members[1:] for read in nest.reads]
     given = {read.source: renamed(read.subscripts, names) for read, names in reads if not group.makes(read.source)}
     return sum(wide <= {name for e in at for name in e.symbols} for at in given.values())
+
+
+def _later(group: LaunchGroup) -> float:
+    """Returns the operations on each sum after a product."""
+    return float(sum(OP_COST.get(op.name, 1) for each in group.members[1:] for op in each.block.ops))
 
 
 def _code_bytes(group: LaunchGroup, columns: str) -> float:

@@ -20,9 +20,12 @@ from typer.testing import CliRunner
 
 import igniter
 from igniter.backends.triton import compiled, driver
+from igniter.backends.triton.compiler import resources_of
+from igniter.dialects.loop import LaunchOp
 from igniter.dialects.loop.schedule import schedule_reason
 from igniter.errors import IgniterError
 from igniter.schedules.launch_space import LaunchSpace
+from igniter.schedules.measured_launches import measured_launch
 from igniter.schedules.product_blocks import figures_of
 from igniter.schedules.space import AUTHOR, Parameter
 from igniter.targets import backend_for
@@ -31,7 +34,7 @@ from igniter.toolbox.tune.measure import Job, Measurement, measure, parsed, sche
 from igniter.toolbox.tune.search import Limits, Tunable, Tuner, space_of, subject_of, with_schedules
 from igniter.tools.main import app
 from igniter.transforms.structured.schedule_database import opened
-from tests.backends.triton.programs import model
+from tests.backends.triton.programs import func_of, kernels_of, lowered, model
 from tests.backends.triton.recording_driver import Launch, RecordingDriver, activate
 
 pytest.importorskip("optuna")
@@ -172,6 +175,42 @@ def test_a_point_of_a_product_has_the_time_that_chooses_blocks(tmp_path: Path) -
     assert len(set(seconds)) > 1
     softmax = space_of(plain("softmax", tmp_path))
     assert softmax.seconds(softmax.first()) is None
+
+
+# -- launches that come with the package ------------------------------------------------------------------------------
+
+
+def launched(nodes: Any, inputs: Any, target: str = TARGET) -> tuple[str, Any]:
+    """The schedule of a launch that is chosen at these sizes, and its kernel on sm_90."""
+    module = lowered(model(nodes, inputs, opset=23), target)
+    (op,) = [op for op in func_of(module).walk() if isinstance(op, LaunchOp)]
+    (kernel,) = kernels_of(module)
+    return f"warps {op.warps} stages {op.stages}", compiled.kernel_text(op, kernel)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "inputs", "said"),
+    [
+        (MODELS["attention"][0], {n: (HALF, [1, 16, 4096, 64]) for n in "qkv"}, "warps 4 stages 3"),
+        (MODELS["product"][0][:1], {"x": (HALF, [128, 4096]), "w": (HALF, [4096, 4096])}, "warps 4 stages 4"),
+    ],
+)
+def test_measured_launches_are_chosen_and_spill_nothing(nodes: Any, inputs: Any, said: str) -> None:
+    launch, text = launched(nodes, inputs)
+    assert launch == said
+    assert ("128, 64" in text.source) if "q" in inputs else ("tensordesc" in str(text.signature))
+    found = resources_of(text.compiled(90), 90)
+    assert (found.spills, found.serialized) == (0, False)
+
+
+def test_measured_launches_are_for_their_sizes_and_gpu() -> None:
+    assert measured_launch("sm_90", "product", (1, 128, 4096, 4096), 2) is not None
+    assert measured_launch("sm_90", "product", (1, 100, 4000, 4096), 2) is not None
+    assert measured_launch("sm_90", "product", (1, 64, 4096, 4096), 2) is None
+    assert measured_launch("sm_80", "product", (1, 128, 4096, 4096), 2) is None
+    found = measured_launch("sm_90", "attention", (16, 4096, 4096, 64), 2)
+    assert found is not None
+    assert found.seconds < found.author_seconds
 
 
 # -- candidates -------------------------------------------------------------------------------------------------------
