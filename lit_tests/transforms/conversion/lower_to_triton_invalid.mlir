@@ -107,13 +107,13 @@ loop.kernel @wait symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': there is no code for elements of f8E5M2
-loop.kernel @bytes symbols [] (%x: tensor<8xf8E5M2>) -> (tensor<8xf8E5M2>) {
-  %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1] -> tensor<8xf8E5M2> {
-    %a = loop.read %x[i] : i8
+// CHECK: lower-to-triton: nest 'copy': there is no code for elements of i4
+loop.kernel @halves symbols [] (%x: tensor<8xi4>) -> (tensor<8xi4>) {
+  %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1] -> tensor<8xi4> {
+    %a = loop.read %x[i] : i4
     loop.yield none %a at [i]
   }
-  loop.return %t : tensor<8xf8E5M2>
+  loop.return %t : tensor<8xi4>
 }
 
 // -----
