@@ -26,19 +26,13 @@ Runs = list[tuple[str, int]]
 
 
 def layers(*ops: str) -> onnx.ModelProto:
-    """A model of pointwise ops and sums of rows, one kernel for each: TopK between them stays with ONNX Runtime."""
-    nodes = [helper.make_node("Identity", ["x"], ["v0"])]
-    for k, op in enumerate(ops):
-        nodes += [
-            helper.make_node(op, [f"v{k}"], [f"a{k}"]),
-            helper.make_node("TopK", [f"a{k}", "k"], [f"v{k + 1}", f"i{k}"]),
-        ]
+    """A model of ops on inputs of their own: a region for each."""
+    names = range(len(ops))
     graph = helper.make_graph(
-        nodes,
+        [helper.make_node(op, [f"x{k}"], [f"y{k}"]) for k, op in enumerate(ops)],
         "layers",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
-        [helper.make_tensor_value_info(f"v{len(ops)}", TensorProto.FLOAT, ["n", 64])],
-        [helper.make_tensor("k", TensorProto.INT64, [1], [64])],
+        [helper.make_tensor_value_info(f"x{k}", TensorProto.FLOAT, ["n", 64]) for k in names],
+        [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, ["n", 64]) for k in names],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
@@ -78,7 +72,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
 
 def test_each_kernel_is_compiled_once_for_each_gpu(runs: Runs, compiled: Callable[..., igniter.Artifact]) -> None:
     made = compiled(layers("Softmax", "Softmax"), "a", "cuda,cuda:sm_90", verify=False)
-    assert made.report["nodes_after"] == 4 and made.report["kernels"] == 1
+    assert made.report["kernels"] == 1
     assert len(runs) == len(set(runs)) == 2
     assert {arch for _, arch in runs} == {80, 90}
 
