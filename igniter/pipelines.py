@@ -147,7 +147,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "canonicalize-loop",
         "split-axes{sums=true}",
         # Computing again is cheaper than a launch.
-        "inline-nests{max-windows=4096}",
+        "inline-nests{max-windows=4096 tables=true}",
         "inline-masks",
         "order-dims{blocks=true}",
         "collapse-axes{attention=true}",

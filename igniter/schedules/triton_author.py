@@ -45,6 +45,7 @@ from igniter.schedules.product_blocks import (
 )
 from igniter.schedules.size_variants import USUAL_VARIANTS, SizeVariants
 from igniter.schedules.split_sums import split_of
+from igniter.schedules.window_blocks import fullest, window_dims
 
 ELEMENTS = 1024
 """The elements of a block: eight for each thread of four warps."""
@@ -162,6 +163,8 @@ class Ways:
     looped: set[str]
     shares: dict[str, int]
     launch: Launch
+    unrolled: frozenset[str] = frozenset()
+    """The dims of windows, folded element by element."""
 
 
 def ways_of(group: LaunchGroup, products: str, gpu: Figures) -> Ways:
@@ -223,8 +226,9 @@ def _expected_ways(group: LaunchGroup, products: str, gpu: Figures) -> Ways:
     sums = blocks_of_codes(group)
     if sums is not None:
         return Ways(sums.lanes, sums.looped, {}, Launch(sums.warps, 1))
-    lanes, looped = _blocks(group)
-    return Ways(lanes, looped, {}, Launch(_warps(prod(lanes.values())), 1))
+    windows = window_dims(group)
+    lanes, looped = _blocks(group, windows)
+    return Ways(lanes, looped, {}, Launch(_warps(prod(lanes.values())), 1), windows)
 
 
 def expected_seconds_of(group: LaunchGroup, ways: Ways, products: str, gpu: Figures) -> float | None:
@@ -342,27 +346,30 @@ def _schedule(nest: NestOp, group: LaunchGroup, ways: Ways, label: str) -> Sched
             outer.append(Loop(axis.name, by=count, grid=grid, fuse=label if grid else ""))
         if count > 1:
             inner.append(Loop(axis.name, vector=count))
+        elif dim in ways.unrolled:
+            inner.append(Loop(axis.name, unroll=0))
         elif not grid and dim not in looped:
             inner.append(Loop(axis.name))
     return ScheduleAttr([*outer, *inner, ways.launch])
 
 
-def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
-    """Returns the lanes of each dim, and the dims of programs' loops over blocks."""
-    beside = _side_by_side(group)
+def _blocks(group: LaunchGroup, windows: frozenset[str]) -> tuple[dict[str, int], set[str]]:
+    """Returns the lanes of each dim, and the dims of programs' loops over blocks; windows have no lanes."""
+    beside = [dim for dim in _side_by_side(group) if dim not in windows]
+    reduced = group.reduced - windows
     lanes = dict.fromkeys(group.dims, 1)
     looped: set[str] = set()
     left = ELEMENTS
     grid = [d for d in group.grid if group.dims[d] != ONE]
     first = [d for d in beside if d in grid]
-    if group.reduced:
-        rows = not first or (beside and beside[0] in group.reduced)
+    if reduced:
+        rows = not first or (beside and beside[0] in reduced)
         if not rows:
             lanes[first[0]] = _power(group.dims[first[0]], 2 * SIDE)
             left //= lanes[first[0]]
         window = not rows and _is_window(group)
-        looped |= {d for d in group.reduced if window and group.dims[d] != ONE}
-        for dim in [] if window else sorted(group.reduced, key=lambda d: d not in beside):
+        looped |= {d for d in reduced if window and group.dims[d] != ONE}
+        for dim in [] if window else sorted(reduced, key=lambda d: d not in beside):
             whole = group.dims[dim].constant
             room = LONGEST_ROW if rows and left == ELEMENTS else max(1, left)
             if whole is not None and whole <= room:
@@ -378,7 +385,7 @@ def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
             left = max(1, left // lanes[dim])
     for dim in [d for d in reversed(grid) if lanes[d] == 1]:
         if left > 1:
-            lanes[dim] = _power(group.dims[dim], left)
+            lanes[dim] = fullest(group.dims[dim], left) if windows else _power(group.dims[dim], left)
             left = max(1, left // lanes[dim])
     return lanes, looped
 

@@ -88,7 +88,7 @@ def module_of(model: onnx.ModelProto) -> ModuleOp:
     return module
 
 
-def kernel_of(module: ModuleOp) -> KernelOp:
+def kernel_of(module: ModuleOp, blocks: bool = False) -> KernelOp:
     """The whole graph as one kernel; `NotLowered` where a node has no lowering or a reason against it."""
     graph = next(op for op in module.ops if isinstance(op, GraphOp))
     block = Block(arg_types=[a.type for a in graph.body.args])
@@ -105,7 +105,7 @@ def kernel_of(module: ModuleOp) -> KernelOp:
     block.add_op(YieldOp([values[v] for v in terminator.operands]))
     region = RegionOp("r", list(graph.body.args), list(terminator.operand_types), Region(block))
     graph.body.insert_op_before(region, terminator)
-    kernel = lower_region(region)
+    kernel = lower_region(region, blocks=blocks)
     graph.body.detach_op(region)
     kernel.verify()
     return kernel

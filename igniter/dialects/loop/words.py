@@ -223,8 +223,8 @@ class Words:
         default=None,
         metadata=_row(
             "flag or count",
-            ("unroll-loops",),
-            "unroll the body, fully or by a factor",
+            ("unroll-loops", LAUNCHES),
+            "unroll the body, fully or by a factor; on a GPU, fully, for a reduction without lanes",
             "unroll 4",
             least=2,
             trials=("2", "4"),

@@ -102,10 +102,16 @@ class BlockBuilder:
         return self.add(SelectOp(*self.together([condition, a, b])))
 
     def all_of(self, conditions: Sequence[SSAValue]) -> SSAValue | None:
-        """Returns the conjunction of all conditions; None without conditions."""
-        found: SSAValue | None = None
+        """Returns the conjunction of all conditions; None without conditions. Those of one shape are combined first,
+        and small ones before large ones: few conditions then are of whole blocks."""
+        together: dict[tuple[int, ...], SSAValue] = {}
         for condition in conditions:
-            found = condition if found is None else self.binary(arith.AndIOp, found, condition)
+            shape = tt.shape_of(condition.type)
+            known = together.get(shape)
+            together[shape] = condition if known is None else self.binary(arith.AndIOp, known, condition)
+        found: SSAValue | None = None
+        for shape in sorted(together, key=prod):
+            found = together[shape] if found is None else self.binary(arith.AndIOp, found, together[shape])
         return found
 
     def cast(self, op: type[Operation], value: SSAValue, element: Attribute) -> SSAValue:

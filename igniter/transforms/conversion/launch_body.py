@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerTy
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from igniter.analysis.structured.block_accesses import BlockAccess, block_access
+from igniter.analysis.structured.clamped import is_clamped
 from igniter.analysis.structured.codes import codes_of
 from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on
 from igniter.dialects import triton as tt
@@ -197,7 +198,7 @@ class LaunchBody:
         found = [product(dims_of(t.type)).constant for t in self.tensors]
         found += [(d.extent + max(d.lanes, d.share)).constant for d in self.dims]
         for nest in self.group.members:
-            if any(read.indices for read in nest.reads):
+            if not all(is_clamped(index) for read in nest.reads for index in read.indices):
                 return i64
             found += [_largest(op.value, nest) for op in nest.block.ops if isinstance(op, IndexOp)]
         return i32 if not self.symbols and all(f is not None and f < 1 << 31 for f in found) else i64
@@ -377,6 +378,12 @@ class LaunchBody:
         if not loops:
             return self._iteration(nests, carried, kept, scope)
         builder, dim = scope.builder, loops[0]
+        if dim.unrolled:
+            for element in range(dim.extent.constant or 0):
+                inside = Scope(builder, dict(scope.index), dict(scope.masks), scope.laned, dict(scope.firsts))
+                self._enter(inside, dim, builder.number(element))
+                kept = self._loops(loops[1:], nests, carried, kept, inside)
+            return list(kept)
         first, end, step = builder.number(0), builder.expr(dim.blocks, scope.index), builder.number(1)
         body = Block(arg_types=[builder.index, *(v.type for v in kept)])
         inner = builder.inside(body, is_loop=True)

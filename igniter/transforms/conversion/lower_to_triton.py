@@ -38,6 +38,7 @@ from igniter.analysis.structured.attention import Attention, attention_of
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import (
     AllocOp,
+    Axis,
     ComputeOp,
     FuncOp,
     IfOp,
@@ -107,6 +108,8 @@ class Dim:
     """The elements of a block; 1 if the dim is no dim of blocks."""
     share: int = 0
     """For a dim reduced by several programs, the elements per program; 0: one program has all of them."""
+    unrolled: bool = False
+    """True if the loop over the elements is unrolled."""
 
     def one_by_one(self) -> Dim:
         """Returns the dim with a program for each element."""
@@ -253,7 +256,7 @@ class _Lowering:
                 self.buffers[value] = self._scratch(procedure.label, element_of(value.type), dims_of(value.type))
 
         def dim(name: str, extent: Expr) -> Dim:
-            return _dim(name, extent, procedure, name, shared=False)
+            return _dim(name, Axis(name, extent, "parallel"), procedure, shared=False)
 
         scratch = partial(self._scratch, procedure.label)
         for body, launch in bodies_of(name, group, dim, scratch, self.kernel.symbol_names):
@@ -416,7 +419,7 @@ def dims_of_group(group: LaunchGroup) -> list[Dim]:
         assert nest.schedule is not None
         for axis in nest.axes:
             name = group.names[nest][axis.name]
-            dim = _dim(name, axis.extent, nest, axis.name, shared=name == keys)
+            dim = _dim(name, axis, nest, shared=name == keys)
             other = found.setdefault(dim.name, dim)
             if other != dim:
                 raise IgniterError(
@@ -426,8 +429,9 @@ def dims_of_group(group: LaunchGroup) -> list[Dim]:
     return [found[name] for name in group.dims]
 
 
-def _dim(name: str, extent: Expr, nest: ComputeOp, axis: str, *, shared: bool) -> Dim:
+def _dim(name: str, of: Axis, nest: ComputeOp, *, shared: bool) -> Dim:
     assert nest.schedule is not None
+    axis, extent, kind = of.name, of.extent, of.kind
     loops = [loop for loop in nest.schedule.loops if loop.axis == axis]
     lanes = max((loop.vector for loop in loops), default=0) or 1
     outer = loops[:-1] if lanes > 1 or len(loops) > 1 else loops
@@ -447,4 +451,7 @@ def _dim(name: str, extent: Expr, nest: ComputeOp, axis: str, *, shared: bool) -
         raise IgniterError(f"{where} is entirely in one program, but {lanes} lanes cannot hold its {extent} elements")
     if lanes & (lanes - 1):
         raise IgniterError(f"{where} has {lanes} lanes; the number must be a power of two")
-    return Dim(name, extent, grid, bool(outer) and not grid, lanes, share)
+    unrolled = bool(outer) and outer[0].unroll is not None
+    if unrolled and (outer[0].unroll or grid or lanes > 1 or extent.constant is None or kind != "reduction"):
+        raise IgniterError(f"{where}: a launch unrolls only whole reductions of known size, without lanes")
+    return Dim(name, extent, grid, bool(outer) and not grid, lanes, share, unrolled)

@@ -195,7 +195,7 @@ def may_trap(ops: Sequence[Operation]) -> bool:
 def inline_nest(nest: NestOp) -> str | None:
     """Folds one nest into all its readers at any cost. Returns the reason if it cannot."""
     any_cost = 1 << 30
-    this = InlineNests(any_cost, any_cost, any_cost, any_cost, "always")
+    this = InlineNests(any_cost, any_cost, any_cost, any_cost, divisions="always")
     own, nest.schedule = nest.schedule, None
     found = this.sites(nest, TYPICAL)
     if isinstance(found, str):
@@ -222,6 +222,8 @@ class InlineNests(ModulePass):
     times as long in its windows (one thread of a Zen 3); a Relu takes as long in 7 x 7 windows as on its own."""
     max_body: int = 512
     """The largest size of a reader's body, in ops."""
+    tables: bool = False
+    """Folds nests that read no tensor at any cost, such as the places and weights of a resize."""
     divisions: str = "never"
     """Allows folding to leave new divisions in subscripts: never, single (reader), always."""
 
@@ -351,6 +353,8 @@ class InlineNests(ModulePass):
                     return f"it ends the contraction '{contraction}', and '{name}' reads it under guards"
                 if permutes(site, clause):
                     return f"it ends the contraction '{contraction}', and '{name}' reads it in another order"
+            if self.tables and not count.reads:
+                cost = 0
             if len(distinct) > 1 and cost > self.max_duplicate:
                 return f"{len(distinct)} readers would each run its body (cost {cost} > {self.max_duplicate})"
             if len(ops) + len(site.reader.block.ops) > self.max_body:

@@ -126,3 +126,22 @@ loop.kernel @sizes symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf3
     loop.return %y : tensor<?xf32, #sym.dims<n>>
   }
 }
+
+// -----
+
+// A window is folded element by element on one block of results: three loads, without a loop and without a reduction of
+// lanes.
+
+// CHECK-LABEL: tt.func @window.0
+// CHECK-NOT:     scf.for
+// CHECK-COUNT-3: tt.load
+// CHECK-NOT:     tt.load
+// CHECK-NOT:     tt.reduce
+// CHECK:         tt.store
+loop.kernel @window symbols [] (%x: tensor<66xf32>) -> (tensor<64xf32>) {
+  %t = loop.nest "pool" [i: parallel 64, k: reduction 3] schedule [i by 64 grid fuse "l0", i vector 64, k unroll, launch warps 1 stages 1] -> tensor<64xf32> {
+    %a = loop.read %x[i + k] : f32
+    loop.yield max %a at [i]
+  }
+  loop.return %t : tensor<64xf32>
+}

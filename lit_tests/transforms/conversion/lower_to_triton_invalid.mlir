@@ -60,8 +60,19 @@ loop.kernel @ops symbols [] (%x: tensor<8xi32>) -> (tensor<8xi32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': 'i unroll': a launch cannot have 'unroll'
+// CHECK: lower-to-triton: nest 'copy': 'i threads': a launch cannot have 'threads'
 loop.kernel @words symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
+  %t = loop.nest "copy" [i: parallel 8] schedule [i threads, launch warps 1 stages 1] -> tensor<8xf32> {
+    %a = loop.read %x[i] : f32
+    loop.yield none %a at [i]
+  }
+  loop.return %t : tensor<8xf32>
+}
+
+// -----
+
+// CHECK: lower-to-triton: nest 'copy': 'i': a launch unrolls only whole reductions of known size, without lanes
+loop.kernel @unrolled symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i unroll, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
     loop.yield none %a at [i]

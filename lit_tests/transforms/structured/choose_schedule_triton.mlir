@@ -49,3 +49,16 @@ loop.kernel @transposed symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<m, n>>) ->
   }
   loop.return %y : tensor<?x?xf32, #sym.dims<n, m>>
 }
+
+// -----
+
+// A small window is unrolled, and no lanes are along it. Lanes along the other dims have the least padding.
+
+// CHECK: loop.nest "pool" [c: parallel 6, i: parallel 20, j: parallel 20, r: reduction 3, s: reduction 3] schedule [c by 2 grid fuse "l0", i by 4 grid fuse "l0", j by 32 grid fuse "l0", c vector 2, i vector 4, j vector 32, r unroll, s unroll, launch warps 4 stages 1]
+loop.kernel @pool symbols [] (%x: tensor<6x22x22xf32>) -> (tensor<6x20x20xf32>) {
+  %y = loop.nest "pool" [c: parallel 6, i: parallel 20, j: parallel 20, r: reduction 3, s: reduction 3] -> tensor<6x20x20xf32> {
+    %a = loop.read %x[c, i + r, j + s] : f32
+    loop.yield max %a at [c, i, j]
+  }
+  loop.return %y : tensor<6x20x20xf32>
+}

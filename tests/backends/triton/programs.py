@@ -63,7 +63,7 @@ def lowered(
     for each in before:
         each.apply(ctx, given)
     passes = ",".join(name for name in PIPELINES["cuda-schedule"] if variants or name != "form-variants")
-    func = schedule_kernel(ctx, kernel_of(given), passes, "", verify_each=True).func
+    func = schedule_kernel(ctx, kernel_of(given, blocks=True), passes, "", verify_each=True).func
     module = func.parent_op()
     assert isinstance(module, ModuleOp)
     return module

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,10 @@ from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
+
+MOST_TERMS = 8
+"""The most elements of a sum along all axes at once, on GPUs: linear interpolation along three axes. For cubic
+interpolation of two axes one sum for each axis is expected to take half of the time."""
 
 COARSE = 64
 """The maximum denominator of a factor with an exact product of a symbolic dim."""
@@ -269,6 +274,13 @@ class Axis:
         at = axes.index(self.number)
         return tuple(nest.read(roi, [at + k * len(axes)]).to(f32) for k in (0, 1))  # pyright: ignore[reportReturnType]
 
+    def weighted(self, nest: Nest, value: Scalar, weight: Scalar) -> Scalar:
+        """Returns a term of an interpolation. An axis whose size turns out unchanged must ignore its neighbours, even
+        a NaN times 0."""
+        if self.factor.scale is not None:
+            return value * weight
+        return (weight.eq(0) & self.scale(nest).eq(1)).select(0.0, value * weight)
+
     def outside(self, nest: Nest, place: Expr) -> Scalar:
         """Returns true if the old coordinate lies outside the axis."""
         x = self.coordinate(nest, place)
@@ -355,10 +367,7 @@ def _along(ctx: Lowering, x: SSAValue, axis: Axis, last: bool) -> SSAValue:
         at: list[Expr | Scalar] = list(i)
         at[k] = nest.read(taps.places, [i[k], tap])
         value, weight = nest.read_inside(x, at).to(wide), nest.read(taps.weights, [i[k], tap]).to(wide)
-        if axis.factor.scale is not None:
-            return value * weight
-        # An axis whose size turns out unchanged must ignore its neighbours, even a NaN times 0.
-        return (weight.eq(0) & axis.scale(nest).eq(1)).select(0.0, value * weight)
+        return axis.weighted(nest, value, weight)
 
     count = taps.count
     if isinstance(count, Expr) or count > 4:
@@ -381,6 +390,30 @@ def _along(ctx: Lowering, x: SSAValue, axis: Axis, last: bool) -> SSAValue:
     return ctx.generate(dims, point, element=ctx.out_element() if last else wide, part=f"axis{k}")
 
 
+def _at_once(ctx: Lowering, axes: Sequence[Axis]) -> SSAValue | None:
+    """Returns the first operand resized along all axes in one nest; None if a place is the sum of many elements. The
+    sums are nested like those of the axes one after the other: the last axis is the inner one."""
+    tables = [_taps(ctx, axis) for axis in axes]
+    counts = [taps.count for taps in tables if isinstance(taps.count, int)]
+    if len(counts) < len(axes) or prod(counts) > MOST_TERMS:
+        return None
+    x, wide = ctx.required(0), ctx.wide_element()
+
+    def sum_from(nest: Nest, n: int, i: Sequence[Expr], at: list[Expr | Scalar]) -> Scalar:
+        if n == len(axes):
+            return nest.read_inside(x, at).to(wide)
+        axis, taps = axes[n], tables[n]
+        place, total = i[axis.number], None
+        for tap in map(Expr.of, range(counts[n])):
+            at[axis.number] = nest.read(taps.places, [place, tap])
+            term = axis.weighted(nest, sum_from(nest, n + 1, i, at), nest.read(taps.weights, [place, tap]).to(wide))
+            total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    return ctx.generate(ctx.out_dims(), lambda nest, i: sum_from(nest, 0, i, list(i)), element=ctx.out_element())
+
+
 def _resize(ctx: Lowering) -> list[SSAValue]:
     found = _known_factors(ctx.op)
     if isinstance(found, str):
@@ -396,9 +429,10 @@ def resized(ctx: Lowering, axes: Sequence[Axis]) -> list[SSAValue]:
     if _mode(ctx.op) == "nearest":
         made = _nearest(ctx, axes)
     else:
-        made = ctx.required(0)
+        found = _at_once(ctx, axes) if ctx.kernel.blocks else None
+        made = ctx.required(0) if found is None else found
         # The last axis comes first: its rows are contiguous while they are short.
-        for n, axis in enumerate(reversed(axes)):
+        for n, axis in enumerate(reversed(axes) if found is None else ()):
             made = _along(ctx, made, axis, n == len(axes) - 1)
     return [_extrapolated(ctx, made, axes) if crops else made]
 
