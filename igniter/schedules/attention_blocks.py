@@ -88,7 +88,9 @@ def attention_blocks(group: LaunchGroup, products: str = "", gpu: Figures = A100
     stages = STAGES if dims.rows and size < 4 and wide <= (128 if gpu.asynchronous else 64) else FEW_STAGES
 
     def tile(rows: int) -> AttentionTile:
-        return AttentionTile(rows, keys, 8 if rows > 64 or wide > 128 else 4, stages)
+        # Eight warps spilled 16 rows of heads of 160 features on sm_80 and sm_90; four have enough registers.
+        many = rows > 64 or (wide > 128 and (rows > LEAST or size >= 4))
+        return AttentionTile(rows, keys, 8 if many else 4, stages)
 
     rows = _rows(group, dims, most, AttentionSize(1, 1, 1, 1, 1, size, cores, gpu), tile) if dims.rows else 1
     lanes = dict.fromkeys(group.dims, 1)
