@@ -205,6 +205,8 @@ def test_the_tolerance_of_tf32_is_of_products_in_sequence() -> None:
     body = helper.make_graph(nodes[:4], "body", [], [helper.make_empty_tensor_value_info("d")])
     loop = helper.make_node("If", ["x"], ["y"], then_branch=body, else_branch=body)
     assert tf32_tolerance(model([loop], inputs)) == 2.0**-9 * np.sqrt(3)
+    chain = [helper.make_node("MatMul", [f"x{k}" if k else "x", "x"], [f"x{k + 1}"]) for k in range(100)]
+    assert tf32_tolerance(model(chain, inputs)) == 1e-2
 
 
 def test_few_places_split_the_window() -> None:
