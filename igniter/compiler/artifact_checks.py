@@ -21,7 +21,7 @@ from igniter.verification.judgement import Allowance
 from igniter.verification.original import Original, unoptimised
 from igniter.verification.regions import ValuesResult, verify_regions
 from igniter.verification.stand_in import with_stand_ins
-from igniter.verification.tensor_cores import tf32_tolerance
+from igniter.verification.tensor_cores import COARSER, tf32_tolerance
 from igniter.verification.verify import (
     BUDGET_SECONDS,
     PRECISIONS,
@@ -60,9 +60,9 @@ class Checks:
     ) -> Verification:
         """Compares the outputs, as `Artifact.verify` describes."""
         original = self._original(reference, ort_options)
-        if rtol is None:
-            rtol = self._tolerance(original)
-        options = VerifyOptions(None, shapes, rtol, atol, seed, BUDGET_SECONDS if budget is None else budget)
+        allowed = self._allowance(original, rtol, atol)
+        budget = BUDGET_SECONDS if budget is None else budget
+        options = VerifyOptions(None, shapes, allowed.rtol, atol, seed, budget, allowed.coarser)
         return with_stand_ins(original, lambda runs: self._compared(runs, inputs, options, ort_options))
 
     def _compared(
@@ -125,7 +125,7 @@ class Checks:
 
             settings: dict[str, Any] = dict(self.artifact.report.get("options", {}))
             digest = str(self.artifact.report.get("kernel_digest", ""))
-            allowed = Allowance(options.rtol, options.atol)
+            allowed = Allowance(options.rtol, options.atol, options.coarser)
             return ByRegion(
                 original, region_compiler(CompileOptions.of_report(settings)), digest, whole, allowed, options.budget
             ).case(sizes, ready)
@@ -153,20 +153,20 @@ class Checks:
             sizes, feed = typical_inputs(original, model_facts(original.model), sizes, seed, budget, small=True)
         options: dict[str, Any] = dict(self.artifact.report.get("options", {}))
         keep_in = self.artifact.folder.with_name(f"{self.artifact.folder.name}.every-value")
-        allowed = Allowance(rtol if rtol is not None else self._tolerance(original), atol)
+        allowed = self._allowance(original, rtol, atol)
         return verify_regions(
             original, region_compiler(CompileOptions.of_report(options)), feed, sizes, allowed, keep_in
         )
 
-    def _tolerance(self, original: Original) -> float | None:
-        """Returns the relative tolerance for the precision that the compiled model was asked to have; `None` for that
-        of the outputs' types."""
+    def _allowance(self, original: Original, rtol: float | None, atol: float) -> Allowance:
+        """Returns the given tolerances, or those for the precision that the compiled model was asked to have."""
         asked: Mapping[str, Any] = self.artifact.report.get("options", {})
         found = PRECISIONS.get(str(asked.get("precision", "f32")))
         in_tf32 = any(each.endswith("+tf32") for each in str(asked.get("target", "")).split(","))
         if not in_tf32 or original.proto is None:
-            return found
-        return max(found or 0.0, tf32_tolerance(original.proto))
+            return Allowance(found if rtol is None else rtol, atol)
+        own = max(found or 0.0, tf32_tolerance(original.proto))
+        return Allowance(own if rtol is None else rtol, atol, COARSER)
 
     def _original(self, reference: str | Path | bytes | None, ort_options: Mapping[str, Any]) -> Original:
         original = reference if reference is not None else self.artifact.source

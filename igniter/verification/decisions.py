@@ -22,7 +22,7 @@ from igniter.frontend import surgery
 from igniter.frontend.evaluate import ort_errors
 from igniter.frontend.ort_values import run
 from igniter.runtime.session import make_session
-from igniter.verification.judgement import NOISE_FACTOR, Allowance, Noise, compare_output
+from igniter.verification.judgement import NOISE_FACTOR, Allowance, Noise, compare_within
 from igniter.verification.original import WITHOUT, Original, nudged_feed
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Explainer:
                 output = self._run_with(name, trial)
                 if output is None:
                     continue
-                if compare_output(name, output, actual, self.allowed.rtol, self.allowed.atol, noise).ok:
+                if compare_within(name, output, actual, self.allowed, noise).ok:
                     nodes = ", ".join(dict.fromkeys([*changed, _label(choice.node)]))
                     return f"as the original with {len(changed) + 1} different, equally good choices of {nodes}"
                 distance = _distance(output, actual)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from igniter.verification.decisions import Explainer
-from igniter.verification.judgement import NO_NOISE, Allowance, Noise, compare_output
+from igniter.verification.judgement import NO_NOISE, Allowance, Noise, compare_within
 from igniter.verification.original import Original
 from igniter.verification.report import OutputResult
 
@@ -50,7 +50,7 @@ class Judge:
         """Judges the outputs without more runs of the original for its noise. A failure here may pass in `outputs`."""
         sources = self.original.sigmoids(self.original.output_names)
         return [
-            compare_output(n, e, a, self.allowed.rtol, self.allowed.atol, Noise(source=sources.get(n, 0.0)))
+            compare_within(n, e, a, self.allowed, Noise(source=sources.get(n, 0.0)))
             for n, e, a in zip(self.original.output_names, ready.expected, actual, strict=True)
         ]
 
@@ -61,7 +61,7 @@ class Judge:
         explainer = Explainer(self.original, ready.feed, ready.drawn, self.allowed, time.monotonic() + self.budget / 2)
         for name, e, a in zip(names, ready.expected, actual, strict=True):
             noise = noises.get(name, NO_NOISE)
-            output = compare_output(name, e, a, self.allowed.rtol, self.allowed.atol, noise)
+            output = compare_within(name, e, a, self.allowed, noise)
             if not output.ok and thorough:
                 output = _explained(explainer, output, a, noise)
             outputs.append(output)

@@ -61,6 +61,9 @@ class Allowance:
 
     rtol: float | None = None
     atol: float = 0.0
+    coarser: float = 1.0
+    """The roundings of the compiled model as a multiple of those of the type: 2^13 with TF32. A slice whose terms
+    cancel has that multiple of its own noise, which is measured with the roundings of the type."""
 
     def of(self, dtype: str) -> float:
         """Returns the relative tolerance for a type."""
@@ -85,8 +88,13 @@ def compare_output(
     name: str, expected: Any, actual: Any, rtol: float | None = None, atol: float = 0.0, noise: Noise = NO_NOISE
 ) -> OutputResult:
     """Compares `actual` with `expected`. Sequences are compared element by element, and the worst element counts."""
+    return compare_within(name, expected, actual, Allowance(rtol, atol), noise)
+
+
+def compare_within(name: str, expected: Any, actual: Any, allowed: Allowance, noise: Noise = NO_NOISE) -> OutputResult:
+    """Compares as `compare_output`, within an allowance."""
     if isinstance(expected, list) or isinstance(actual, list):
-        return _compare_sequence(name, expected, actual, Allowance(rtol, atol), noise)
+        return _compare_sequence(name, expected, actual, allowed, noise)
     kind = type(expected).__name__
     if kind in ("NoneType", "dict") or actual is None:
         return _same(name, kind) if _equal(expected, actual) else failure(name, kind, (), "the values differ")
@@ -102,7 +110,7 @@ def compare_output(
         e, a = e.astype(np.int8), a.astype(np.int8)
     if e.dtype.kind in "biu":
         return _compare_exact(name, e, a, noise)
-    return _compare_floats(name, e, a, Allowance(rtol, atol), noise)
+    return _compare_floats(name, e, a, allowed, noise)
 
 
 # -- integers ---------------------------------------------------------------------------------------------------------
@@ -165,7 +173,7 @@ def _compare_floats(
         if noise.seen:
             reason += f" and over {NOISE_FACTOR} times the original's own noise, {_relative(spread, magnitude):.3g}"
     elif noise.seen:
-        reason = _worst_slice(e, a, others, magnitude, tolerance, allowed.atol, eps)
+        reason = _worst_slice(e, a, others, magnitude, allowed, eps)
     relative = _relative(spread, magnitude) if noise.seen else None
     return OutputResult(name, dtype, shape, error, difference, magnitude, not reason, reason, relative, note, off_by)
 
@@ -236,8 +244,7 @@ def _worst_slice(
     a: np.ndarray[Any, Any],
     others: Sequence[np.ndarray[Any, Any]],
     magnitude: float,
-    tolerance: float,
-    atol: float,
+    allowed: Allowance,
     eps: float,
 ) -> str:
     """Returns a message for the first slice that is wrong relative to its own magnitude; "" if all are right."""
@@ -253,14 +260,16 @@ def _worst_slice(
             rest = tuple(i for i in range(e.ndim) if i != axis)
             here = found[:, part.place[axis]]
             np.maximum(here, [np.max(v, axis=rest) for v in values], out=here)
+    tolerance, times = allowed.of(str(e.dtype)), max(SLICE_NOISE_FACTOR, allowed.coarser)
     for axis, (own, wrong, noise) in largest.items():
-        limit = np.maximum(SLICE_TOLERANCE * tolerance * own + atol, SLICE_NOISE_FACTOR * np.maximum(noise, eps * own))
+        by_noise = np.maximum(times * noise, SLICE_NOISE_FACTOR * eps * own)
+        limit = np.maximum(SLICE_TOLERANCE * tolerance * own + allowed.atol, by_noise)
         bad = (wrong > limit) & (own > SLICE_RANGE * magnitude)
         if bad.any():
             k = int(np.argmax(bad))
             return (
                 f"slice {k} of axis {axis} is off by {wrong[k] / own[k]:.3g} of its largest magnitude {own[k]:.3g},"
-                f" over {SLICE_TOLERANCE * tolerance:.3g} and over {SLICE_NOISE_FACTOR} times its own noise,"
+                f" over {SLICE_TOLERANCE * tolerance:.3g} and over {times:g} times its own noise,"
                 f" {noise[k] / own[k]:.3g}"
             )
     return ""
@@ -317,8 +326,8 @@ def _compare_sequence(name: str, expected: Any, actual: Any, allowed: Allowance,
         if e[0] != a[0]:
             return failure(name, "sequence", (), "the keys of its maps differ")
         others = [found[1] for o in noise.others if (found := _table(o)) is not None]
-        return compare_output(name, e[1], a[1], allowed.rtol, allowed.atol, replace(noise, others=others))
-    parts = [compare_output(name, e, a, allowed.rtol, allowed.atol) for e, a in zip(expected, actual, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return compare_within(name, e[1], a[1], allowed, replace(noise, others=others))
+    parts = [compare_within(name, e, a, allowed) for e, a in zip(expected, actual, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if not parts:
         return _same(name, "sequence")
     return max(parts, key=lambda p: (not p.ok, p.max_error))

@@ -31,7 +31,7 @@ from igniter.frontend.exact_integers import exact_bytes
 from igniter.frontend.ort_values import run, storable
 from igniter.runtime.session import make_session
 from igniter.transforms.fusion.inline_regions import onnx_level
-from igniter.verification.judgement import Allowance, Noise, compare_output, failure
+from igniter.verification.judgement import Allowance, Noise, compare_within, failure
 from igniter.verification.original import Original, nudged_feed, unoptimised
 from igniter.verification.report import OutputResult, Status, plain
 
@@ -206,7 +206,7 @@ def _passes_result(
     expected, _ = original.run(feed)
     others = original.others(feed, {}, 0, thorough=False, seconds=None)
     results = [
-        compare_output(name, e, a, allowed.rtol, allowed.atol, Noise([o[i] for o in others], seen=bool(others)))
+        compare_within(name, e, a, allowed, Noise([o[i] for o in others], seen=bool(others)))
         for i, (name, e, a) in enumerate(zip(original.output_names, expected, outputs, strict=True))
     ]
     return RegionResult(PASSES, "", (), tuple(results))
@@ -268,7 +268,7 @@ def _region_results(
             if isinstance(actual, str):
                 judged.append(failure(name, "", (), f"the kernel fails: {actual}"))
             else:
-                judged.append(compare_output(name, expected[at], actual[index], allowed.rtol, allowed.atol, noise))
+                judged.append(compare_within(name, expected[at], actual[index], allowed, noise))
             at += 1
         results.append(RegionResult(region.label, region.kernel_name or "", _node_names(region), tuple(judged)))
     return results

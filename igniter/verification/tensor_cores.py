@@ -17,6 +17,9 @@ import onnx
 STEP = 2.0**-9
 """The relative error of a product of two truncated factors."""
 
+COARSER = 2.0**13
+"""The rounding of a factor as a multiple of that of f32."""
+
 MOST = 1e-2
 """The largest tolerance: that of f16."""
 

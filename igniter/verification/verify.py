@@ -51,6 +51,8 @@ class VerifyOptions:
     atol: float = 0.0
     seed: int = 0
     budget: float = BUDGET_SECONDS
+    coarser: float = 1.0
+    """The roundings of the compiled model as a multiple of those of the types (`Allowance.coarser`)."""
     stop_at_first: bool = False
     """True to stop at the first differing case; it decides the outcome."""
 
@@ -382,7 +384,7 @@ class _Verifier:
 
     @cached_property
     def _judged_by(self) -> Judge:
-        allowed = Allowance(self.options.rtol, self.options.atol)
+        allowed = Allowance(self.options.rtol, self.options.atol, self.options.coarser)
         return Judge(self.original, allowed, self.options.budget, self._started)
 
     def _is_over(self) -> bool:

@@ -37,7 +37,7 @@ from igniter.runtime.cache import cache_key
 from igniter.runtime.session import make_session, said_by_onnxruntime
 from igniter.runtime.turns import in_place
 from igniter.transforms.fusion.inline_regions import onnx_level
-from igniter.verification.judgement import Allowance, Noise, compare_output
+from igniter.verification.judgement import Allowance, Noise, compare_within
 from igniter.verification.original import Original, nudged_feed, unoptimised
 from igniter.verification.regions import crossing_of, side_by_side, value_names, values_of
 
@@ -261,7 +261,7 @@ def _difference(found: FormedRegions, label: str, actual: Sequence[Any], values:
         while len(others) <= most and (nudged := nudged_feed(feed, len(others))) is not None:
             others.append(run(plain, nudged))
         results = [
-            compare_output(name, e, a, allowed.rtol, allowed.atol, Noise([o[i] for o in others], seen=True))
+            compare_within(name, e, a, allowed, Noise([o[i] for o in others], seen=True))
             for i, (name, e, a) in enumerate(zip(value_names(region), expected, actual, strict=True))
         ]
         wrong = next((f"'{r.name}': {r.reason}" for r in results if not r.ok and not r.says_nothing), "")
