@@ -68,6 +68,10 @@ def ranking_bodies(
     yield RankingBody(name, group, dims, symbols, [chosen])
 
 
+FLOATS = {"f16": (16, 5), "bf16": (16, 8), "f32": (32, 8), "f64": (64, 11)}
+"""The bits of a float, and those of its exponent."""
+
+
 class _Keys(AlgorithmBody):
     """A kernel that orders elements by keys."""
 
@@ -90,11 +94,13 @@ class _Keys(AlgorithmBody):
         return builder.binary(arith.XOrIOp, value, builder.const(-1, tt.element_type(value.type)))
 
     def _of_floats(self, builder: BlockBuilder, value: SSAValue) -> SSAValue:
-        width = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}[tt.element_type(value.type).name]
+        width, exponent = FLOATS[tt.element_type(value.type).name]
         kind = IntegerType(width)
-        is_nan = builder.add(arith.CmpfOp(value, value, "une"))
         bits = builder.cast(arith.BitcastOp, value, kind)
         least, most = self._least(builder, bits), builder.const((1 << width - 1) - 1, kind)
+        # A comparison of floats would do, but not for bf16 in Triton's interpreter, to which they are integers.
+        infinity = builder.const((1 << exponent) - 1 << width - 1 - exponent, kind)
+        is_nan = builder.below(infinity, builder.binary(arith.AndIOp, bits, most))
         zero = builder.const(0, kind)
         is_zero = builder.binary(lambda a, b: CmpiOp(a, b, "eq"), bits, least)
         bits = builder.select(is_zero, zero, bits)
