@@ -73,6 +73,7 @@ def main() -> None:
     parser.add_argument("--device", choices=sorted(DEVICES), default="a100")
     parser.add_argument("--target", default="cuda", help="cuda, or cuda+tf32 and the like")
     parser.add_argument("--sizes", default="", help="of symbolic dims, batch=8,sequence=512")
+    parser.add_argument("--f16", action="store_true", help="models in f16, by a conversion of their weights")
     parser.add_argument("--kernels", type=int, default=0, metavar="N", help="list the N launches that take longest")
     args = parser.parse_args()
     device = device_of(args.device)
@@ -84,7 +85,8 @@ def main() -> None:
     print("| --- |", " | ".join("---:" for _ in columns), "| --- |")
     for name in args.models or MODELS:
         make, sizes = MODELS.get(name, (lambda path=name: onnx.load(path), {}))
-        row = measured(name, make(), {**sizes, **given}, device, args.target)
+        model = half.to_half(make()) if args.f16 else make()
+        row = measured(name, model, {**sizes, **given}, device, args.target)
         limits = ", ".join(f"{n} {what}" for what, n in row.limits.most_common())
         counts = (row.nodes, row.after, row.kernels, row.launches, row.registers, row.spills, row.waiting)
         times = (f"{row.cold:.1f}", f"{row.cached:.1f}", f"{row.seconds * 1e3:.3f}")
