@@ -139,8 +139,8 @@ def exp_nonpositive(x: Num) -> Num:
     biased = x.fma(LOG2E, magic)
     n = biased - magic
     p = n.fma(-f.ln2_low, n.fma(-f.ln2_high, x)).polynomial((1.0, 1.0, *f.exp))
-    scalef = _scalef(p, n)
-    return p * (biased.bits() << f.mantissa).as_float() if scalef is None else scalef
+    # AVX-512's scalef would round the least arguments, -inf among them, to a subnormal number.
+    return p * (biased.bits() << f.mantissa).as_float()
 
 
 def exp_saturating(x: Num) -> Num:
