@@ -15,7 +15,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.lowering.builder import KernelBuilder
 from igniter.dialects.sym import element_of
 from igniter.errors import IgniterError
-from igniter.transforms.conversion.launch_body import memory_element
+from igniter.transforms.conversion.launch_values import memory_element
 from igniter.transforms.conversion.lower_onnx_to_loop import lower_node
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr, linearize, symbols_of
 from igniter.schedules.launch_groups import LaunchGroup, root_of
 from igniter.transforms.conversion.block_builder import BlockBuilder
-from igniter.transforms.conversion.launch_body import LaunchBody, Scope
+from igniter.transforms.conversion.launch_body import LaunchBody
+from igniter.transforms.conversion.launch_values import Scope
 
 if TYPE_CHECKING:
     from igniter.transforms.conversion.lower_to_triton import Dim

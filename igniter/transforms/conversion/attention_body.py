@@ -42,7 +42,8 @@ from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import attention_dims
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.key_ranges import KeyRange, KeyRanges
-from igniter.transforms.conversion.launch_body import LaunchBody, Scope, renamed_names
+from igniter.transforms.conversion.launch_body import LaunchBody
+from igniter.transforms.conversion.launch_values import Scope, renamed_names
 
 if TYPE_CHECKING:
     from igniter.transforms.conversion.lower_to_triton import Dim

@@ -26,7 +26,7 @@ from igniter.dialects.sym.expr import Expr, linearize
 from igniter.schedules.launch_groups import AttentionDims, LaunchGroup, attention_dims
 from igniter.transforms.conversion.attention_body import AttentionBody
 from igniter.transforms.conversion.block_builder import BlockBuilder
-from igniter.transforms.conversion.launch_body import Scope
+from igniter.transforms.conversion.launch_values import Scope
 
 if TYPE_CHECKING:
     from igniter.transforms.conversion.lower_to_triton import Dim

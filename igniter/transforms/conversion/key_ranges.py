@@ -25,7 +25,7 @@ from igniter.dialects.arith import CmpiOp
 from igniter.dialects.sym.expr import Expr
 from igniter.schedules.launch_groups import renamed
 from igniter.transforms.conversion.block_builder import BlockBuilder
-from igniter.transforms.conversion.launch_body import Scope
+from igniter.transforms.conversion.launch_values import Scope
 
 if TYPE_CHECKING:
     from igniter.transforms.conversion.attention_body import AttentionBody

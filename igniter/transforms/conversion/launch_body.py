@@ -10,11 +10,10 @@ factors, with their operands, are computed on blocks of two own dims: rows by de
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType, bf16, f16, i1, i8, i32, i64
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType, bf16, f16, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from igniter.analysis.structured.block_accesses import BlockAccess, block_access
@@ -22,12 +21,11 @@ from igniter.analysis.structured.clamped import is_clamped
 from igniter.analysis.structured.codes import codes_of
 from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on
 from igniter.dialects import triton as tt
-from igniter.dialects.arith import CmpiOp, ExtUIOp
 from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
-from igniter.dialects.loop.attrs import Combiner, is_float, scalar_type
-from igniter.dialects.loop.combiners import TABLE, combining_op, identity, neutral
+from igniter.dialects.loop.attrs import is_float
+from igniter.dialects.loop.combiners import TABLE, identity, neutral
 from igniter.dialects.sym import axis_ranges, dims_of, element_of
-from igniter.dialects.sym.expr import Expr, Sym, linearize, product, symbols_of
+from igniter.dialects.sym.expr import Expr, linearize, product, symbols_of
 from igniter.dialects.triton.loops import specialize
 from igniter.errors import IgniterError
 from igniter.schedules.launch_groups import LaunchGroup, renamed, root_of
@@ -36,42 +34,20 @@ from igniter.transforms.conversion.block_descriptors import Descriptors, as_in_m
 from igniter.transforms.conversion.block_exprs import divided_dims, first_of, lane_of
 from igniter.transforms.conversion.device_erf import erf_plus_one, one_plus_erf
 from igniter.transforms.conversion.device_math import elementwise
+from igniter.transforms.conversion.launch_values import (
+    Scope,
+    combined,
+    from_memory,
+    largest_value,
+    memory_element,
+    renamed_names,
+    to_memory,
+)
 from igniter.transforms.conversion.packed_factors import Unpacking, block_name, placed, side_by_side
 from igniter.transforms.conversion.program_order import blocks_of_program
 
 if TYPE_CHECKING:
     from igniter.transforms.conversion.lower_to_triton import Dim
-
-
-def memory_element(element: Attribute) -> Attribute | None:
-    """Returns the pointee type for elements of a tensor: a bool takes a byte, integers have no sign, and 8-bit floats
-    are bytes, which bodies decode. None for types without a Triton type."""
-    scalar = scalar_type(element)
-    width = tt.width_of(scalar)
-    if 1 < width < 8:
-        return None
-    return i8 if width == 1 else scalar
-
-
-@dataclass
-class Scope:
-    """The values on the current blocks, and the insertion point."""
-
-    builder: BlockBuilder
-    index: dict[str, SSAValue]
-    """The current elements of each dim, and the values of symbols."""
-    masks: dict[str, SSAValue]
-    """The masks of valid elements, for dims whose blocks may be partial."""
-    laned: tuple[str, ...]
-    """The dims of blocks."""
-    firsts: dict[str, SSAValue | None]
-    """The first element of each current block; None for 0."""
-    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    loads: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
-    places: dict[str, Expr] = field(default_factory=dict[str, Expr])
-    """The dims that blocks have in several dims, as expressions over these."""
-    factor: bool = False
-    """True if the blocks are a factor of a product."""
 
 
 class LaunchBody:
@@ -200,7 +176,7 @@ class LaunchBody:
         for nest in self.group.members:
             if not all(is_clamped(index) for read in nest.reads for index in read.indices):
                 return i64
-            found += [_largest(op.value, nest) for op in nest.block.ops if isinstance(op, IndexOp)]
+            found += [largest_value(op.value, nest) for op in nest.block.ops if isinstance(op, IndexOp)]
         return i32 if not self.symbols and all(f is not None and f < 1 << 31 for f in found) else i64
 
     def _memory(self, tensor: SSAValue) -> Attribute:
@@ -696,44 +672,3 @@ class LaunchBody:
         offset, mask, other = builder.together([offset, mask, other])
         loaded = builder.add(tt.LoadOp(self._pointers(builder, op.source, offset), mask, other))
         return from_memory(builder, loaded, element)
-
-
-def _largest(e: Expr, nest: NestOp) -> int | None:
-    """Returns a bound of the absolute value of a linear sum of axes with constant extents; None for other
-    expressions."""
-    extents = {axis.name: axis.extent.constant for axis in nest.axes}
-    total = 0
-    for atoms, factor in e.terms:
-        if len(atoms) > 1 or any(not isinstance(a, Sym) or extents.get(a.name) is None for a in atoms):
-            return None
-        sizes = [extents[a.name] or 0 for a in atoms if isinstance(a, Sym)]
-        total += abs(factor) * (sizes[0] if sizes else 1)
-    return total
-
-
-def renamed_names(axes: frozenset[str], names: Mapping[str, str]) -> frozenset[str]:
-    """Maps axes to dims."""
-    return frozenset(names.get(axis, axis) for axis in axes)
-
-
-def from_memory(builder: BlockBuilder, value: SSAValue, element: Attribute) -> SSAValue:
-    """Converts a loaded value to its type in bodies."""
-    if scalar_type(element) != i1:
-        return value
-    return builder.binary(lambda a, b: CmpiOp(a, b, "ne"), value, builder.const(0, i8))
-
-
-def to_memory(builder: BlockBuilder, value: SSAValue, element: Attribute) -> SSAValue:
-    """Converts a computed value to its type in memory."""
-    return value if scalar_type(element) != i1 else builder.cast(ExtUIOp, value, i8)
-
-
-def combined(builder: BlockBuilder, combiner: Combiner, element: Attribute, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Combines two values of a reduction."""
-    op = combining_op(combiner, element)
-    if op in (arith.MaxUIOp, arith.MinUIOp):
-        # Triton's max and min are signed.
-        a, b = builder.together([a, b])
-        first = builder.binary(lambda x, y: CmpiOp(x, y, "ugt" if combiner == "max" else "ult"), a, b)
-        return builder.select(first, a, b)
-    return builder.binary(lambda x, y: op(x, y), a, b)  # pyright: ignore[reportCallIssue]

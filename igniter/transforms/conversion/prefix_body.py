@@ -13,7 +13,7 @@ from igniter.dialects.loop import PrefixAttr
 from igniter.dialects.sym import element_of
 from igniter.transforms.conversion.algorithm_body import COLUMNS, ROWS, STEPS, AlgorithmBody
 from igniter.transforms.conversion.block_builder import BlockBuilder
-from igniter.transforms.conversion.launch_body import Scope, combined
+from igniter.transforms.conversion.launch_values import Scope, combined
 
 
 class PrefixBody(AlgorithmBody):

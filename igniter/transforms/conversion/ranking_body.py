@@ -38,7 +38,7 @@ from igniter.transforms.conversion.algorithm_body import (
     add,
 )
 from igniter.transforms.conversion.block_builder import BlockBuilder
-from igniter.transforms.conversion.launch_body import Scope
+from igniter.transforms.conversion.launch_values import Scope
 
 RANKED, OTHERS = Expr.of("ranked"), Expr.of("others")
 

@@ -25,7 +25,7 @@ from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, delinearize, floordiv, linearize, mod, product
 from igniter.schedules.launch_groups import LaunchGroup
 from igniter.transforms.conversion.algorithm_body import AlgorithmBody, MakeDim, Scratch
-from igniter.transforms.conversion.launch_body import Scope
+from igniter.transforms.conversion.launch_values import Scope
 
 POSITIONS, UPDATES, ELEMENTS = Expr.of("positions"), Expr.of("updates"), Expr.of("elements")
 

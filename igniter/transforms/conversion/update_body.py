@@ -22,7 +22,8 @@ from igniter.analysis.structured.updates import Update, update_of
 from igniter.dialects.loop import NestOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.schedules.launch_groups import LaunchGroup
-from igniter.transforms.conversion.launch_body import LaunchBody, Scope
+from igniter.transforms.conversion.launch_body import LaunchBody
+from igniter.transforms.conversion.launch_values import Scope
 
 if TYPE_CHECKING:
     from igniter.transforms.conversion.lower_to_triton import Dim
