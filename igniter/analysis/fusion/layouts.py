@@ -117,8 +117,8 @@ BLOCK_CHANNELS = 16
 
 def images_of(block: Block, *, blocks: bool = False) -> dict[SSAValue, ImageLayout]:
     """Returns the tensors between the regions of a block stored with channels last, and their layouts; the others keep
-    the order of their dims. `blocks`: the layouts for programs on blocks of elements, those of a GPU, without
-    padding."""
+    the order of their dims. `blocks`: the layouts for a GPU, whose programs work on blocks of
+    elements: without padding."""
     regions = [op for op in block.ops if isinstance(op, RegionOp)]
     joined, wanted = _joined(regions)
     components = {joined.find(value) for value in wanted}

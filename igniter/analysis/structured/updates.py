@@ -7,8 +7,8 @@
       loop.yield none %y at [b, h, s, d]
     }
 
-Along one axis the rows from a first one on are new, for a number of rows. All others are those of `%past`, at the same
-place, or 0 where the nest does not read it. If `%past` and the result are one buffer, only the new rows are written,
+Along one axis, a number of rows from a first one on are new. The nest copies each other row from `%past`, at the same
+place, or sets it to 0. If `%past` and the result are one buffer, only the new rows are written,
 and the rows without old values keep what the buffer holds.
 """
 

@@ -1,6 +1,6 @@
 """Hints of Triton on the loops of a kernel, as attributes of `scf.for`:
 
-* `tt.num_stages = 3 : i32`: the iterations in flight, if they differ from those of the launch;
+* `tt.num_stages = 3 : i32`: the iterations in flight, instead of the number of the launch;
 * `tt.warp_specialize`: other warps of the program load the blocks of later iterations while its own warps multiply.
 """
 
