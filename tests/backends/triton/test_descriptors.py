@@ -9,6 +9,7 @@ from collections.abc import Generator
 from typing import Any
 from unittest import mock
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -107,6 +108,21 @@ def test_batches_have_a_dim_of_their_own() -> None:
     assert [len(sizes) for sizes in launch_of(module).maps] == [3, 3, 3]
     for batch in (3, 0):
         compare(given, module, {"x": values(np.float16, batch, 40, 24), "w": values(np.float16, batch, 24, 32, seed=1)})
+
+
+@pytest.mark.usefixtures("always")
+def test_bf16_is_loaded_and_stored_by_descriptors() -> None:
+    """Beside NumPy, as ONNX Runtime has no kernel on CPUs. Triton's interpreter truncates results to bf16: 2^-7."""
+    kind, dtype = TensorProto.BFLOAT16, ml_dtypes.bfloat16
+    given = model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (kind, ["n", 72]), "w": (kind, [72, 88])})
+    module = lowered(given, TARGET)
+    assert len(launch_of(module).maps) == 3
+    w = (values(np.float32, 72, 88, seed=1) / 8).astype(dtype)
+    for n in (37, 1, 0):
+        x = values(np.float32, n, 72).astype(dtype)
+        (found,) = run_func(module, func_of(module), [x, w], {"n": n})
+        wanted = x.astype(np.float32) @ w.astype(np.float32)
+        np.testing.assert_allclose(found.astype(np.float32), wanted, rtol=2.0**-7, atol=1e-4)
 
 
 @pytest.mark.usefixtures("always")
