@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class MlirLibrary:
             return [np.asarray(_invoke(address, fields[0], passed), results[0][0])]
         holder = _structure(tuple(fields))() if fields else None
         _invoke(address, None, passed if holder is None else [holder, *passed])
-        return _unpacked(holder, results, [a for a in arguments if isinstance(a, np.ndarray)])
+        return _unpacked(holder, results, [cast("Array", a) for a in arguments if isinstance(a, np.ndarray)])
 
 
 def compile_mlir(text: str, passes: Sequence[str] = LINALG_PASSES, tools: MlirTools | None = None) -> MlirLibrary:
@@ -160,12 +160,12 @@ def _invoke(address: int, result: Any, values: Sequence[Any]) -> Any:
 def _passed(value: Any, place: int, name: str, strided: bool) -> Any:
     """Returns one argument as a ctypes value."""
     if isinstance(value, np.ndarray):
-        array: Array = value
+        array = cast("Array", value)
         if not strided and not array.flags.c_contiguous:
             raise MlirError(f"argument {place} of @{name} must be C-contiguous; its memref has no strides")
         return _described(array)
     if isinstance(value, np.generic):
-        scalar: np.generic[Any] = value
+        scalar = cast("np.generic[Any]", value)
         return _scalar_type(scalar.dtype)(scalar.item())
     if isinstance(value, int):
         return ctypes.c_int64(value)
