@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from igniter.analysis.fusion.author import make_author as fusion_author
 from igniter.analysis.fusion.legality import as_tensor, has_dims
 from igniter.compiler.compilation import Compilation, CompiledKernel
 from igniter.compiler.driver import count_nodes, nodes_left
@@ -14,10 +15,14 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import is_exported
 from igniter.dialects.onnx.structure import main_graph
 from igniter.dialects.sym import dims_of
+from igniter.passes import parse_passes
 from igniter.runtime.library import versions
-from igniter.transforms.fusion.form_fusion_regions import summaries
+from igniter.schedules.author import make_author as schedule_author
+from igniter.schedules.citation import Citation, cite_author
+from igniter.transforms.fusion.form_fusion_regions import FormFusionRegions, summaries
 from igniter.transforms.fusion.make_at_load import MakeAtLoad
 from igniter.transforms.onnx.flush_subnormals import FlushSubnormals
+from igniter.transforms.structured.choose_schedule import ChooseSchedule
 
 
 def report(c: Compilation) -> dict[str, Any]:
@@ -27,6 +32,7 @@ def report(c: Compilation) -> dict[str, Any]:
         "options": c.options.to_dict(),
         "target": c.options.target,
         "machines": [m.to_dict() for m in c.machines],
+        "authors": [citation.to_dict() for citation in cited_authors(c)],
         "nodes_before": c.nodes_before,
         "nodes_after": count_nodes(c.module),
         "kernels": len(c.kernels),
@@ -44,6 +50,19 @@ def report(c: Compilation) -> dict[str, Any]:
         "fusion": [{**s.to_dict(), "text": str(s)} for s in summaries(c.ctx.remarks)],
         "remarks": [r.to_dict() for r in c.ctx.remarks],
     }
+
+
+def cited_authors(c: Compilation) -> list[Citation]:
+    """Returns the citations of the authors of fusion and of schedules in the compilation's pipelines, by backend."""
+    found: list[Citation] = []
+    for part in c.parts:
+        own = part.backend
+        for this in parse_passes(f"{c.pipelines.fusion},{c.pipelines.schedule}"):
+            if isinstance(this, FormFusionRegions):
+                found.append(cite_author(fusion_author(this.author or c.options.fusion_author or own.fusion_author)))
+            elif isinstance(this, ChooseSchedule):
+                found.append(cite_author(schedule_author(this.author or own.schedule_author)))
+    return list(dict.fromkeys(found))
 
 
 def kernel_digest(kernels: Sequence[CompiledKernel]) -> str:

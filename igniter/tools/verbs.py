@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Research": {
         "kernel": "igniter.toolbox.kernel.request:KernelRequest",
         "tune": "igniter.toolbox.tune.request:TuneRequest",
+        "schedule": "igniter.toolbox.schedule.request:ScheduleRequest",
         "machine": "igniter.toolbox.machine.request:MachineRequest",
         "reduce": "igniter.toolbox.reduce.request:ReduceRequest",
     },

@@ -25,6 +25,7 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import ScheduleAttr, schedule_reason
 from igniter.errors import IgniterError
+from igniter.schedules.citation import schedule_texts, structure_hash
 from igniter.schedules.space import AUTHOR, Parameter, ScheduleSpace
 from igniter.toolbox.tune.executors import LocalExecutor, RayExecutor
 from igniter.toolbox.tune.measure import Job, Measurement, measure, parsed
@@ -34,9 +35,7 @@ from igniter.tools.main import app
 from igniter.transforms.structured.schedule_database import (
     Entry,
     bucket_of,
-    kernel_key,
     opened,
-    schedules_of,
 )
 
 pytest.importorskip("optuna")
@@ -352,7 +351,7 @@ def test_patience(tmp_path: Path) -> None:
 def test_the_name_of_a_kernel_and_its_schedules_are_no_part_of_its_key() -> None:
     texts = [ROWS.replace("SCHEDULE", ""), ROWS.replace("SCHEDULE", "schedule [j, i]").replace("@rows", "@other")]
     texts += [ROWS.replace("SCHEDULE", "").replace("%a", "%first"), ROWS.replace("SCHEDULE", "").replace("256", "128")]
-    keys = [kernel_key(next(op for op in parsed(t).ops if isinstance(op, KernelOp))) for t in texts]
+    keys = [structure_hash(next(op for op in parsed(t).ops if isinstance(op, KernelOp))) for t in texts]
     assert keys[0] == keys[1] == keys[2] != keys[3]
     assert bucket_of({"n": 65, "m": 64}) == bucket_of({"n": 128, "m": 33}) == "m<=64, n<=128, threads=1"
     assert bucket_of({"n": 64}) != bucket_of({"n": 65})
@@ -381,7 +380,7 @@ def test_stored_schedules_are_applied_and_stale_ones_skipped(tmp_path: Path) -> 
     what, path = rows(tmp_path), tmp_path / "db.sqlite"
     record(path, what, ["[i by 2, i, j vector 8]"])
     kernel, said = applied(path, what)
-    assert schedules_of(kernel) == ("[i by 2, i, j vector 8]",)
+    assert schedule_texts(kernel) == ("[i by 2, i, j vector 8]",)
     assert "applied: tuned: 2.00 times as fast as the default at n<=64, threads=1" in said[0]
     for stale, reason in (
         (["[i by 2, i, k vector 8]"], "unknown axis 'k'"),
@@ -390,7 +389,7 @@ def test_stored_schedules_are_applied_and_stale_ones_skipped(tmp_path: Path) -> 
     ):
         record(path, what, stale)
         kernel, said = applied(path, what)
-        assert schedules_of(kernel) == ("",)
+        assert schedule_texts(kernel) == ("",)
         assert "missed: the schedule found at n<=64, threads=1 is stale" in said[0] and reason in said[0]
 
 
@@ -413,7 +412,7 @@ def test_compiling_takes_the_stored_schedule_and_says_so(tmp_path: Path, monkeyp
     model, path = relu_model(tmp_path), tmp_path / "db.sqlite"
     what = subject_of(model)
     assert what.default.count("schedule [") == 1
-    (old,) = schedules_of(what.kernel)
+    (old,) = schedule_texts(what.kernel)
     new = re.sub(r"vector \d+", "vector 2", old)
     assert new != old
     record(path, what, [new])

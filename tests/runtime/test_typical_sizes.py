@@ -20,8 +20,8 @@ from igniter.compiler.driver import make_fusion, make_llvm, make_loop, make_onnx
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+from igniter.schedules.citation import structure_hash
 from igniter.tools.main import app
-from igniter.transforms.structured.schedule_database import kernel_key
 
 
 def product_model() -> onnx.ModelProto:
@@ -112,7 +112,7 @@ def test_kernels_have_the_sizes_of_their_own_symbols_by_their_own_names() -> Non
     found = [k for k in kernels(rows=7) if "MatMul" in str(k) or k.typical is not None]
     assert found and all(typical_of(k.nests[0]).given == (("d0", 7),) for k in found)
     # A database of schedules is of kernels whatever was said of their sizes.
-    assert {kernel_key(k) for k in kernels(rows=7, inner=9)} == {kernel_key(k) for k in kernels()}
+    assert {structure_hash(k) for k in kernels(rows=7, inner=9)} == {structure_hash(k) for k in kernels()}
 
 
 def test_sizes_are_part_of_what_code_is_filed_under_and_none_are_not() -> None:
@@ -123,7 +123,7 @@ def test_sizes_are_part_of_what_code_is_filed_under_and_none_are_not() -> None:
     assert some == CompileOptions(sizes={"inner": 9, "rows": 7})  # pyright: ignore[reportArgumentType]
     assert some.to_dict()["sizes"] == {"inner": 9, "rows": 7}
     # A kernel says its sizes in its text, so one of which none are known is the same for both.
-    assert some.kernel_key() == plain.kernel_key()
+    assert some.structure_hash() == plain.structure_hash()
 
 
 def test_other_sizes_are_other_code_and_equal_ones_equal_code() -> None:

@@ -14,7 +14,7 @@ import igniter
 from igniter.api import parse
 from igniter.dialects.loop import FuncOp, IfOp, KernelOp
 from igniter.errors import IgniterError
-from igniter.transforms.structured.schedule_database import kernel_key
+from igniter.schedules.citation import structure_hash
 from igniter.verification.interp.arithmetic import InterpreterError
 from igniter.verification.interp.structured import run_kernel
 
@@ -194,9 +194,9 @@ def test_a_person_can_ask_for_one_in_python() -> None:
 
 def test_what_is_tuned_is_one_schedule() -> None:
     kernel = next(op for op in parse(TEXT).ir.ops if isinstance(op, KernelOp))
-    key = kernel_key(kernel)
+    key = structure_hash(kernel)
     kernel.set_variants([])
-    assert kernel_key(kernel) == key
+    assert structure_hash(kernel) == key
 
 
 def test_a_variant_takes_what_its_kernel_takes() -> None:

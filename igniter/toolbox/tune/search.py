@@ -27,6 +27,7 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.distribution import install_command
 from igniter.errors import IgniterError
+from igniter.schedules.citation import schedule_texts, structure_hash
 from igniter.schedules.space import AUTHOR, ScheduleSpace
 from igniter.targets import backend_for
 from igniter.toolbox.kernel.workbench import choose_sizes, find_kernel
@@ -39,8 +40,6 @@ from igniter.transforms.structured.schedule_database import (
     Subject,
     Trial,
     bucket_of,
-    kernel_key,
-    schedules_of,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Tunable:
 
     def __post_init__(self) -> None:
         bucket = bucket_of(self.sizes, self.threads, self.device)
-        subject = Subject(kernel_key(self.kernel), self.target.key, bucket)
+        subject = Subject(structure_hash(self.kernel), self.target.key, bucket)
         object.__setattr__(self, "subject", subject)
 
 
@@ -279,7 +278,8 @@ class Tuner:
                     self._known.setdefault(trial.digest, trial.ratio)
         subject = self.what.subject
         stored = self.database.entries(subject.kernel, subject.target)
-        self._best = next((e for e in stored if e.subject.bucket == subject.bucket and self._fits(e)), None)
+        timed = (e for e in stored if e.is_timed and e.subject.bucket == subject.bucket)
+        self._best = next((e for e in timed if self._fits(e)), None)
 
     def _fits(self, entry: Entry) -> bool:
         """True if a stored schedule is still legal; a new version may have changed the rules."""
@@ -436,7 +436,7 @@ class Tuner:
         assert isinstance(kernel, KernelOp)
         self._best = Entry(
             self.what.subject,
-            schedules_of(kernel),
+            schedule_texts(kernel),
             again.seconds,
             again.baseline_seconds,
             again.ratio,

@@ -26,7 +26,8 @@ from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import ScheduleAttr, parse_steps
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.transforms.structured.schedule_database import kernel_key, opened
+from igniter.schedules.citation import structure_hash
+from igniter.transforms.structured.schedule_database import opened
 
 if TYPE_CHECKING:
     from igniter.transforms.structured.schedule_database import Entry
@@ -51,7 +52,7 @@ class ApplyTunedSchedules(ModulePass):
 
         with opened(self.db) as database:
             for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
-                found = database.entries(kernel_key(kernel), self.cpu)
+                found = database.entries(structure_hash(kernel), self.cpu)
                 if found:
                     self._apply(ctx, kernel, found[0])
                 else:
@@ -66,8 +67,11 @@ class ApplyTunedSchedules(ModulePass):
             self._say(ctx, kernel, "missed", f"the schedule found at {entry.subject.bucket} is stale: {reason}")
             return
         other = "" if entry.build == build_id() else ", found by different code of this version"
-        gain = f"{1 / entry.ratio:.2f} times as fast as the default at {entry.subject.bucket}{other}"
-        self._say(ctx, kernel, "applied", f"tuned: {gain}")
+        gain = "not timed for this target"
+        if entry.is_timed:
+            gain = f"{1 / entry.ratio:.2f} times as fast as the default at {entry.subject.bucket}"
+        what = f"imported, {entry.citation}" if entry.citation else "tuned"
+        self._say(ctx, kernel, "applied", f"{what}: {gain}{other}")
 
     def _say(self, ctx: Context, kernel: KernelOp, kind: str, message: str) -> None:
         remark(ctx, self.name, kernel.sym_name.data, "applied" if kind == "applied" else "missed", message)

@@ -1,8 +1,9 @@
 """The database of schedules found by `igniter tune`: an SQLite file.
 
 `schedules` has the best schedule of each kernel, if it was confirmed to be better than the default. `trials` has every
-tried candidate, to let a later run resume. The key of a kernel is its text without schedules, at the point where
-schedules are chosen (`kernel_key`), with the target of the timing and the bucket of its sizes.
+tried candidate, to let a later run resume. The key of a kernel is `structure_hash`
+(`igniter/schedules/citation.py`) at the point where schedules are chosen, with the target of the timing and the bucket
+of its sizes.
 
 A schedule is valid for one version of Igniter. The fingerprint of the code (`build_id`) is stored beside it: only the
 same code resumes from a trial.
@@ -22,16 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from igniter._version import __version__, build_id
-from igniter.dialects.loop import KernelOp
 from igniter.errors import IgniterError
 
-LAYOUT = 1
+LAYOUT = 2
 """The version of the tables, in SQLite's `user_version`."""
 
 _TABLES = """
 create table if not exists schedules (
   kernel text, target text, version text, bucket text, schedules text not null, seconds real, default_seconds real,
-  ratio real, noise real, trials integer, build text, found text,
+  ratio real, noise real, trials integer, build text, found text, citation text not null default '',
   primary key (kernel, target, version, bucket)
 );
 create table if not exists trials (
@@ -47,7 +47,7 @@ class Subject:
     """The subject of a tuning run: a kernel, a target, and a bucket of sizes."""
 
     kernel: str
-    """`kernel_key`."""
+    """`structure_hash`."""
     target: str
     """`Target.key`."""
     bucket: str
@@ -61,14 +61,22 @@ class Entry:
     subject: Subject
     schedules: tuple[str, ...]
     seconds: float
+    """The time of one run; 0 for an imported schedule without a time on this target."""
     default_seconds: float
     ratio: float
-    """The time relative to the default's, in the comparison that confirmed it."""
+    """The time relative to the default's, in the comparison that confirmed it; 1 without a time."""
     noise: float
     trials: int
     build: str = ""
     found: str = ""
     """The time of the entry, in ISO 8601."""
+    citation: str = ""
+    """The name, the version and the source of an imported schedule, in words; "" for one found by tuning."""
+
+    @property
+    def is_timed(self) -> bool:
+        """True if the schedule was timed beside the default on its target."""
+        return self.seconds > 0
 
 
 @dataclass(frozen=True)
@@ -83,30 +91,10 @@ class Trial:
     digest: str = ""
 
 
-def kernel_key(kernel: KernelOp) -> str:
-    """Returns a hash of the text of a kernel without its name, the names of its values, typical sizes, variants, and
-    schedules."""
-    copy = kernel.clone()
-    copy.typical = None
-    copy.set_variants([])
-    for op in copy.walk():
-        for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
-            value.name_hint = None
-    for each in copy.computations:
-        each.schedule = None
-    text = str(copy).replace(f"@{kernel.sym_name.data} ", "@kernel ", 1)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 def bucket_of(sizes: Mapping[str, int], threads: int = 1, device: str = "") -> str:
     """Returns the bucket of sizes: each symbol rounded up to a power of two, and the number of threads, or the GPU."""
     said = [f"{name}<={1 << max(0, size - 1).bit_length()}" for name, size in sorted(sizes.items())]
     return ", ".join([*said, f"gpu={device}" if device else f"threads={threads}"])
-
-
-def schedules_of(kernel: KernelOp) -> tuple[str, ...]:
-    """Returns the schedules of a kernel's computations in the form of an entry; "" for a computation without one."""
-    return tuple("" if op.schedule is None else str(op.schedule) for op in kernel.computations)
 
 
 class ScheduleDatabase:
@@ -125,6 +113,10 @@ class ScheduleDatabase:
             # Several processes may tune at once: one waits for the other's write.
             self._connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             (layout,) = self._connection.execute("pragma user_version").fetchone()
+            if layout == 1:
+                self._connection.execute("alter table schedules add column citation text not null default ''")
+                self._connection.execute(f"pragma user_version = {LAYOUT}")
+                layout = LAYOUT
             if layout not in (0, LAYOUT) or (layout == 0 and not create):
                 raise IgniterError(
                     f"{self.path} is not a database of schedules of this version of Igniter; name another"
@@ -149,7 +141,7 @@ class ScheduleDatabase:
         """Stores the best schedule of a kernel, replacing an earlier one."""
         s = entry.subject
         row = (s.kernel, s.target, __version__, s.bucket, json.dumps(entry.schedules), entry.seconds)
-        row += (entry.default_seconds, entry.ratio, entry.noise, entry.trials, build_id(), _now())
+        row += (entry.default_seconds, entry.ratio, entry.noise, entry.trials, build_id(), _now(), entry.citation)
         self._execute(f"insert or replace into schedules values ({', '.join('?' * len(row))})", row)
 
     def forget(self, subject: Subject) -> None:
@@ -162,8 +154,8 @@ class ScheduleDatabase:
     def entries(self, kernel: str, target: str) -> list[Entry]:
         """Returns the schedules of a kernel for a target, for all sizes, newest first."""
         rows = self._execute(
-            "select bucket, schedules, seconds, default_seconds, ratio, noise, trials, build, found from schedules "
-            "where kernel = ? and target = ? and version = ? order by found desc, bucket",
+            "select bucket, schedules, seconds, default_seconds, ratio, noise, trials, build, found, citation from "
+            "schedules where kernel = ? and target = ? and version = ? order by found desc, bucket",
             (kernel, target, __version__),
         )
         return [Entry(Subject(kernel, target, row[0]), tuple(json.loads(row[1])), *row[2:]) for row in rows]

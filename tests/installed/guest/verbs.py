@@ -44,6 +44,7 @@ VERBS = {
     "kernel": [Run("kernel product.onnx --rounds 2 --asm", "GFLOP/s")],
     "view": [Run("view model.onnx -o view.html"), Run("view product.onnx -o view.dot")],
     "machine": [Run("machine -o machine.json")],
+    "schedule": [Run("schedule cite")],
     "reduce": [
         Run("reduce model.onnx -o small.onnx --check-command 'igniter inspect {} | grep -q Softmax'", "candidates"),
     ],

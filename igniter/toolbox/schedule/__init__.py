@@ -1,0 +1,1 @@
+"""`igniter schedule`: schedules with names, versions and hashes, moved between files and databases."""
