@@ -199,6 +199,14 @@ def external(group: str) -> dict[str, str]:
     return {point.name: point.value for point in _installed().select(group=f"igniter.{group}")}
 
 
+def distribution_of(group: str, name: str) -> tuple[str, str]:
+    """Returns the name and the version of the package with an entry point; ("", "") without one."""
+    for point in _installed().select(group=f"igniter.{group}", name=name):
+        if point.dist is not None:
+            return point.dist.name, point.dist.version
+    return "", ""
+
+
 @cache
 def _installed() -> Any:
     """Returns the entry points of all packages: reading their metadata takes milliseconds."""

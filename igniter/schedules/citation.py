@@ -24,7 +24,7 @@ from igniter._version import __version__
 from igniter.analysis.fusion.author import FusionAuthor
 from igniter.dialects.loop import KernelOp
 from igniter.errors import IgniterError
-from igniter.registry import external
+from igniter.registry import distribution_of
 from igniter.schedules.author import ScheduleAuthor
 
 ATTRIBUTE = "citation"
@@ -188,11 +188,4 @@ def _distribution(group: str, name: str, module: str) -> tuple[str, str]:
     installed."""
     if module.startswith("igniter."):
         return "onnx-igniter", __version__
-    if name not in external(group):
-        return "", ""
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group=f"igniter.{group}", name=name):
-        if point.dist is not None:
-            return point.dist.name, point.dist.version
-    return "", ""
+    return distribution_of(group, name)
