@@ -375,6 +375,13 @@ class Backend(ABC):
     def emit_module(self, module: ModuleOp, target: Target) -> str:
         """Emits every scheduled kernel of a module, as one text."""
 
+    def llvm_text(self, module: ModuleOp, target: Target, version: int | str | None = None) -> str:
+        """Returns what `--emit=llvm` writes: the text of `emit_module`, or with a `version` (a number, or `newest`) a
+        complete module for that LLVM. Raises `IgniterError` for a version if the backend emits no LLVM IR."""
+        if version is not None:
+            raise IgniterError(f"--llvm={version}: the target '{target.name}' has no LLVM IR; --llvm is for CPUs")
+        return self.emit_module(module, target)
+
     def vouch(self, text: str, target: Target) -> None:
         """Raises `IgniterError` if a text cannot become machine code: here this costs one kernel, later the model. Does
         nothing for an emitter whose text always compiles."""

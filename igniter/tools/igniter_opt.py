@@ -23,6 +23,9 @@ LISTS = ("list_passes", "list_pipelines", "list_fusion_authors", "list_schedule_
 
 EMITS = ("mlir", "generic", "onnx", "llvm", "asm", "none")
 
+LLVM_VERSIONS = ("14", "17", "19", "newest")
+"""The versions of LLVM with a text of their own (`igniter.backends.cpu.llvm_versions`), and llvmlite's."""
+
 DESCRIPTION = "Run passes over Igniter's IR (.mlir) or over an ONNX model (.onnx), and print the result."
 
 EPILOG = """\
@@ -45,6 +48,7 @@ class OptOptions:
     frontend: str
     emit: str
     target: str | None
+    llvm: str | None
     machine: str
     sizes: str
     verify_each: bool
@@ -121,6 +125,11 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         metavar="TARGET",
         help="the CPU or GPU that passes work for, where their options do not say (default: one with AVX-512), and "
         "that --emit=llvm and asm write for (default: this machine)",
+    )
+    add(
+        "--llvm",
+        choices=LLVM_VERSIONS,
+        help="with --emit=llvm: the LLVM that reads the text; the module is then complete, with its micro-kernels",
     )
     add(
         "--machine",

@@ -142,6 +142,8 @@ class OptDriver:
         for name in (*self.options.print_before, *self.options.print_after):
             if name not in there:
                 raise IgniterError(f"the IR is to be printed around '{name}', which is no pass of the pipeline")
+        if self.options.llvm is not None and self.options.emit != "llvm":
+            raise IgniterError("--llvm is the version of LLVM that --emit=llvm writes for: give both, or neither")
         if self.options.check_sizes and not self.options.check_each:
             raise IgniterError("--check-sizes are those of --check-each: give both, or neither")
         if self.options.stop_after is not None and not any(map(what_counts, passes)):
@@ -184,8 +186,9 @@ class OptDriver:
             name = self.options.target or "native"
             backend = backend_for(name)
             target = backend.target_of(name)
-            text = backend.emit_module(module, target)
-            return text if emit == "llvm" else backend.assembly(text, target)
+            if emit == "llvm":
+                return backend.llvm_text(module, target, self.options.llvm)
+            return backend.assembly(backend.emit_module(module, target), target)
         return module_text(module, generic=emit == "generic")
 
     def _write(self, outputs: list[str | bytes]) -> None:

@@ -8,9 +8,18 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from igniter.backends.cpu import assembly, codegen, emit_llvm, jit, micro_kernels, rates, tile_kernels
+    from igniter.backends.cpu import (
+        assembly,
+        codegen,
+        emit_llvm,
+        jit,
+        llvm_versions,
+        micro_kernels,
+        rates,
+        tile_kernels,
+    )
 
-__all__ = ["assembly", "codegen", "emit_llvm", "jit", "micro_kernels", "rates", "tile_kernels"]
+__all__ = ["assembly", "codegen", "emit_llvm", "jit", "llvm_versions", "micro_kernels", "rates", "tile_kernels"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -83,6 +83,16 @@ class CpuBackend(Backend):
     def emit_module(self, module: ModuleOp, target: AnyTarget) -> str:
         return cpu.emit_llvm.emit_module(module, _own(target))
 
+    def llvm_text(self, module: ModuleOp, target: AnyTarget, version: int | str | None = None) -> str:
+        own = _own(target)
+        versions = cpu.llvm_versions
+        if version is None:
+            return versions.header(own) + self.emit_module(module, own)
+        text = cpu.emit_llvm.emit_whole(module, own)
+        if version == "newest" or version == versions.llvm_version()[0]:
+            return versions.header(own) + text
+        return versions.header(own, int(version)) + versions.text_for(text, int(version), own)
+
     # -- linking ------------------------------------------------------------------------------------------------------
 
     def identity(self, target: AnyTarget) -> tuple[str, ...]:

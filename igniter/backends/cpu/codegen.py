@@ -38,6 +38,11 @@ def _machine(target: Target, jit: bool = False) -> Any:
     )
 
 
+def data_layout(target: Target) -> str:
+    """Returns the data layout of a target, as a module's text has it."""
+    return str(_machine(target).target_data)
+
+
 def parse(ir: str, context: Any = None) -> Any:
     """Parses `ir` into an LLVM module."""
     llvm = _llvm()

@@ -23,7 +23,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from igniter.backends.cpu import accesses, arithmetic, calls, lanes, team
+from igniter.backends.cpu import accesses, arithmetic, calls, lanes, team, tile_kernels
 from igniter.backends.cpu.builder import LlvmModule, Value, flatten, quote
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, Scope
@@ -84,6 +84,17 @@ def emit_module(ops: ModuleOp, target: Target) -> str:
     for op in ops.walk():
         if isinstance(op, FuncOp):
             emit_into(module, op)
+    return module.text()
+
+
+def emit_whole(ops: ModuleOp, target: Target) -> str:
+    """Emits every `loop.func` of a module, and the micro-kernels that they call, as one LLVM module."""
+    module = LlvmModule(target)
+    for op in ops.walk():
+        if isinstance(op, FuncOp):
+            emit_into(module, op)
+    for name in [n for n in module.declarations if tile_kernels.parse_name(n) is not None]:
+        tile_kernels.add_tile_kernel(module, name)
     return module.text()
 
 

@@ -120,14 +120,22 @@ def with_tile_kernels(ir: str, target: Target) -> str:
 @lru_cache(maxsize=64)
 def emit_tile_kernel(name: str, target: Target) -> str:
     """Returns the text of the LLVM module that defines the micro-kernel of this name."""
+    module = LlvmModule(target)
+    add_tile_kernel(module, name)
+    return module.text()
+
+
+def add_tile_kernel(module: LlvmModule, name: str) -> None:
+    """Defines the micro-kernel of this name in a module."""
     parsed = parse_name(name)
     if parsed is None:
         raise IgniterError(f"'{name}' is not the name of a micro-kernel; known: {', '.join(known_micro_kernels())}")
     kind, size = parsed
-    module = LlvmModule(target)
+    target = module.target
+    module.defined.add(name)
     if isinstance(kind.kernel, CpuMicroKernel):
         kind.kernel.add_to(module, name, size)
-        return module.text()
+        return
     if _has_direct_tiles(kind, size.rows, target):
         direct_tiles.add_direct_tiles(module, name, size, kind.kernel)
         name, size = f"{name}.stripe", TileSize(direct_tiles.STRIPE, size.panels, size.rounds)
@@ -137,4 +145,3 @@ def emit_tile_kernel(name: str, target: Target) -> str:
             add_bodies(module, f"{name}.vectors.{width}", kind, TileSize(half_tiles.STRIPE, width))
     else:
         add_bodies(module, name, kind, size, MatrixBody if has_matrix_products(kind, target) else None)
-    return module.text()
