@@ -21,6 +21,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import cast
 
+import llvmlite.binding as llvm
+
+from igniter.backends.cpu import codegen
 from igniter.backends.cpu.llvm_tokens import Callee, callee_of, spell_splats, tokens_of, type_of
 from igniter.backends.cpu.target import Target
 from igniter.errors import IgniterError
@@ -33,8 +36,6 @@ _BITS = {"float": "i32", "double": "i64"}
 
 def llvm_version() -> tuple[int, ...]:
     """Returns the version of llvmlite's LLVM."""
-    import llvmlite.binding as llvm
-
     return cast("tuple[int, ...]", llvm.llvm_version_info)
 
 
@@ -42,8 +43,6 @@ def llvm_version() -> tuple[int, ...]:
 def data_layout(target: Target, version: int | None = None) -> str:
     """Returns the data layout of a target in LLVM `version`, by default llvmlite's."""
     if version is None:
-        from igniter.backends.cpu import codegen
-
         return codegen.data_layout(target)
     if target.arch == "x86_64":
         wide = "" if version < 18 else "-i128:128"
