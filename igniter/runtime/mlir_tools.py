@@ -32,6 +32,7 @@ TIMEOUT = 120
 TO_LLVM = (
     "--expand-strided-metadata",
     "--lower-affine",
+    "--convert-math-to-funcs",
     "--convert-scf-to-cf",
     "--convert-math-to-llvm",
     "--convert-math-to-libm",

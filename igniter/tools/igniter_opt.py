@@ -21,7 +21,7 @@ from igniter.tools.completion import REQUEST, respond
 LISTS = ("list_passes", "list_pipelines", "list_fusion_authors", "list_schedule_authors")
 """The options that print lists, named like the functions of `listing.py`."""
 
-EMITS = ("mlir", "generic", "onnx", "llvm", "asm", "none")
+EMITS = ("mlir", "generic", "linalg", "onnx", "llvm", "asm", "none")
 
 LLVM_VERSIONS = ("14", "17", "19", "newest")
 """The versions of LLVM with a text of their own (`igniter.backends.cpu.llvm_versions`), and llvmlite's."""

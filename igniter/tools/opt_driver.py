@@ -180,6 +180,10 @@ class OptDriver:
             from igniter.transforms.fusion.inline_regions import onnx_level
 
             return export_model(onnx_level(module)).SerializeToString()
+        if emit == "linalg":
+            from igniter.backends.mlir.kernels import emit_linalg
+
+            return emit_linalg(module)
         if emit in ("llvm", "asm"):
             from igniter.targets import backend_for
 

@@ -1,0 +1,1 @@
+"""Kernels as text for stock MLIR."""

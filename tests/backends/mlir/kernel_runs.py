@@ -1,0 +1,160 @@
+"""Kernels of models, run by stock MLIR on the values of a run of the model, and compared with ONNX Runtime.
+
+`python -m tests.backends.mlir` prints the table of all of ONNX's node cases, of the examples or of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, NoneType
+from xdsl.ir import SSAValue
+
+from igniter.backends.mlir.text import MlirRefusal
+from igniter.context import IgniterContext
+from igniter.dialects.fusion import RegionOp
+from igniter.dialects.loop import KernelOp
+from igniter.dialects.onnx.attributes import texts_attr
+from igniter.dialects.onnx.structure import ReturnOp, main_graph
+from igniter.errors import IgniterError
+from igniter.frontend import export_model, import_model
+from igniter.frontend.exact_integers import exact_bytes
+from igniter.frontend.ort_values import run
+from igniter.passes import parse_passes, run_passes
+from igniter.runtime.mlir_tools import MlirError
+from igniter.runtime.session import make_session
+from igniter.transforms.fusion.inline_regions import onnx_level
+from igniter.verification.check_inputs import TypedInput, index_bound, random_arrays, sizes_of, sizes_without_empties
+from igniter.verification.interp.structured import run_kernel
+from igniter.verification.judgement import compare_output
+from igniter.verification.mlir_kernels import run_kernel_by_mlir
+from igniter.verification.original import unoptimised
+
+EVERYTHING = "form-fusion-regions{contractions=all singletons=all views=all},lift-constants,pack-weights"
+STRUCTURED = f"cpu-onnx,bind-values,cpu-subnormals,cpu-tiles,{EVERYTHING},cpu-loop"
+"""From a model to structured kernels; every node that has a kernel gets one."""
+SCHEDULABLE = (
+    f"{STRUCTURED},canonicalize-loop,split-axes,inline-nests,form-rims,order-dims,collapse-axes,canonicalize-loop,"
+    "postpone-scales,form-variants,pack-operands,check-bounds{guard=true},choose-schedule,form-fma"
+)
+"""The same, and all passes on that level."""
+
+GOOD = ("ort", "interpreter")
+
+
+@dataclass(frozen=True)
+class KernelRun:
+    """One kernel in MLIR: `ort` and `interpreter` are equal to that, `differs`, `refused` and `failed` are not;
+    `not run` where neither reference runs it."""
+
+    source: str
+    kernel: str
+    status: str
+    reason: str = ""
+
+
+def structured(model: bytes | str, passes: str = STRUCTURED) -> ModuleOp:
+    """A model on the structured level."""
+    module = import_model(model)
+    run_passes(IgniterContext(), module, parse_passes(passes))
+    return module
+
+
+def run_model(source: str, model: bytes | str, feed: Mapping[str, Any], passes: str = STRUCTURED) -> list[KernelRun]:
+    """Every kernel of a model, on the values of a run of the model if ONNX Runtime has one, else on random ones."""
+    try:
+        module = structured(model, passes)
+    except Exception as error:
+        return [KernelRun(source, "", "not run", f"the pipeline: {_first_line(error)}")]
+    kernels = {k.sym_name.data: k for k in module.ops if isinstance(k, KernelOp)}
+    regions = [r for r in main_graph(module).body.ops if isinstance(r, RegionOp) and r.kernel_name in kernels]
+    try:
+        values = values_of_regions(module, regions, feed) if regions else []
+    except Exception:  # ONNX Runtime has no kernel for a node of it
+        values, regions = [], []
+    found: dict[str, KernelRun] = {}
+    for region, (inputs, outputs) in zip(regions, values, strict=True):
+        name = region.kernel_name or ""
+        if name not in found:
+            sizes = sizes_of([a.type for a in kernels[name].block.args], [np.shape(a) for a in inputs])
+            found[name] = run_one(source, kernels[name], inputs, sizes, outputs)
+    everywhere = [r for r in module.walk() if isinstance(r, RegionOp)]
+    for name, kernel in kernels.items():
+        if name not in found:
+            region = next((r for r in everywhere if r.kernel_name == name), None)
+            found[name] = run_random(source, kernel, region)
+    return list(found.values())
+
+
+def values_of_regions(
+    module: ModuleOp, regions: Sequence[RegionOp], feed: Mapping[str, Any]
+) -> list[tuple[list[Any], list[Any]]]:
+    """The operands and the results of regions in one run of the graph in ONNX Runtime."""
+    mapping: dict[SSAValue, SSAValue] = {}
+    copy = module.clone(mapping)
+    graph = main_graph(copy)
+    end = graph.body.last_op
+    assert end is not None
+    asked = [[v for v in r.inputs if not isinstance(v.type, NoneType)] for r in regions]
+    wanted = list(dict.fromkeys(v for r, a in zip(regions, asked, strict=True) for v in (*a, *r.results)))
+    graph.body.insert_op_before(ReturnOp.make([mapping.get(v, v) for v in wanted]), end)
+    graph.body.erase_op(end)
+    graph.attributes["output_names"] = texts_attr([f"value_{k}" for k in range(len(wanted))])
+    graph.attributes.pop("output_info", None)
+    data = exact_bytes(export_model(onnx_level(copy)))
+    session = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
+    found = dict(zip(wanted, run(session, feed), strict=True))
+    return [([found[v] for v in a], [found[v] for v in r.results]) for r, a in zip(regions, asked, strict=True)]
+
+
+def run_random(source: str, kernel: KernelOp, region: RegionOp | None) -> KernelRun:
+    """A kernel on random inputs, compared with the interpreter."""
+    args = kernel.block.args
+    bounds = [2] * len(args) if region is None else [index_bound(a) for a in region.block.args]
+    specs = [TypedInput(f"i{k}", a.type, b) for k, (a, b) in enumerate(zip(args, bounds, strict=True))]
+    sizes = sizes_without_empties([a.type for a in args], list(kernel.walk()), kernel.requires, {})
+    return run_one(source, kernel, random_arrays(specs, sizes, 0), sizes, None)
+
+
+def run_one(
+    source: str, kernel: KernelOp, inputs: Sequence[Any], sizes: Mapping[str, int], expected: Sequence[Any] | None
+) -> KernelRun:
+    """One kernel on inputs, compared with what ONNX Runtime has, or else with the interpreter."""
+    name = kernel.sym_name.data
+    try:
+        found = run_kernel_by_mlir(kernel, inputs, sizes)
+    except MlirRefusal as error:
+        return KernelRun(source, name, "refused", error.message)
+    except MlirError as error:
+        return KernelRun(source, name, "failed", error.message)
+    except IgniterError as error:
+        # The inputs or the data break a rule of a node.
+        return KernelRun(source, name, "not run", error.message)
+    worst = "" if expected is None else difference(expected, found)
+    if expected is not None and not worst:
+        return KernelRun(source, name, "ort")
+    try:
+        reference = run_kernel(kernel, [np.asarray(a, order="C") for a in inputs], sizes)
+    except IgniterError as error:
+        return KernelRun(source, name, "differs" if worst else "not run", f"{worst}; interpreter: {error.message}")
+    apart = difference(reference, found)
+    return KernelRun(source, name, "differs" if apart else "interpreter", apart or worst)
+
+
+def difference(expected: Sequence[Any], found: Sequence[Any]) -> str:
+    """The difference of results, within the tolerances of `igniter.verification.judgement`: 1e-4 of the magnitude for
+    f32, 1e-2 for f16, none for integers; empty for equal ones."""
+    for index, (e, a) in enumerate(zip(expected, found, strict=True)):
+        result = compare_output(
+            f"result {index}", np.asarray(e).view(a.dtype) if np.asarray(e).dtype.itemsize == a.dtype.itemsize else e, a
+        )
+        if not result.ok:
+            return f"result {index}: {result.reason}"
+    return ""
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
