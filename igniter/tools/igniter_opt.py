@@ -65,6 +65,7 @@ class OptOptions:
     check_each: bool
     check_seed: int
     check_sizes: list[str]
+    check_with: str
     stop_after: int | None
     isolate: bool
     debug: bool
@@ -179,6 +180,13 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         default=[],
         metavar="SIZES",
         help="sizes of symbols for --check-each: n=8,m=16",
+    )
+    add(
+        "--check-with",
+        default="",
+        metavar="COMMAND",
+        help="run a pass of MLIR, 'mlir-opt --cse' say, over a file of MLIR or over what --emit=linalg or scf writes, "
+        "and compare results before and after; the output is the command's",
     )
     add(
         "--stop-after",

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 SEPARATOR = "// -----"
 
+OWN = ("mlir", "none")
+"""The outputs with which --check-with reads the input as MLIR's, if there are no passes."""
+
 
 @dataclass
 class IRPrinter:
@@ -146,6 +149,12 @@ class OptDriver:
             raise IgniterError("--llvm is the version of LLVM that --emit=llvm writes for: give both, or neither")
         if self.options.check_sizes and not self.options.check_each:
             raise IgniterError("--check-sizes are those of --check-each: give both, or neither")
+        if self.options.check_with and (passes or self.options.emit not in OWN):
+            from igniter.tools.check_with import TEXTS
+
+            if self.options.emit not in TEXTS:
+                forms = " or ".join(f"--emit={t}" for t in TEXTS)
+                raise IgniterError(f"--check-with runs a pass of MLIR: after Igniter's passes, give {forms}")
         if self.options.stop_after is not None and not any(map(what_counts, passes)):
             raise IgniterError("--stop-after counts rewrites, and no pass of the pipeline makes any that count")
 
@@ -230,6 +239,12 @@ class OptDriver:
         timer = Timer()
         output: str | bytes = ""
         failure: Exception | None = None
+        if self._is_foreign(frontend, passes):
+            try:
+                output = self._check_with(data.decode())
+            except Exception as error:
+                failure = error
+            return self._conclude(output, failure, data, offset)
         try:
             start = time.perf_counter()
             module = self._parse(ctx, data, name, frontend)
@@ -244,6 +259,8 @@ class OptDriver:
             start = time.perf_counter()
             output = self._emit(module)
             timer.add("(write)", start)
+            if self.options.check_with:
+                output = self._check_with(str(output))
         except Exception as error:
             failure = error
         self._remarks(ctx)
@@ -251,6 +268,16 @@ class OptDriver:
         if self.options.timing:
             timer.report(self.stderr)
         return self._conclude(output, failure, data, offset)
+
+    def _is_foreign(self, frontend: str, passes: Sequence[ModulePass]) -> bool:
+        """True if the input is a text of MLIR's own dialects, which only --check-with handles."""
+        return bool(self.options.check_with) and frontend == "mlir" and not passes and self.options.emit in OWN
+
+    def _check_with(self, text: str) -> str:
+        from igniter.tools.check_with import check_with
+
+        written = check_with(text, self.options.check_with, self.options.check_seed, self.stderr)
+        return "" if self.options.emit == "none" else written
 
     def _give_sizes(self, ctx: IgniterContext, module: ModuleOp) -> None:
         if not self.options.sizes:

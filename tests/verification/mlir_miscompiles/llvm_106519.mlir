@@ -1,0 +1,7 @@
+// pass: --arith-expand
+// The negation of the least integer overflows.
+func.func @half_up(%value: i8) -> i8 {
+  %two = arith.constant 2 : i8
+  %half = arith.ceildivsi %value, %two : i8
+  return %half : i8
+}
