@@ -155,11 +155,13 @@ PASSES: dict[str, str] = {
 
 
 FUSION_AUTHORS: dict[str, str] = {
+    "by-kind": "igniter.analysis.fusion.by_kind_author:ByKindAuthor",
     "default": "igniter.analysis.fusion.default_author:DefaultAuthor",
 }
 
 SCHEDULE_AUTHORS: dict[str, str] = {
     "default": "igniter.schedules.default_author:DefaultAuthor",
+    "naive": "igniter.schedules.naive_author:NaiveAuthor",
     "triton": "igniter.schedules.triton_author:TritonAuthor",
 }
 

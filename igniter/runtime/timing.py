@@ -13,12 +13,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, cast
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from igniter.errors import IgniterError
 from igniter.frontend.ort_values import storable
 
 CONTROL = "control"
+
+PEAK_MEMORY, OUTPUTS = "peak memory", "outputs"
+"""Requests to the process of a system, besides a number of runs."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,24 @@ class System:
     libraries: tuple[str, ...] = ()
     threads: int = 1
     spinning: bool = False
+    entry: str = ""
+    """`MODULE:FUNCTION` of a system other than ONNX Runtime: called with this object, returns a `Runnable`."""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Options of ONNX Runtime's session by name, or data for `entry`."""
+
+
+CLOSING = 10.0
+"""The seconds for a process to end by itself."""
+
+
+class Runnable(Protocol):
+    """A loaded model: runs it once, and returns the outputs of a run in the model's order."""
+
+    @property
+    def run(self) -> Callable[[], object]: ...
+
+    @property
+    def outputs(self) -> Callable[[], list[Any]]: ...
 
 
 @dataclass
@@ -68,35 +90,63 @@ class Timing:
         }
 
 
-class _Worker:
-    def __init__(self, system: System):
+class TimedProcess:
+    """The process of one system: loads the model, runs it once, and waits for turns.
+
+    `environment` replaces this process's own. A request without an answer after `limit` seconds ends the process.
+    Raises `IgniterError` for a system that does not run, and for a process that ended; the process is gone then.
+    """
+
+    def __init__(self, system: System, environment: Mapping[str, str] | None = None, limit: float | None = None):
         self.name = system.name
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "igniter.runtime.timing_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        self._send(system)
-        self._receive()
+        self._limit = limit
+        command = [sys.executable, "-m", "igniter.runtime.timing_worker"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self._ask(system)
 
     def run(self, runs: int) -> list[float]:
-        self._send(runs)
-        return cast("list[float]", self._receive())
+        """Returns the seconds of this many runs, after one that does not count."""
+        return cast("list[float]", self._ask(runs))
+
+    def peak_memory(self) -> int:
+        """Returns the largest resident memory of the process so far, in bytes; 0 where the system does not tell."""
+        return cast("int", self._ask(PEAK_MEMORY))
+
+    def outputs(self) -> list[Any]:
+        """Returns the outputs of a run."""
+        return cast("list[Any]", self._ask(OUTPUTS))
 
     def close(self) -> None:
-        cast("IO[bytes]", self._process.stdin).close()
-        self._process.wait()
+        """Ends the process."""
+        with suppress(BrokenPipeError):
+            cast("IO[bytes]", self._process.stdin).close()
+        try:
+            self._process.wait(CLOSING)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         cast("IO[bytes]", self._process.stdout).close()
 
-    def _send(self, value: object) -> None:
-        stream = cast("IO[bytes]", self._process.stdin)
-        pickle.dump(value, stream)
-        stream.flush()
-
-    def _receive(self) -> object:
+    def _ask(self, request: object) -> object:
+        timer = None if self._limit is None else threading.Timer(self._limit, self._process.kill)
+        if timer is not None:
+            timer.start()
         try:
+            stream = cast("IO[bytes]", self._process.stdin)
+            pickle.dump(request, stream)
+            stream.flush()
             answer: object = pickle.load(cast("IO[bytes]", self._process.stdout))
-        except EOFError:
-            raise IgniterError(f"the process that timed '{self.name}' ended (status {self._process.wait()})") from None
+        except (EOFError, BrokenPipeError):
+            late = timer is not None and timer.finished.is_set()
+            status = self._process.wait()
+            self.close()
+            why = f"was not done in {self._limit:g} seconds" if late else f"ended (status {status})"
+            raise IgniterError(f"the process that timed '{self.name}' {why}") from None
+        finally:
+            if timer is not None:
+                timer.cancel()
         if isinstance(answer, RuntimeError):
+            self.close()
             raise IgniterError(f"'{self.name}' does not run: {answer}")
         return answer
 
@@ -113,12 +163,12 @@ def time_systems(
     entries = list(systems)
     if control:
         first = systems[0]
-        entries.append(System(CONTROL, first.model, first.inputs, first.libraries, first.threads, first.spinning))
+        entries.append(replace(first, name=CONTROL))
     timing = Timing(tuple(s.name for s in entries), {s.name: [] for s in entries})
     with ExitStack() as stack:
-        workers: list[_Worker] = []
+        workers: list[TimedProcess] = []
         for system in entries:
-            worker = _Worker(system)
+            worker = TimedProcess(system)
             stack.callback(worker.close)
             workers.append(worker)
         # The same number of runs for all: otherwise the fastest one would be the warmest.

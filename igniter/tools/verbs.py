@@ -33,6 +33,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Research": {
         "kernel": "igniter.toolbox.kernel.request:KernelRequest",
+        "experiment": "igniter.toolbox.experiment.request:ExperimentRequest",
         "tune": "igniter.toolbox.tune.request:TuneRequest",
         "schedule": "igniter.toolbox.schedule.request:ScheduleRequest",
         "machine": "igniter.toolbox.machine.request:MachineRequest",

@@ -89,6 +89,18 @@ class FusionSummary:
         return replace(self, regions=tuple(regions), missed=tuple(missed))
 
     @property
+    def bytes_saved(self) -> int:
+        """The traffic that all regions save."""
+        return sum(r.bytes_saved for r in self.regions)
+
+    @property
+    def formula(self) -> str:
+        """`bytes_saved` as an expression in the symbols of dims; "" where that of a region is not known, or where it is
+        long."""
+        texts = [r.formula for r in self.regions]
+        return _formula(_sum(Expr.parse(t) for t in texts)) if all(texts) else ""
+
+    @property
     def symbols(self) -> frozenset[str]:
         """The symbols of the figures."""
         texts = [r.formula for r in self.regions] + [m.formula for m in self.missed]
@@ -105,7 +117,7 @@ class FusionSummary:
         return FusionSummary(**fields)
 
     def __str__(self) -> str:
-        saved = sum(r.bytes_saved for r in self.regions)
+        saved = self.bytes_saved
         lines = [
             f"{self.graph}: {self.nodes_before} nodes before, {self.nodes_after} after, {len(self.regions)} of them "
             f"regions, which save {saved:,} bytes of memory traffic",

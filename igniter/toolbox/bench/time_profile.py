@@ -127,7 +127,7 @@ def profile_artifact(
     places = [outputs.index(name) for name in wanted]
     starts, lengths, stamps = _measure(session, inputs, places, runs, seconds, progress)
     rate = (starts[-1] - starts[0]) / max(1, stamps[-1][0][0] - stamps[0][0][0])
-    return _profile(programs, _sizes(artifact, inputs), lengths, stamps, 1000 * rate)
+    return _profile(programs, symbol_sizes(artifact, inputs), lengths, stamps, 1000 * rate)
 
 
 def _measure(
@@ -183,7 +183,7 @@ def _profile(
     return Profile(tuple(steps), rest, 1000 * statistics.median(lengths), len(lengths))
 
 
-def _sizes(artifact: Artifact, inputs: Mapping[str, Any]) -> dict[str, int]:
+def symbol_sizes(artifact: Artifact, inputs: Mapping[str, Any]) -> dict[str, int]:
     """Returns the values of the symbols, from the dims of the inputs."""
     said: dict[str, list[str]] = artifact.report.get("inputs", {})
     known = {name: [Expr.parse(d) for d in dims] for name, dims in said.items() if name in inputs}

@@ -28,7 +28,8 @@ EXTRAS = {
     "triton": "kernels for GPUs (--target=cuda)",
     "torch": "PyTorch, and exporting its models",
     "tune": "`igniter tune`",
-    "ray": "`igniter tune --ray`, on several machines",
+    "ray": "`igniter tune --ray` and `igniter experiment --ray`, on several machines",
+    "experiment": "the plots of `igniter experiment`",
 }
 """The purposes of the extras; extras of tests, benchmarks and docs are not for users."""
 

@@ -52,14 +52,16 @@ class FormVariants(ModulePass):
     one_rewrite = "a variant of a kernel"
 
     symbol: str = ""
-    """Forces a variant for sizes of this symbol. Empty: the default author decides."""
+    """Forces a variant for sizes of this symbol. Empty: the author decides."""
     most: int = 0
     """The largest size for the variant."""
+    author: str = ""
+    """The schedule author that decides, by name, with its options (`NAME{option=value}`). Empty: the backend's."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if bool(self.symbol) != (self.most > 0):
             raise IgniterError("'most' is the largest size of 'symbol'; give both or neither")
-        author, machine = make_author(backend_of(ctx).schedule_author), machine_of(ctx)
+        author, machine = make_author(self.author or backend_of(ctx).schedule_author), machine_of(ctx)
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             name = kernel.sym_name.data
             found = self._asked(kernel) if self.symbol else author.variants(kernel, machine)

@@ -48,6 +48,7 @@ VERBS = {
     "reduce": [
         Run("reduce model.onnx -o small.onnx --check-command 'igniter inspect {} | grep -q Softmax'", "candidates"),
     ],
+    "experiment": [Run("experiment --list", "Ablation of fusion")],
     "tune": [Run("tune product.onnx --trials 2 --rounds 2", "", "tune", "optuna")],
     "demo": [Run("demo --layers 1 --rounds 2", "speedup")],
     "shapes": [Run("shapes model.onnx --verify", "rows")],

@@ -1,0 +1,22 @@
+"""The specifications in the package, by name."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from igniter.toolbox.experiment.spec import Spec
+from igniter.toolbox.experiment.spec_reading import read_text
+
+_FOLDER = "specs"
+
+
+def shipped_specs() -> dict[str, str]:
+    """Returns the names of the shipped specifications and their text."""
+    folder = files("igniter.toolbox.experiment") / _FOLDER
+    names = sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+    return {name: (folder / f"{name}.toml").read_text(encoding="utf-8") for name in names}
+
+
+def shipped_spec(name: str) -> Spec:
+    """Returns a shipped specification, whose models are written by code."""
+    return read_text(shipped_specs()[name], name, "")
