@@ -10,6 +10,8 @@ from xdsl.context import Context
 from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 
 from igniter.isolation import Isolation
+from igniter.observation import PassWatcher, Unit
+from igniter.observation.statistics import Statistics
 from igniter.registry import DIALECTS, external, load_dialect
 from igniter.remarks import Remarks
 from igniter.rewrite_budget import Rewrites
@@ -37,6 +39,12 @@ class IgniterContext(Context):
     """The count of rewrites made by passes, with its limit."""
     isolation: Isolation = field(default_factory=Isolation)
     """The setting for isolated failures, and the failed units."""
+    statistics: Statistics = field(default_factory=Statistics)
+    """The counts of passes."""
+    watchers: tuple[PassWatcher, ...] = ()
+    """The observers of the running passes that see nested passes too; `run_passes` sets them."""
+    unit: Unit | None = None
+    """The kernel of the nested run of passes; `None` outside of one."""
 
     def clone(self) -> IgniterContext:
         """Returns a copy with the same collector of remarks and count of rewrites: remarks and rewrites on a clone
@@ -52,6 +60,7 @@ class IgniterContext(Context):
             self.machine,
             self.sizes,
             self.rewrites,
+            statistics=self.statistics,
         )
 
     def whole(self) -> IgniterContext:
@@ -75,7 +84,18 @@ class IgniterContext(Context):
             self.sizes if sizes is None else sizes,
             self.rewrites,
             self.isolation if isolation is None else isolation,
+            self.statistics,
+            self.watchers,
+            self.unit,
         )
+
+    def observed(self, watchers: tuple[PassWatcher, ...], unit: Unit | None = None) -> IgniterContext:
+        """Returns this context with `watchers` for nested passes, and within the nested run of `unit` if it is given;
+        the rest is shared with this one."""
+        copy = self.on(self.machine)
+        copy.watchers = watchers
+        copy.unit = self.unit if unit is None else unit
+        return copy
 
     def _find_external(self, name: str) -> None:
         dialect, _, rest = name.partition(".")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from igniter.compiler.compilation import Inputs, Machine
     from igniter.compiler.measuring.request import Asked
+    from igniter.observation import PassObserver
 
     Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"
 
@@ -67,19 +68,22 @@ class Module(ModelTools):
         target: str | None = None,
         machine: Machine = None,
         sizes: Mapping[str, int] | None = None,
+        observers: Sequence[PassObserver] = (),
     ) -> Self:
         """Runs a pipeline (`"infer-shapes,form-fusion-regions{...}"`) over the IR, in place.
 
         Passes work for the CPU `target`; `machine` overrides its figures. Without either they work for a typical
-        machine with AVX-512. `sizes` are typical sizes of the module's symbols.
+        machine with AVX-512. `sizes` are typical sizes of the module's symbols. `observers` are called around every
+        pass; those of `igniter.observation` see the passes that run kernel by kernel, too.
         """
         give_module_sizes(self.ir, sizes or {})
+        watched: Mapping[str, Any] = {"verify_each": verify_each, "observers": tuple(observers)}
         if target is None and machine is None:
-            run_pipeline(self.ctx.on(self.ctx.machine, None, sizes), self.ir, pipeline, verify_each=verify_each)
+            run_pipeline(self.ctx.on(self.ctx.machine, None, sizes), self.ir, pipeline, **watched)
             return self
         machines = described_machines(target, machine)
         ctx = self.ctx.on(machines[0], None, sizes)
-        run_pipeline(ctx, self.ir, pipeline, figures=pass_figures(machines), verify_each=verify_each)
+        run_pipeline(ctx, self.ir, pipeline, figures=pass_figures(machines), **watched)
         return self
 
     def clone(self) -> Module:

@@ -7,9 +7,9 @@ tools observe it through a `PassObserver`.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Protocol
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -18,7 +18,10 @@ from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from igniter.activity import doing
+from igniter.context import IgniterContext
 from igniter.errors import IgniterError
+from igniter.observation import PassObserver, PassWatcher, Unit
+from igniter.observation.logs import log_run
 from igniter.pipelines import PIPELINES, find_pipeline
 from igniter.registry import UnknownName, all_passes, load_pass, where_pass
 
@@ -33,14 +36,6 @@ class PassError(IgniterError):
     def __init__(self, pass_name: str, message: str):
         super().__init__(f"pass '{pass_name}': {message}")
         self.pass_name = pass_name
-
-
-class PassObserver(Protocol):
-    """An observer, called before and after every pass of a run."""
-
-    def before(self, this: ModulePass, module: ModuleOp) -> None: ...
-
-    def after(self, this: ModulePass, module: ModuleOp) -> None: ...
 
 
 def _expand(spec: ArgSpec, seen: tuple[str, ...]) -> list[ArgSpec]:
@@ -100,29 +95,70 @@ def run_passes(
     *,
     verify_each: bool = True,
     observers: tuple[PassObserver, ...] = (),
+    unit: Unit | None = None,
 ) -> None:
     """Runs `passes` over `module` in place.
 
     With `verify_each`, invalid IR after a pass is a failure of this pass. A failure is a `PassError` with the pass's
-    name.
+    name. A pass that runs further passes over a module of a single op says so with `unit`: the watchers of the outer
+    run, which the context holds, observe this run as well.
     """
-    for this in passes:
-        for observer in observers:
-            observer.before(this, module)
-        try:
-            with doing(f"the pass {this.name} ran"):
-                this.apply(ctx, module)
-        except PassError:
-            raise
-        except Exception as error:
-            raise PassError(this.name, str(error) or type(error).__name__) from error
+    outer = ctx.watchers if unit is not None and isinstance(ctx, IgniterContext) else ()
+    everyone: tuple[PassObserver, ...] = (*outer, *observers)
+    watchers = tuple(o for o in everyone if isinstance(o, PassWatcher))
+    if isinstance(ctx, IgniterContext) and (watchers or ctx.watchers or unit is not None):
+        ctx = ctx.observed(watchers, unit)
+    if unit is not None:
+        for watcher in watchers:
+            watcher.enter(unit)
+    try:
+        for this in passes:
+            for observer in everyone:
+                observer.before(this, module)
+            _run_one(ctx, module, this, verify_each, watchers)
+            for observer in everyone:
+                observer.after(this, module)
+    finally:
+        if unit is not None:
+            for watcher in watchers:
+                watcher.leave(unit)
+
+
+def _run_one(
+    ctx: Context, module: ModuleOp, this: ModulePass, verify_each: bool, watchers: tuple[PassWatcher, ...]
+) -> None:
+    """Runs one pass and verifies its result; tells `watchers` the times, or the failure."""
+    try:
+        start = time.perf_counter()
+        _apply(ctx, module, this)
+        applied = time.perf_counter()
         if verify_each:
-            try:
-                module.verify()
-            except Exception as error:
-                raise PassError(this.name, f"left IR that does not verify: {error}") from error
-        for observer in observers:
-            observer.after(this, module)
+            _verify(module, this)
+        seconds, verify_seconds = applied - start, time.perf_counter() - applied
+    except Exception as error:
+        for watcher in watchers:
+            watcher.failed(this, module, error)
+        raise
+    log_run(this.name, getattr(ctx, "unit", None), seconds)
+    for watcher in watchers:
+        watcher.ran(this, seconds, verify_seconds if verify_each else 0.0)
+
+
+def _apply(ctx: Context, module: ModuleOp, this: ModulePass) -> None:
+    try:
+        with doing(f"the pass {this.name} ran"):
+            this.apply(ctx, module)
+    except PassError:
+        raise
+    except Exception as error:
+        raise PassError(this.name, str(error) or type(error).__name__) from error
+
+
+def _verify(module: ModuleOp, this: ModulePass) -> None:
+    try:
+        module.verify()
+    except Exception as error:
+        raise PassError(this.name, f"left IR that does not verify: {error}") from error
 
 
 def run_pipeline(

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from igniter.observation.logs import log_debug
+from igniter.observation.statistics import count, unit_name
+
 if TYPE_CHECKING:
     from xdsl.context import Context
 
@@ -28,6 +31,8 @@ class Remark:
     message: str
     details: dict[str, Any] = field(default_factory=dict[str, Any])
     """The facts of the message, in JSON's types."""
+    unit: str = ""
+    """The kernel of the nested run of passes that made the remark; "" for a pass over the whole module."""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(RemarkKind):
@@ -47,12 +52,15 @@ class Remark:
             "kind": self.kind,
             "message": self.message,
             "details": self.details,
+            **({"kernel": self.unit} if self.unit else {}),
         }
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Remark:
         """Restores an object from the result of `to_dict`."""
-        return Remark(data["pass"], data["node"], data["kind"], data["message"], data["details"])
+        return Remark(
+            data["pass"], data["node"], data["kind"], data["message"], data["details"], data.get("kernel", "")
+        )
 
 
 @dataclass
@@ -90,7 +98,10 @@ def remarks_of(ctx: Context) -> Remarks | None:
 
 
 def remark(ctx: Context, pass_name: str, node: str, kind: RemarkKind, message: str, **details: Any) -> None:
-    """Records a remark in the context, if it collects them."""
+    """Records a remark in the context, if it collects them; counts it, unless it is a note."""
+    if kind != "note":
+        count(ctx, pass_name, f"remarks: {kind}")
+    log_debug(pass_name, "'%s' %s: %s", node, kind, message)
     collector = remarks_of(ctx)
     if collector is not None:
-        collector.add(Remark(pass_name, node, kind, message, details))
+        collector.add(Remark(pass_name, node, kind, message, details, unit_name(ctx)))

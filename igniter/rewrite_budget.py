@@ -19,6 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from igniter.observation.logs import log_debug
+from igniter.observation.statistics import REWRITES, count
 from igniter.remarks import remark
 
 if TYPE_CHECKING:
@@ -73,6 +75,9 @@ class Budget:
         """Counts a rewrite after it was made; the caller has checked `is_spent`."""
         made = self.rewrites
         made.made[self.pass_name] = made.made.get(self.pass_name, 0) + 1
+        if self.ctx is not None:
+            count(self.ctx, self.pass_name, REWRITES)
+        log_debug(self.pass_name, "rewrite %d: '%s' %s", made.made[self.pass_name], node, what)
         about = f" '{node}'" if node else ""
         made.last = f"{self.pass_name}:{about} {what}"
         if made.count != made.limit:

@@ -17,6 +17,8 @@ from typing import IO, Any
 from igniter._version import __version__
 from igniter.registry import PASSES, all_passes
 from igniter.tools.completion import REQUEST, respond
+from igniter.tools.opt_arguments import long_options, separate_values, two_dashes
+from igniter.tools.watch_options import WatchOptions, add_options
 
 LISTS = ("list_passes", "list_pipelines", "list_fusion_authors", "list_schedule_authors")
 """The options that print lists, named like the functions of `listing.py`."""
@@ -55,13 +57,7 @@ class OptOptions:
     split_input_file: bool
     verify_diagnostics: bool
     allow_unregistered: bool
-    print_before: tuple[str, ...]
-    print_after: tuple[str, ...]
-    print_after_all: bool
-    print_after_change: bool
-    timing: bool
-    remarks: str
-    remarks_output: str
+    watch: WatchOptions
     check_each: bool
     check_seed: int
     check_sizes: list[str]
@@ -149,22 +145,7 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         action="store_true",
         help="a kernel that a pass refuses costs its own regions alone, as in 'igniter compile', and is no error",
     )
-    group = parser.add_argument_group("watching the passes")
-    add = group.add_argument
-    add("--print-ir-before", action="append", default=[], metavar="PASS", help="print the IR before PASS")
-    add("--print-ir-after", action="append", default=[], metavar="PASS", help="print the IR after PASS")
-    add("--print-ir-after-all", action="store_true", help="print the IR after every pass (to standard error)")
-    add("--print-ir-after-change", action="store_true", help="print the IR after every pass that changed it")
-    add("--timing", action="store_true", help="how long each pass took")
-    add(
-        "--remarks",
-        nargs="?",
-        const="text",
-        default="",
-        choices=("text", "json"),
-        help="what the passes did to each node, or why they did not",
-    )
-    add("--remarks-output", default="", metavar="FILE", help="where remarks go (default: standard error; '-': output)")
+    add_options(parser)
     group = parser.add_argument_group("checking")
     add = group.add_argument
     add("--verify-each", action=argparse.BooleanOptionalAction, default=True, help="verify the IR after every pass")
@@ -226,7 +207,7 @@ def _pass_flags(args: Sequence[str]) -> list[str]:
     """Returns the passes with flags: Igniter's own, and those of installed packages if a flag is none of these."""
     names = list(PASSES)
     known = {action for a in build_parser()._actions for action in a.option_strings}
-    flags = [a.partition("=")[0] for a in args if a.startswith("--")]
+    flags = [f"--{a.partition('=')[0].lstrip('-')}" for a in args if a.startswith("-") and len(a) > 2]
     if any(f not in known and f[2:] not in PASSES for f in flags):
         names = list(all_passes())
     return names
@@ -234,7 +215,8 @@ def _pass_flags(args: Sequence[str]) -> list[str]:
 
 def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]) -> int:
     """Runs `igniter-opt` with `args` on the given streams; returns the exit status."""
-    parsed = build_parser(_pass_flags(args)).parse_args(list(args))
+    parser = build_parser(_pass_flags(args))
+    parsed = parser.parse_args(separate_values(two_dashes(args, long_options(parser)), parser))
     listed = next((name for name in LISTS if getattr(parsed, name)), None)
     if listed is not None:
         from igniter.tools import listing
@@ -243,10 +225,7 @@ def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str])
         return 0
     values = {name: getattr(parsed, name) for name in OptOptions.__dataclass_fields__ if hasattr(parsed, name)}
     values["pipeline"] = ",".join(parsed.pipeline or [])
-    values["print_before"] = tuple(parsed.print_ir_before)
-    values["print_after"] = tuple(parsed.print_ir_after)
-    values["print_after_all"] = parsed.print_ir_after_all
-    values["print_after_change"] = parsed.print_ir_after_change
+    values["watch"] = WatchOptions(**{name: getattr(parsed, name) for name in WatchOptions.__dataclass_fields__})
     from igniter.tools.opt_driver import OptDriver
 
     return OptDriver(OptOptions(**values), stdin, stdout, stderr).run()

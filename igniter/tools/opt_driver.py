@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
@@ -17,12 +16,15 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from igniter.context import IgniterContext
 from igniter.environment import require_lock
 from igniter.errors import IgniterError
-from igniter.passes import PassObserver, parse_passes, run_passes
+from igniter.observation import PassObserver, passes_within
+from igniter.observation.times import VERIFY
+from igniter.passes import parse_passes, run_passes
 from igniter.rewrite_budget import what_counts
 from igniter.runtime.files import write_whole
 from igniter.toolbox.ir_text import module_text
 from igniter.tools.diagnostics import check_expected, has_expectations
 from igniter.tools.igniter_opt import OptOptions
+from igniter.tools.opt_watching import Watching, check_watching, debug_log
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
@@ -31,59 +33,6 @@ SEPARATOR = "// -----"
 
 OWN = ("mlir", "none")
 """The outputs with which --check-with reads the input as MLIR's, if there are no passes."""
-
-
-@dataclass
-class IRPrinter:
-    """An observer that prints the IR before and after passes, as `mlir-opt` does."""
-
-    options: OptOptions
-    stream: IO[str]
-    last: str = ""
-
-    def before(self, this: ModulePass, module: ModuleOp) -> None:
-        if self.options.print_after_change and not self.last:
-            self.last = module_text(module)
-        if this.name in self.options.print_before:
-            self._dump("Before", this, module_text(module))
-
-    def after(self, this: ModulePass, module: ModuleOp) -> None:
-        if self.options.print_after_change:
-            text = module_text(module)
-            if text != self.last:
-                self._dump("After", this, text)
-            else:
-                print(f"// -----// {this.name}: no change //----- //", file=self.stream)
-            self.last = text
-        elif self.options.print_after_all or this.name in self.options.print_after:
-            self._dump("After", this, module_text(module))
-
-    def _dump(self, when: str, this: ModulePass, text: str) -> None:
-        print(f"// -----// IR Dump {when} {this.spec()} //----- //\n{text}", file=self.stream)
-
-
-@dataclass
-class Timer:
-    """An observer of wall time by step, with a table of it."""
-
-    rows: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
-    _start: float = 0.0
-
-    def before(self, this: ModulePass, module: ModuleOp) -> None:
-        self._start = time.perf_counter()
-
-    def after(self, this: ModulePass, module: ModuleOp) -> None:
-        self.rows.append((this.name, time.perf_counter() - self._start))
-
-    def add(self, step: str, since: float) -> None:
-        self.rows.append((step, time.perf_counter() - since))
-
-    def report(self, stream: IO[str]) -> None:
-        total = sum(seconds for _, seconds in self.rows)
-        print(f"{'ms':>10}  {'%':>5}  step", file=stream)
-        for step, seconds in [*self.rows, ("total", total)]:
-            share = 100 * seconds / total if total else 0.0
-            print(f"{1000 * seconds:>10.2f}  {share:>5.1f}  {step}", file=stream)
 
 
 @dataclass
@@ -101,7 +50,7 @@ class OptDriver:
             require_lock()
             machines = self._machines()
             passes = self._passes(machines)
-            self._check(passes)
+            self._check(passes, machines)
             data, name, frontend = self._read()
         except (IgniterError, OSError) as error:
             return self._report(error)
@@ -139,12 +88,10 @@ class OptDriver:
 
         return parse_passes(self.options.pipeline, pass_figures(machines))
 
-    def _check(self, passes: Sequence[ModulePass]) -> None:
+    def _check(self, outer: Sequence[ModulePass], machines: Sequence[MachineModel]) -> None:
         """Raises `IgniterError` for an option without effect."""
-        there = {p.name for p in passes}
-        for name in (*self.options.print_before, *self.options.print_after):
-            if name not in there:
-                raise IgniterError(f"the IR is to be printed around '{name}', which is no pass of the pipeline")
+        passes = list(passes_within(IgniterContext(machine=machines[0] if machines else None), outer))
+        check_watching(self.options.watch, passes)
         if self.options.llvm is not None and self.options.emit != "llvm":
             raise IgniterError("--llvm is the version of LLVM that --emit=llvm writes for: give both, or neither")
         if self.options.check_sizes and not self.options.check_each:
@@ -233,10 +180,10 @@ class OptDriver:
         ctx = IgniterContext(
             allow_unregistered=self.options.allow_unregistered, machine=machines[0] if machines else None
         )
-        ctx.remarks.enabled = bool(self.options.remarks)
+        ctx.remarks.enabled = bool(self.options.watch.remarks)
         ctx.rewrites.limit = self.options.stop_after
         ctx.isolation.enabled = self.options.isolate
-        timer = Timer()
+        watching = Watching.of(self.options.watch, self.stdout, self.stderr, again=offset > 0)
         output: str | bytes = ""
         failure: Exception | None = None
         if self._is_foreign(frontend, passes):
@@ -246,27 +193,24 @@ class OptDriver:
                 failure = error
             return self._conclude(output, failure, data, offset)
         try:
-            start = time.perf_counter()
-            module = self._parse(ctx, data, name, frontend)
-            timer.add("(read)", start)
-            start = time.perf_counter()
-            if self.options.verify_each:
-                module.verify()
-            self._give_sizes(ctx, module)
-            timer.add("(verify)", start)
-            observers = self._observers(ctx, timer)
-            run_passes(ctx, module, passes, verify_each=self.options.verify_each, observers=observers)
-            start = time.perf_counter()
-            output = self._emit(module)
-            timer.add("(write)", start)
-            if self.options.check_with:
-                output = self._check_with(str(output))
+            with watching.times.step("(read)"):
+                module = self._parse(ctx, data, name, frontend)
+            with watching.times.step(VERIFY):
+                if self.options.verify_each:
+                    module.verify()
+                self._give_sizes(ctx, module)
+            self._run_passes(ctx, module, passes, watching)
+            with watching.times.step("(write)"):
+                output = self._emit(module)
+                if self.options.check_with:
+                    output = self._check_with(str(output))
         except Exception as error:
             failure = error
-        self._remarks(ctx)
+        try:
+            watching.report(ctx, failed=failure is not None)
+        except (IgniterError, OSError) as error:
+            failure, output = error, ""
         self._rewrites(ctx, passes)
-        if self.options.timing:
-            timer.report(self.stderr)
         return self._conclude(output, failure, data, offset)
 
     def _is_foreign(self, frontend: str, passes: Sequence[ModulePass]) -> bool:
@@ -288,16 +232,20 @@ class OptDriver:
         ctx.sizes = parse_sizes(self.options.sizes)
         give_module_sizes(module, ctx.sizes)
 
-    def _observers(self, ctx: IgniterContext, timer: Timer) -> tuple[PassObserver, ...]:
-        observers: list[PassObserver] = [IRPrinter(self.options, self.stderr)]
+    def _run_passes(
+        self, ctx: IgniterContext, module: ModuleOp, passes: tuple[ModulePass, ...], watching: Watching
+    ) -> None:
+        observers: list[PassObserver] = [watching.printer] if self.options.watch.prints else []
         if self.options.check_each:
             from igniter.toolbox.output import parse_shapes
             from igniter.verification.check import ResultChecker
 
             sizes = {n: s for case in parse_shapes(self.options.check_sizes) or [] for n, s in case.items()}
             observers.append(ResultChecker(ctx, seed=self.options.check_seed, log=self.stderr, sizes=sizes))
-        # The timer is last, closest to the pass: it excludes the time of the other observers.
-        return (*observers, timer)
+        if self.options.watch.timing:
+            observers.append(watching.times)
+        with debug_log(self.options.watch.debug_only, self.stderr):
+            run_passes(ctx, module, passes, verify_each=self.options.verify_each, observers=tuple(observers))
 
     def _conclude(
         self, output: str | bytes, failure: Exception | None, data: bytes, offset: int
@@ -326,24 +274,14 @@ class OptDriver:
         limit, made = self.options.stop_after, ctx.rewrites.count
         if limit is None:
             return
-        whole = dict.fromkeys(p.name for p in passes if not what_counts(p))
+        inner = list(passes_within(ctx, passes))
+        whole = dict.fromkeys(p.name for p in inner if not what_counts(p) and not hasattr(p, "inner_passes"))
         if whole:
             print(f"igniter-opt: note: --stop-after does not hold for {', '.join(whole)}", file=self.stderr)
         last = f"; the last: {ctx.rewrites.last}" if made else ""
         counted = f"{made} rewrite{'s' if made != 1 else ''}"
         text = counted if made == limit else f"no more than {counted} to make"
         print(f"igniter-opt: note: --stop-after={limit}: {text}{last}", file=self.stderr)
-
-    def _remarks(self, ctx: IgniterContext) -> None:
-        if not self.options.remarks:
-            return
-        text = ctx.remarks.to_json() if self.options.remarks == "json" else "\n".join(map(str, ctx.remarks))
-        if self.options.remarks_output in ("", "-"):
-            stream = self.stdout if self.options.remarks_output else self.stderr
-            stream.write(text + "\n" if text else "")
-            return
-        with open(self.options.remarks_output, "a" if self.options.split_input_file else "w") as file:
-            file.write(text + "\n")
 
 
 def split_chunks(data: bytes) -> list[tuple[bytes, int]]:

@@ -26,7 +26,7 @@ from igniter.verification.check import ResultChanged, ResultChecker
 from igniter.verification.original import unoptimised
 
 if TYPE_CHECKING:
-    from igniter.passes import PassObserver
+    from igniter.observation import PassObserver
 
 Say = Callable[[Mapping[str, object]], None]
 """A function for reports of the running pass, and the last rewrite, in case the process ends abruptly."""

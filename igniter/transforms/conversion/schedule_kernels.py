@@ -9,8 +9,8 @@ becomes, by `cpu-schedule`,
     loop.func @r1 symbols [n] (..) outputs 1 scratch(..) { .. }
 
 Each kernel is in its own module while `passes` run over it, so that the result depends on nothing else and can be
-cached by the kernel's text. A refused kernel fails alone (`igniter.isolation`): its regions are marked, and
-`inline-failed-regions` inlines them.
+cached by the kernel's text. Observers of the outer run see these passes (`igniter.observation`). A refused kernel fails
+alone (`igniter.isolation`): its regions are marked, and `inline-failed-regions` inlines them.
 
 With `tuned`, a database of schedules, `apply-tuned-schedules` applies its schedules; if passes refuse one, the kernel
 is scheduled without it. The pass requires kernels (`lower-onnx-to-loop`).
@@ -33,6 +33,7 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp, LaunchOp
 from igniter.errors import IgniterError
 from igniter.isolation import attempt, reason_of
+from igniter.observation import Unit
 from igniter.passes import PassError, parse_passes, run_passes
 from igniter.remarks import remark
 from igniter.schedules.task_chains import KernelTasks, kernel_tasks
@@ -65,6 +66,10 @@ class ScheduleKernels(ModulePass):
                 op.body.block.insert_op_before(each, kernel)
             kernel.detach()
             kernel.erase()
+
+    def inner_passes(self, ctx: Context) -> Sequence[ModulePass]:
+        """Returns the passes that run over every kernel."""
+        return _passes(self.passes or backend_of(ctx).pipelines.schedule, _machine(ctx))
 
 
 @dataclass(frozen=True)
@@ -101,27 +106,31 @@ def schedule_kernel(
     name = kernel.sym_name.data
     alone = ModuleOp([kernel.clone()])
     try:
-        _run(ctx, alone, passes, tuned, verify_each)
+        _run(ctx, alone, name, passes, tuned, verify_each)
     except PassError as error:
         if not tuned:
             raise
         # A schedule in the database may use features removed from the passes. Its other schedules stay valid.
         remark(ctx, SAYS, name, "missed", f"compiled without the schedules of {tuned}: {reason_of(error)}")
         alone = ModuleOp([kernel.clone()])
-        _run(ctx, alone, passes, "", verify_each)
+        _run(ctx, alone, name, passes, "", verify_each)
     func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
     if func is None:
         raise IgniterError(f"the passes '{passes}' leave kernel @{name} unscheduled")
     return ScheduledKernel(func, machine_of(ctx))
 
 
-def _run(ctx: IgniterContext, alone: ModuleOp, pipeline: str, tuned: str, verify_each: bool) -> None:
-    machine = ctx.machine
-    passes: Sequence[ModulePass] = _passes(pipeline, machine if isinstance(machine, MachineModel) else None)
+def _run(ctx: IgniterContext, alone: ModuleOp, name: str, pipeline: str, tuned: str, verify_each: bool) -> None:
+    passes: Sequence[ModulePass] = _passes(pipeline, _machine(ctx))
     if tuned:
         passes = _with_database(passes, pipeline, tuned)
     # A failure inside is the failure of the whole kernel.
-    run_passes(ctx.whole(), alone, tuple(passes), verify_each=verify_each)
+    run_passes(ctx.whole(), alone, tuple(passes), verify_each=verify_each, unit=Unit(KernelOp.name, name))
+
+
+def _machine(ctx: Context) -> MachineModel | None:
+    machine = getattr(ctx, "machine", None)
+    return machine if isinstance(machine, MachineModel) else None
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,44 @@
+"""The arguments of `igniter-opt` before they are parsed: the spellings that users of `mlir-opt` and of LLVM type.
+
+A long option may have one dash (`-cse`). A value follows `=`; an option whose value is optional never takes the next
+argument, so `--timing a.mlir` reads the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterable, Sequence
+
+HELP = ("-h", "--help")
+
+
+def long_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """Returns the options of a parser that begin with two dashes."""
+    return {name: action for action in parser._actions for name in action.option_strings if name.startswith("--")}
+
+
+def two_dashes(arguments: Iterable[str], known: Collection[str]) -> list[str]:
+    """Writes long options with two dashes: `-cse` is `--cse`, if `known` has it."""
+    return [_two_dashes(argument, known) for argument in arguments]
+
+
+def _two_dashes(argument: str, known: Collection[str]) -> str:
+    if argument.startswith("--") or not argument.startswith("-") or len(argument) == 2:
+        return argument
+    return f"-{argument}" if f"-{argument.partition('=')[0]}" in known else argument
+
+
+def separate_values(arguments: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """Ends each option with an optional value by `=`, so that it does not take the next argument; one that is a choice
+    of the option stays its value: `--remarks json`."""
+    options = long_options(parser)
+    found: list[str] = []
+    for index, argument in enumerate(arguments):
+        action = options.get(argument)
+        following = arguments[index + 1] if index + 1 < len(arguments) else ""
+        ends = action is not None and action.nargs == "?" and argument not in HELP
+        if ends and action is not None and following not in (action.choices or ()):
+            found.append(f"{argument}={action.const or ''}")
+        else:
+            found.append(argument)
+    return found
