@@ -47,7 +47,7 @@ class PassObserver(Protocol):
 
 
 class PassWatcher:
-    """An observer that sees nested passes too; a subclass overrides the methods that it needs."""
+    """An observer of all passes, nested ones included; a subclass overrides the methods of interest."""
 
     def before(self, this: ModulePass, module: ModuleOp) -> None:
         """Called before a pass."""
@@ -59,17 +59,17 @@ class PassWatcher:
         """Called after a pass."""
 
     def failed(self, this: ModulePass, module: ModuleOp, error: Exception) -> None:
-        """Called instead of `ran` and `after` for a pass that fails, or leaves IR that does not verify."""
+        """Called instead of `ran` and `after` for a failed pass, or one with invalid IR as its result."""
 
     def enter(self, unit: Unit) -> None:
         """Called before a nested run: the passes until `leave` run over a module with only `unit`."""
 
     def leave(self, unit: Unit) -> None:
-        """Called after a nested run, also after one that failed."""
+        """Called after a nested run, also after a failed one."""
 
 
 def passes_within(ctx: Context, passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
-    """Yields all passes, each followed by the passes that it runs itself (its `inner_passes`)."""
+    """Yields all passes, each followed by its nested passes (`inner_passes`)."""
     for this in passes:
         yield this
         inner = getattr(this, "inner_passes", None)

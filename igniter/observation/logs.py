@@ -1,7 +1,7 @@
-"""The loggers of passes, and what every pass logs: its runs, its rewrites and its remarks, at the level DEBUG.
+"""The loggers of passes, with the log of every pass: its runs, its rewrites and its remarks, at the level DEBUG.
 
 A pass's logger is called like the module of the pass, so `logging.getLogger("igniter.transforms.scheduled.fuse_loops")`
-is the one of `fuse-loops`, and `logging.getLogger("igniter.transforms")` that of all passes there. A pass may log more
+is the one of `fuse-loops`, and `logging.getLogger("igniter.transforms")` the parent of all there. A pass may log more
 with it. `igniter-opt --debug-only=fuse-loops` prints the log.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=512)
 def logger_of(pass_name: str) -> logging.Logger:
-    """Returns the logger of a pass; for a name that is no pass, `igniter.NAME`."""
+    """Returns the logger of a pass; for another name, `igniter.NAME`."""
     where = where_pass(pass_name)
     return logging.getLogger(where.partition(":")[0] if where is not None else f"igniter.{pass_name}")
 

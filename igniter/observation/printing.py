@@ -1,4 +1,4 @@
-"""The observer that prints IR before and after passes, as `mlir-opt` does, to a stream or to a tree of files."""
+"""The printer of IR before and after passes, as in `mlir-opt`, to a stream or to a tree of files."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Dumps:
     before_all: bool = False
     after_all: bool = False
     after_change: bool = False
-    """Prints the IR after passes that changed it, and a line for each that did not."""
+    """Prints the IR after each pass with a change, and a line for each other pass."""
     after_failure: bool = False
-    """Prints the IR that a failed pass left."""
+    """Prints the IR as a failed pass left it."""
 
     def __bool__(self) -> bool:
         return bool(self.before or self.after) or any(

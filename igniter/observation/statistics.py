@@ -1,4 +1,4 @@
-"""Counts of a run, by pass: the rewrites of the rewrite budget, remarks, and the counts that passes declare.
+"""Counts of a run, by pass: the rewrites of the rewrite budget, remarks, and the counts declared by passes.
 
 A pass declares a count as an attribute of its class, and adds to it:
 
@@ -40,19 +40,19 @@ class Statistics:
 
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict[tuple[str, str, str], int])
 
-    def add(self, unit: str, pass_name: str, what: str, number: int = 1) -> None:
+    def add(self, unit: str, pass_name: str, counted: str, number: int = 1) -> None:
         """Adds to a count."""
-        key = (unit, pass_name, what)
+        key = (unit, pass_name, counted)
         self.counts[key] = self.counts.get(key, 0) + number
 
     def by_pass(self, kernels: UnitFilter | None = None) -> dict[str, dict[str, int]]:
         """Returns the counts of each pass by description, added up over the selected kernels. Passes and descriptions
         are in the order of their first count."""
         found: dict[str, dict[str, int]] = {}
-        for (unit, pass_name, what), number in self.counts.items():
+        for (unit, pass_name, counted), number in self.counts.items():
             if _selected(kernels, unit):
                 counts = found.setdefault(pass_name, {})
-                counts[what] = counts.get(what, 0) + number
+                counts[counted] = counts.get(counted, 0) + number
         return found
 
     def by_unit(self, kernels: UnitFilter | None = None) -> dict[str, dict[str, dict[str, int]]]:
@@ -64,8 +64,8 @@ class Statistics:
         """Returns the counts as text, with a final newline; JSON is a list of objects."""
         if form == "json":
             rows = [
-                {"pass": pass_name, "kernel": unit, "what": _described(pass_name, what), "count": number}
-                for (unit, pass_name, what), number in self.counts.items()
+                {"pass": pass_name, "kernel": unit, "what": _described(pass_name, counted), "count": number}
+                for (unit, pass_name, counted), number in self.counts.items()
                 if _selected(kernels, unit)
             ]
             return json.dumps(rows, indent=2) + "\n"
@@ -84,23 +84,23 @@ def _lines(found: Mapping[str, Mapping[str, int]], indent: int = 0) -> str:
     lines: list[str] = []
     for pass_name, counts in found.items():
         lines.append(f"{'':{indent}}{pass_name}")
-        lines += [f"{'':{indent}}{number:>10}  {_described(pass_name, what)}" for what, number in counts.items()]
+        lines += [f"{'':{indent}}{number:>10}  {_described(pass_name, counted)}" for counted, number in counts.items()]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _described(pass_name: str, what: str) -> str:
+def _described(pass_name: str, counted: str) -> str:
     """Returns the description of a count; for rewrites, with the pass's own description of one."""
-    if what != REWRITES or where_pass(pass_name) is None:
-        return what
+    if counted != REWRITES or where_pass(pass_name) is None:
+        return counted
     one = str(getattr(load_pass(pass_name), "one_rewrite", ""))
-    return f"{what}: {one}" if one else what
+    return f"{counted}: {one}" if one else counted
 
 
 class Statistic:
-    """A count that a pass declares; `what` describes one unit of it, in the plural."""
+    """A count declared by a pass, with a description in the plural: "nests scheduled"."""
 
-    def __init__(self, what: str):
-        self.what = what
+    def __init__(self, counted: str):
+        self.counted = counted
         self.pass_name = ""
 
     def __set_name__(self, owner: Any, name: str) -> None:
@@ -109,19 +109,19 @@ class Statistic:
     def add(self, ctx: Context, number: int = 1) -> None:
         """Adds `number` to the count of this pass in the context, for the kernel of the nested run."""
         if number:
-            count(ctx, self.pass_name, self.what, number)
+            count(ctx, self.pass_name, self.counted, number)
 
 
 def declared(pass_type: type[object]) -> list[Statistic]:
-    """Returns the counts that a pass declares."""
+    """Returns the counts declared by a pass."""
     return [found for found in vars(pass_type).values() if isinstance(found, Statistic)]
 
 
-def count(ctx: Context, pass_name: str, what: str, number: int = 1) -> None:
+def count(ctx: Context, pass_name: str, counted: str, number: int = 1) -> None:
     """Adds to a count of the context, if it collects any."""
     found: object = getattr(ctx, "statistics", None)
     if isinstance(found, Statistics):
-        found.add(unit_name(ctx), pass_name, what, number)
+        found.add(unit_name(ctx), pass_name, counted, number)
 
 
 def unit_name(ctx: Context | None) -> str:

@@ -4,9 +4,9 @@
     run_passes(ctx, module, passes, observers=(times,))
     print(times.table())
 
-A row is the time of a pass. The rows below it are the passes that it ran itself, and count as part of it. Verification
+A row is the time of a pass. The rows below it are its nested passes, and count as part of it. Verification
 of the IR between passes is a row of its own. The time of a pass with nested passes includes their verification, and
-what other observers did inside of it.
+the time of other observers inside of it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Step:
     runs: int = 1
     """The number of runs added up in this row."""
     unit: Unit | None = None
-    """The kernel, for a row that stands for one."""
+    """The kernel, for the row of a kernel."""
     steps: list[Step] = field(default_factory=list["Step"])
 
     @property
@@ -96,7 +96,7 @@ class PassTimes(PassWatcher):
 
     @contextmanager
     def step(self, name: str) -> Generator[None]:
-        """Times a step that is no pass; equal names on one level are one row."""
+        """Times another step; equal names on one level are one row."""
         step = self._step(name)
         self._open.append(step)
         start = time.perf_counter()
@@ -184,7 +184,7 @@ def _added(lists: Sequence[Sequence[Step]]) -> list[Step]:
 
 def _by_pass(steps: Sequence[Step]) -> list[Step]:
     """Returns one row for each pass and step, the longest first. A pass with nested passes keeps only the rest of its
-    time, so that the rows add up to the total."""
+    time, and the rows add up to the total."""
     found: dict[str, Step] = {}
 
     def visit(these: Sequence[Step]) -> None:

@@ -21,7 +21,7 @@ MAIN = "onnx.graph"
 
 @dataclass
 class UnitFilter:
-    """Selects kernels by name; without patterns it selects everything. Records the names that it was asked about."""
+    """Selects kernels by name; without patterns it selects everything. Records all names in question."""
 
     patterns: tuple[str, ...] = ()
     seen: set[str] = field(default_factory=set[str])
@@ -58,7 +58,7 @@ class UnitFilter:
             yield from (each for each in inside if self.has(symbol_of(each)))
 
     def require_seen(self) -> None:
-        """Raises `IgniterError` if a pattern selected none of the names that the filter was asked about."""
+        """Raises `IgniterError` if a pattern selected none of the recorded names."""
         for pattern in self.patterns:
             if not any(fnmatchcase(name, pattern) for name in self.seen):
                 known = sorted(filter(None, self.seen))

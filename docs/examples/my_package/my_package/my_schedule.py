@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.loop import NestOp, ScheduleAttr
 from igniter.dialects.loop.schedule import Loop
+from igniter.observation.statistics import Statistic
 from igniter.remarks import remark
 
 
@@ -26,6 +27,7 @@ class MySchedule(ModulePass):
     """Schedules nests without reductions: vectors along the last axis, threads along the first"""
 
     name = "my-schedule"
+    scheduled = Statistic("nests scheduled")
     width: int = 16
     """The elements of a vector."""
 
@@ -41,6 +43,7 @@ class MySchedule(ModulePass):
             if len(loops) > 1:
                 loops[0] = replace(loops[0], threads=0)
             nest.schedule = ScheduleAttr(loops)
+            self.scheduled.add(ctx)
             remark(ctx, self.name, nest.label, "applied", f"vectors of {self.width} along {nest.axes[-1].name}")
 
 
