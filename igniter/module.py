@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
 from igniter.analysis.machine import pass_figures
@@ -22,6 +21,7 @@ from igniter.compiler.driver import count_nodes
 from igniter.compiler.measuring.request import Measure
 from igniter.context import IgniterContext
 from igniter.dialects.onnx import building
+from igniter.dialects.source import SourceParser
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, fits_message, import_model, save_model, why_invalid
 from igniter.memory import collection_paused
@@ -223,7 +223,7 @@ def parse(text: str, name: str = "<text>") -> Module:
     ctx = IgniterContext()
     ctx.remarks.enabled = True
     try:
-        return Module(Parser(ctx, text, name).parse_module(), ctx)
+        return Module(SourceParser(ctx, text, name).parse_module(), ctx)
     except ParseError as error:
         raise IgniterError(str(error).strip()) from error
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from igniter.context import IgniterContext
+from igniter.dialects.source import SourceParser
 from igniter.environment import require_lock
 from igniter.errors import IgniterError
 from igniter.observation import PassObserver, passes_within
@@ -120,9 +120,9 @@ class OptDriver:
         with open(path, "rb") as file:
             return file.read(), path, frontend
 
-    def _parse(self, ctx: IgniterContext, data: bytes, name: str, frontend: str) -> ModuleOp:
+    def _parse(self, ctx: IgniterContext, data: bytes, name: str, frontend: str, first_line: int = 1) -> ModuleOp:
         if frontend == "mlir":
-            return Parser(ctx, data.decode(), name).parse_module()
+            return SourceParser(ctx, data.decode(), name, first_line).parse_module()
         from igniter.frontend import import_model
 
         return import_model(data if name == "<stdin>" else name)
@@ -194,7 +194,7 @@ class OptDriver:
             return self._conclude(output, failure, data, offset)
         try:
             with watching.times.step("(read)"):
-                module = self._parse(ctx, data, name, frontend)
+                module = self._parse(ctx, data, name, frontend, offset + 1)
             with watching.times.step(VERIFY):
                 if self.options.verify_each:
                     module.verify()

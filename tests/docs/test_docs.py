@@ -95,7 +95,9 @@ def test_passes_are_described_in_the_order_of_the_pipeline():
 
 
 def test_every_dialect_of_igniter_has_a_page():
-    own = {name for name, where in DIALECTS.items() if where.startswith("igniter.") and name != "arith"}
+    # Of the dialects of MLIR that complete xDSL's, the page on linalg tells.
+    completed = {"arith", "index", "math", "tensor"}
+    own = {name for name, where in DIALECTS.items() if where.startswith("igniter.")} - completed
     assert own <= {Path(p).stem for p in PAGES if p.startswith("docs/reference/dialects/")}
 
 
