@@ -58,7 +58,8 @@ class OptOptions:
     verify_diagnostics: bool
     allow_unregistered: bool
     watch: WatchOptions
-    check_each: bool
+    check_each: str
+    proofs: str
     check_seed: int
     check_sizes: list[str]
     check_with: str
@@ -79,6 +80,13 @@ class _AppendPass(argparse.Action):
             element = f"{name}{{{options}}}" if options else name
         if element.strip():
             namespace.pipeline = [*(namespace.pipeline or []), element]
+
+
+def _checks(text: str) -> str:
+    unknown = set(text.split(",")) - {"values", "prove"}
+    if text and unknown:
+        raise argparse.ArgumentTypeError(f"'{min(unknown)}' is no check: values, prove")
+    return text
 
 
 def _count(text: str) -> int:
@@ -151,9 +159,15 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
     add("--verify-each", action=argparse.BooleanOptionalAction, default=True, help="verify the IR after every pass")
     add(
         "--check-each",
-        action="store_true",
-        help="run the IR before and after every pass, and name the pass that changed a result",
+        nargs="?",
+        const="values",
+        default="",
+        type=_checks,
+        metavar="values,prove",
+        help="run the IR before and after every pass, and name the pass that changed a result; '=prove' instead proves "
+        "for all sizes that passes over kernels keep their meaning, and '=values,prove' does both",
     )
+    add("--proofs", default="", metavar="FILE", help="write the proofs of --check-each=prove to FILE, as JSON")
     add("--check-seed", type=int, default=0, metavar="N", help="seed of the random inputs of --check-each")
     add(
         "--check-sizes",

@@ -28,6 +28,7 @@ from igniter.tools.opt_watching import Watching, check_watching, debug_log
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
+    from igniter.verification.prove.observer import Prover
 
 SEPARATOR = "// -----"
 
@@ -43,6 +44,7 @@ class OptDriver:
     stdin: IO[bytes]
     stdout: IO[str]
     stderr: IO[str]
+    prover: Prover | None = None
 
     def run(self) -> int:
         """Returns the exit status: 0, or 1 after a reported error."""
@@ -94,7 +96,9 @@ class OptDriver:
         check_watching(self.options.watch, passes)
         if self.options.llvm is not None and self.options.emit != "llvm":
             raise IgniterError("--llvm is the version of LLVM that --emit=llvm writes for: give both, or neither")
-        if self.options.check_sizes and not self.options.check_each:
+        if self.options.proofs and "prove" not in self.options.check_each:
+            raise IgniterError("--proofs are those of --check-each=prove: give both, or neither")
+        if self.options.check_sizes and "values" not in self.options.check_each:
             raise IgniterError("--check-sizes are those of --check-each: give both, or neither")
         if self.options.check_with and (passes or self.options.emit not in OWN):
             from igniter.tools.check_with import TEXTS
@@ -206,6 +210,8 @@ class OptDriver:
                     output = self._check_with(str(output))
         except Exception as error:
             failure = error
+        if self.prover is not None:
+            self.prover.finish()
         try:
             watching.report(ctx, failed=failure is not None)
         except (IgniterError, OSError) as error:
@@ -236,16 +242,28 @@ class OptDriver:
         self, ctx: IgniterContext, module: ModuleOp, passes: tuple[ModulePass, ...], watching: Watching
     ) -> None:
         observers: list[PassObserver] = [watching.printer] if self.options.watch.prints else []
-        if self.options.check_each:
+        checks = self.options.check_each.split(",")
+        if "values" in checks:
             from igniter.toolbox.output import parse_shapes
             from igniter.verification.check import ResultChecker
 
             sizes = {n: s for case in parse_shapes(self.options.check_sizes) or [] for n, s in case.items()}
             observers.append(ResultChecker(ctx, seed=self.options.check_seed, log=self.stderr, sizes=sizes))
+        if "prove" in checks:
+            observers.append(self._prover())
         if self.options.watch.timing:
             observers.append(watching.times)
         with debug_log(self.options.watch.debug_only, self.stderr):
             run_passes(ctx, module, passes, verify_each=self.options.verify_each, observers=tuple(observers))
+
+    def _prover(self) -> PassObserver:
+        from igniter.verification.prove.observer import Prover
+        from igniter.verification.prove.report import to_json
+
+        self.prover = Prover(log=self.stderr)
+        if self.options.proofs:
+            self.prover.report = lambda proofs: write_whole(self.options.proofs, to_json(proofs))
+        return self.prover
 
     def _conclude(
         self, output: str | bytes, failure: Exception | None, data: bytes, offset: int

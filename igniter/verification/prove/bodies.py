@@ -1,0 +1,90 @@
+"""The values of scalar bodies: ops of `arith`, `math` and `vector` as terms, the same for both levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from igniter.dialects.loop import DotBytesOp
+from igniter.dialects.loop.attrs import as_integer
+from igniter.dialects.loop.bodies import vector_element
+from igniter.dialects.sym.expr import INDIRECT, Atom, Call, Expr
+from igniter.verification.prove.integers import NotDecided, Sizes
+from igniter.verification.prove.values import Apply, Number, Position, Space, Value
+
+HINTS = frozenset(("fastmath", "overflowFlags"))
+"""Properties without an effect on the value that is proven."""
+
+Operand = Callable[[SSAValue], Value]
+
+
+def body_value(op: Operation, space: Space, operand: Operand) -> Value:
+    """Returns the value of an op of a body; raises `NotDecided` for an op that is none."""
+    if isinstance(op, arith.ConstantOp):
+        return Number(space, _scalar(op.value))
+    if isinstance(op, vector.BroadcastOp):
+        return operand(op.operands[0])
+    dialect = op.name.partition(".")[0]
+    if dialect not in ("arith", "math", "vector") and not isinstance(op, DotBytesOp):
+        raise NotDecided(f"'{op.name}' has no value that is compared")
+    args = tuple(operand(v) for v in op.operands)
+    kind = _type_of(op.results[0])
+    if op.name in ("math.fma", "vector.fma"):
+        product = Apply(space, ("arith.mulf", kind), args[:2])
+        return Apply(space, ("arith.addf", kind), (product, args[2]))
+    properties = tuple(sorted((k, str(v)) for k, v in op.properties.items() if k not in HINTS))
+    return Apply(space, (op.name, kind, *properties), args)
+
+
+def expression_value(e: Expr, space: Space, sizes: Sizes, data: Mapping[str, Value]) -> Value:
+    """Returns an expression over axes, sizes and the `data` behind its indirect names, as a value."""
+    if not any(INDIRECT.fullmatch(n) for n in e.symbols):
+        return position(e, space, sizes)
+    terms: list[Value] = []
+    rest = Expr({m: c for m, c in e.terms if not _is_data(m)})
+    for monomial, c in e.terms:
+        if not _is_data(monomial):
+            continue
+        factors = [_atom_value(a, space, sizes, data) for a in monomial]
+        terms.append(Apply(space, ("product", c), tuple(factors)))
+    if rest.terms:
+        terms.append(position(rest, space, sizes))
+    return Apply(space, ("sum",), tuple(terms))
+
+
+def _is_data(monomial: Sequence[Atom]) -> bool:
+    return any(INDIRECT.fullmatch(n) for n in Expr({tuple(monomial): 1}).symbols)
+
+
+def _atom_value(atom: Atom, space: Space, sizes: Sizes, data: Mapping[str, Value]) -> Value:
+    if isinstance(atom, Call):
+        return Apply(space, (atom.fn,), tuple(expression_value(a, space, sizes, data) for a in atom.args))
+    return data[atom.name] if atom.name in data else position(Expr.of(atom.name), space, sizes)
+
+
+def position(e: Expr, space: Space, sizes: Sizes) -> Position:
+    """Returns the value of an expression over axes and sizes."""
+    return Position(space, sizes.relation(space.text, f"Z[{sizes.text(e, space.env)}]"))
+
+
+def _scalar(attr: Attribute) -> Attribute:
+    """Returns the constant of every lane."""
+    if not isinstance(attr, DenseIntOrFPElementsAttr):
+        return attr
+    values: list[float] = list(attr.get_values())
+    if any(repr(v) != repr(values[0]) for v in values):
+        raise NotDecided("a vector constant with different lanes")
+    kind = vector_element(attr.get_type()) or attr.get_type()
+    integer = as_integer(kind)
+    if integer is not None:
+        return IntegerAttr(int(values[0]), integer)
+    return FloatAttr(values[0], kind)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def _type_of(value: SSAValue) -> str:
+    """Returns the scalar type of a value."""
+    kind: Attribute = value.type
+    return str(vector_element(kind) or kind)

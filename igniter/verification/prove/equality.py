@@ -1,0 +1,230 @@
+"""The equality of values: two values as the same function of the inputs, at pairs of their instances.
+
+`Equality.failures(a, b, pairs)` descends both values at once and returns the sizes at which some pair of instances is
+not shown to be equal; none is a proof. Where two folds meet, their points need a partner: each point of one fold has
+exactly one point of the other with an equal value. Candidates come from `Matching`, which solves the equality of the
+elements of inputs that the points read; the descent then proves the candidates.
+
+Sound and incomplete: a pair that is not shown to be equal may be equal.
+
+Rewrites within an equality: operands of commutative ops in any order, `fma(a, b, c)` as `a*b + c`, folds of folds with
+one combiner (reassociation), and sums of a fold and a value as one fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.ir import Attribute
+
+from igniter.dialects.loop.attrs import Combiner
+from igniter.dialects.loop.combiners import combining_op
+from igniter.errors import IgniterError
+from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, isl
+from igniter.verification.prove.matching import COMMUTATIVE, Matching, empty, equal_leaves, shown, union
+from igniter.verification.prove.values import Apply, Fold, Input, Number, Pick, Value, is_neutral
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a flat fold: its points, and their values."""
+
+    points: Relation
+    """From the fold's space to a tuple of this part alone."""
+    value: Value
+    at: Relation
+    """From that tuple to the space of the value."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A pair of values that is not shown to be equal."""
+
+    reason: str
+    sizes: Points | None
+    """The sizes at which it occurs; None if they are not known."""
+
+
+class Equality:
+    """The equalities between the values of two programs."""
+
+    def __init__(self, limits: Limits, sizes: Points):
+        self.limits = limits
+        self.sizes = sizes
+        """All sizes that a kernel may have."""
+        self.shown: dict[tuple[int, int], list[Relation]] = {}
+        self.open: set[tuple[int, int]] = set()
+        self.flat: dict[tuple[int, str], list[Part]] = {}
+        self.kept: list[Value] = []
+        self.parts = 0
+        self.matching = Matching(self)
+
+    def failures(self, a: Value, b: Value, pairs: Relation) -> Failure | None:
+        """Returns the first reason why the values of some pair are not shown to be equal; None if all are."""
+        self.limits.check()
+        pairs = pairs.coalesce()
+        if pairs.is_empty():
+            return None
+        key = id(a), id(b)
+        if any(pairs.is_subset(known) for known in self.shown.get(key, ())):
+            return None
+        if key in self.open:
+            raise NotDecided("a value depends on itself in earlier iterations (a recurrence)")
+        self.open.add(key)
+        found = self._failures(a, b, pairs)
+        self.open.discard(key)
+        self.kept += [a, b]
+        if found is None:
+            self.shown.setdefault(key, []).append(pairs)
+        return found
+
+    def _failures(self, a: Value, b: Value, pairs: Relation) -> Failure | None:
+        if isinstance(a, Pick):
+            return _first(self.failures(c.value, b, c.relation.reverse().apply_range(pairs)) for c in a.cases)
+        if isinstance(b, Pick):
+            return _first(self.failures(a, c.value, pairs.apply_range(c.relation)) for c in b.cases)
+        if isinstance(a, Fold) or isinstance(b, Fold):
+            return self._folds(a, b, pairs)
+        if isinstance(a, Apply) and isinstance(b, Apply):
+            return self._applied(a, b, pairs)
+        missing = pairs.subtract(equal_leaves(a, b)).intersect_params(self.sizes)
+        return None if missing.is_empty() else Failure(_difference(a, b), missing.params())
+
+    def _applied(self, a: Apply, b: Apply, pairs: Relation) -> Failure | None:
+        if a.op != b.op or len(a.args) != len(b.args):
+            missing = pairs.intersect_params(self.sizes)
+            return None if missing.is_empty() else Failure(_difference(a, b), missing.params())
+        found = self._args(a.args, b.args, pairs)
+        if found is not None and str(a.op[0]) in COMMUTATIVE and len(a.args) == 2:
+            return None if self._args(a.args, b.args[::-1], pairs) is None else found
+        return found
+
+    def _args(self, left: Sequence[Value], right: Sequence[Value], pairs: Relation) -> Failure | None:
+        return _first(self.failures(x, y, pairs) for x, y in zip(left, right, strict=True))
+
+    # -- folds --------------------------------------------------------------------------------------------------------
+
+    def _folds(self, a: Value, b: Value, pairs: Relation) -> Failure | None:
+        fold = a if isinstance(a, Fold) else b
+        assert isinstance(fold, Fold)
+        if isinstance(a, Fold) and isinstance(b, Fold) and a.combiner != b.combiner:
+            return Failure(f"a reduction with '{b.combiner}' instead of '{a.combiner}'", pairs.params())
+        left, right = (self.flatten(v, fold.combiner, fold.element) for v in (a, b))
+        found = self._match(left, right, pairs, exact=False)
+        if found is not None:
+            exact = self._match(left, right, pairs, exact=True)
+            return None if exact is None else found
+        return None
+
+    def _match(self, left: Sequence[Part], right: Sequence[Part], pairs: Relation, *, exact: bool) -> Failure | None:
+        """Returns why the points of two folds are not in bijection for some pair; None if they are for all."""
+        mine, theirs = union([p.points for p in left]), union([p.points for p in right])
+        wanted: Relations = pairs.to_union_map()
+        equal: Relations = empty()
+        found: list[tuple[Part, Part, Relation]] = []
+        for x in left:
+            reached = x.points.reverse().apply_range(pairs)
+            for y in right:
+                # The points of both within one pair of instances.
+                near = reached.apply_range(y.points)
+                if near.is_empty():
+                    continue
+                guess = self.matching.of(x.value, y.value, exact=exact)
+                if guess is not None:
+                    near = near.intersect(x.at.apply_range(guess).apply_range(y.at.reverse()))
+                if not near.is_empty():
+                    equal = equal.union(near.to_union_map())
+                    found.append((x, y, near))
+        return (
+            self._unpaired(mine, theirs, equal, wanted, "is missing")
+            or self._unpaired(theirs, mine, equal.reverse(), wanted.reverse(), "is too many")
+            or self._ambiguous(equal, theirs)
+            or self._ambiguous(equal.reverse(), mine)
+            or _first(
+                self.failures(x.value, y.value, x.at.reverse().apply_range(near).apply_range(y.at))
+                for x, y, near in found
+            )
+        )
+
+    def _unpaired(
+        self, mine: Relations, theirs: Relations, equal: Relations, wanted: Relations, what: str
+    ) -> Failure | None:
+        """Returns a failure if a point of `mine` has no equal point of `theirs` in some pair of instances."""
+        needed = mine.reverse().apply_range(wanted)
+        missing = needed.subtract(equal.apply_range(theirs.reverse())).intersect_params(self.sizes)
+        return None if missing.is_empty() else Failure(f"a point of a reduction {what}", missing.params())
+
+    def _ambiguous(self, equal: Relations, theirs: Relations) -> Failure | None:
+        """Returns a failure if a point has several equal points within one instance."""
+        if equal.is_single_valued():
+            return None
+        # Equal points q of p, each with the instances that it belongs to: [p -> instance] -> q.
+        each = equal.reverse().range_product(theirs.reverse()).reverse()
+        if each.is_single_valued():
+            return None
+        return Failure("several points of a reduction read the same elements", None)
+
+    def flatten(self, value: Value, combiner: Combiner, element: Attribute) -> list[Part]:
+        """Returns the points of a fold, with nested folds of the same combiner and neutral values removed."""
+        key = id(value), combiner
+        if key not in self.flat:
+            self.kept.append(value)
+            self.flat[key] = self._parts(value, combiner, element)
+        return self.flat[key]
+
+    def _parts(self, value: Value, combiner: Combiner, element: Attribute) -> list[Part]:
+        self.limits.check()
+        if isinstance(value, Number) and is_neutral(value, combiner, element):
+            return []
+        if isinstance(value, Fold) and value.combiner == combiner:
+            return [p for c in value.cases for p in self._through(c.relation, c.value, combiner, element)]
+        if isinstance(value, Pick):
+            return [p for c in value.cases for p in self._through(c.relation, c.value, combiner, element)]
+        if isinstance(value, Apply) and value.op[0] == _op_of(combiner, element):
+            return [p for arg in value.args for p in self._renamed(self.flatten(arg, combiner, element))]
+        identity = value.space.domain.identity()
+        return self._renamed([Part(identity, value, identity)])
+
+    def _renamed(self, parts: Sequence[Part]) -> list[Part]:
+        """Returns parts with tuples of their own, because a value may be added twice."""
+        found: list[Part] = []
+        kinds = isl().dim_type
+        for part in parts:
+            self.parts += 1
+            name = f"P{self.parts}"
+            points, at = part.points.set_tuple_name(kinds.out, name), part.at.set_tuple_name(kinds.in_, name)
+            found.append(Part(points, part.value, at))
+        return found
+
+    def _through(self, relation: Relation, value: Value, combiner: Combiner, element: Attribute) -> list[Part]:
+        """Returns the points of the values that `relation` reaches."""
+        found: list[Part] = []
+        for part in self.flatten(value, combiner, element):
+            points = relation.apply_range(part.points)
+            if points.is_empty():
+                continue
+            if part.points.is_injective() or relation.is_single_valued():
+                found.append(replace(part, points=points))
+                continue
+            raise NotDecided("a reduction adds the same sum several times")
+        return self._renamed(found)
+
+
+def _op_of(combiner: Combiner, element: Attribute) -> str:
+    try:
+        return combining_op(combiner, element).name
+    except IgniterError:
+        return ""
+
+
+def _first(found: Iterable[Failure | None]) -> Failure | None:
+    return next((f for f in found if f is not None), None)
+
+
+def _difference(a: Value, b: Value) -> str:
+    """Returns the difference of two values in words."""
+    left, right = shown(a), shown(b)
+    if left == right:
+        return f"another element of {left}" if isinstance(a, Input) else f"another value of {left}"
+    return f"{right} instead of {left}"

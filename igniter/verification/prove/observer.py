@@ -1,0 +1,94 @@
+"""`--check-each=prove`: a proof for every pass and kernel of a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import IO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.errors import IgniterError
+from igniter.verification.prove.integers import MAX_OPERATIONS, MAX_SECONDS, Limits, isl
+from igniter.verification.prove.prove import Verdict, prove
+from igniter.verification.prove.report import Proof, table
+
+
+class ProofFailed(IgniterError):
+    """Raised after a pass that a proof refutes."""
+
+
+@dataclass
+class Prover:
+    """A `PassObserver` that proves that every pass keeps the meaning of every kernel.
+
+    A structured kernel is compared with the one before the pass. A scheduled kernel is compared with the structured
+    kernel that it was lowered from, which is small; the passes before have been proven against the same kernel.
+    """
+
+    log: IO[str] = field(default_factory=lambda: sys.stderr)
+    seconds: float = MAX_SECONDS
+    keep_going: bool = False
+    """Does not raise after a refutation."""
+    proofs: list[Proof] = field(default_factory=list[Proof])
+    report: Callable[[list[Proof]], None] | None = None
+    _texts: dict[str, str] = field(default_factory=dict[str, str])
+    _references: dict[str, KernelOp | FuncOp] = field(default_factory=dict[str, KernelOp | FuncOp])
+    _known: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
+
+    def __post_init__(self) -> None:
+        isl()
+
+    def before(self, this: ModulePass, module: ModuleOp) -> None:
+        """Keeps the kernels."""
+        if not self._texts:
+            self._keep(module)
+
+    def after(self, this: ModulePass, module: ModuleOp) -> None:
+        """Proves the pass for every kernel that existed before; raises `ProofFailed` at a refutation."""
+        for name, kernel in _kernels(module):
+            reference = self._references.get(name)
+            if reference is None:
+                continue
+            if reference.symbol_names != kernel.symbol_names:
+                print(f"prove: {this.name}: @{name}: skipped, because its symbols have other names", file=self.log)
+                del self._references[name]
+                continue
+            verdict = self._verdict(name, kernel)
+            proof = Proof(this.name, name, verdict)
+            self.proofs.append(proof)
+            print(f"prove: {proof}", file=self.log)
+            if verdict.status == "refuted" and not self.keep_going:
+                raise ProofFailed(f"pass '{this.name}' changed @{name}: {verdict.reason}")
+        self._keep(module)
+
+    def finish(self) -> None:
+        """Prints the table of all proofs."""
+        if self.report is not None:
+            self.report(self.proofs)
+        print(table(self.proofs), file=self.log)
+
+    def _verdict(self, name: str, kernel: KernelOp | FuncOp) -> Verdict:
+        if str(kernel) == self._texts[name]:
+            return Verdict("unchanged", (self._known[name].reason if name in self._known else ""))
+        verdict = prove(self._references[name], kernel, Limits(MAX_OPERATIONS, self.seconds))
+        self._known[name] = verdict
+        return verdict
+
+    def _keep(self, module: ModuleOp) -> None:
+        for name, kernel in _kernels(module):
+            text = str(kernel)
+            if self._texts.get(name) == text:
+                continue
+            self._texts[name] = text
+            if isinstance(kernel, KernelOp) or name not in self._references:
+                self._references[name] = kernel.clone()
+
+
+def _kernels(module: ModuleOp) -> Iterator[tuple[str, KernelOp | FuncOp]]:
+    for op in module.ops:
+        if isinstance(op, (KernelOp, FuncOp)):
+            yield op.sym_name.data, op

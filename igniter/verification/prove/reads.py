@@ -1,0 +1,112 @@
+"""Reads of a kernel's inputs, with guards and with subscripts that are data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.ir import Attribute
+
+from igniter.dialects.loop.attrs import as_integer, is_float, scalar_type
+from igniter.dialects.sym.expr import INDIRECT, Expr, symbols_of
+from igniter.verification.prove.bodies import expression_value
+from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, isl
+from igniter.verification.prove.reshapes import reshape
+from igniter.verification.prove.values import Apply, Case, Input, Number, Pick, Space, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """An input of a kernel."""
+
+    sizes: Sizes
+    number: int
+    dims: tuple[Expr, ...]
+
+    def read(
+        self,
+        dims: tuple[Expr, ...],
+        subscripts: Sequence[Expr],
+        guards: Sequence[Expr],
+        space: Space,
+        env: Mapping[str, str],
+        data: Mapping[str, Value],
+        otherwise: Value | None,
+        element: Attribute,
+    ) -> Value:
+        """Returns the value of a read under a view with `dims`. `data` are the values of indirect names."""
+        if any(INDIRECT.fullmatch(n) for n in symbols_of((*subscripts, *guards))):
+            return self._by_data(dims, subscripts, guards, space, env, data, otherwise, element)
+        array, access = self._access(dims, subscripts, space, env)
+        inner = Input(space, array, access)
+        if not guards:
+            return inner
+        active = active_points(self.sizes, space, guards, env)
+        return guarded(inner, active, space, element, otherwise, (str(array), access.set_tuple_name(OUT(), "A")))
+
+    def _access(
+        self, dims: tuple[Expr, ...], subscripts: Sequence[Expr], space: Space, env: Mapping[str, str]
+    ) -> tuple[tuple[object, ...], Relation]:
+        texts = ", ".join(self.sizes.text(s, env) for s in subscripts)
+        if dims != self.dims:
+            try:
+                view = reshape(self.sizes, dims, self.dims, "V", f"I{self.number}")
+                return (self.number,), self.sizes.relation(space.text, f"V[{texts}]").apply_range(view)
+            except NotDecided:
+                # Under other dims: equal accesses under equal dims are still the same element.
+                array = (self.number, *map(str, dims))
+                return array, self.sizes.relation(space.text, f"I{self.number}v[{texts}]")
+        return (self.number,), self.sizes.relation(space.text, f"I{self.number}[{texts}]")
+
+    def _by_data(
+        self,
+        dims: tuple[Expr, ...],
+        subscripts: Sequence[Expr],
+        guards: Sequence[Expr],
+        space: Space,
+        env: Mapping[str, str],
+        data: Mapping[str, Value],
+        otherwise: Value | None,
+        element: Attribute,
+    ) -> Value:
+        """Returns a gather: an uninterpreted function of the subscripts and the guards."""
+        here = Space(space.name, space.ids, dict(env), space.domain, space.lane)
+        args = [expression_value(e, here, self.sizes, data) for e in (*subscripts, *guards)]
+        other = otherwise or Number(space, zero(element))
+        op = ("gather", self.number, *map(str, dims), len(guards))
+        return Apply(space, op, (*args, other))
+
+
+def OUT() -> object:
+    """Returns isl's name for the second tuple of a relation."""
+    return isl().dim_type.out
+
+
+def active_points(sizes: Sizes, space: Space, guards: Sequence[Expr], env: Mapping[str, str]) -> Points:
+    """Returns the instances for which all guards hold."""
+    return space.domain.intersect(sizes.points(space.text, [f"{sizes.text(g, env)} >= 0" for g in guards]))
+
+
+def guarded(
+    inner: Value,
+    active: Points,
+    space: Space,
+    element: Attribute,
+    otherwise: Value | None,
+    pin: tuple[str, Relation] | None,
+) -> Value:
+    """Returns `inner` where an access is active, else the other value."""
+    rest = space.domain.subtract(active)
+    other = otherwise or Number(space, zero(element))
+    cases = (Case("active", active.identity(), inner), Case("masked", rest.identity(), other))
+    return Pick(space, cases, pin)
+
+
+def zero(element: Attribute) -> Attribute:
+    """Returns the value of a masked read."""
+    scalar = scalar_type(element)
+    if is_float(scalar):
+        return FloatAttr(0.0, scalar)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    integer = as_integer(scalar)
+    return IntegerAttr(0, IntegerType(64 if integer is None else integer.width.data))

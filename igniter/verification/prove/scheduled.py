@@ -1,0 +1,272 @@
+"""The values of the scheduled level: what every element holds at the end of a `loop.func`, by dataflow analysis.
+
+The source of a load is the last store to its element before it, and the accumulations after that store: isl computes
+both for all sizes (Feautrier, "Dataflow analysis of array and scalar references", 1991; `isl_union_access_info`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Block, Operation, SSAValue
+
+from igniter.dialects.loop import (
+    AccumulateOp,
+    FuncOp,
+    IndexOp,
+    LoadOp,
+    ReadOp,
+    ReduceLanesOp,
+    StoreOp,
+    TileProductOp,
+    TransposeOp,
+    YieldOp,
+)
+from igniter.dialects.loop.combiners import identity
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr
+from igniter.verification.prove.bodies import body_value, expression_value, position
+from igniter.verification.prove.flow import apart, flow, flow_once
+from igniter.verification.prove.integers import NotDecided, Relation, Sizes, isl
+from igniter.verification.prove.reads import Reader, guarded
+from igniter.verification.prove.statements import Event, Place, Root, Statements
+from igniter.verification.prove.values import Case, Fold, Number, Output, Pick, Problem, Program, Space, Value
+
+OUTSIDE = Place((), {}, (), ())
+
+
+class ScheduledValues:
+    """The values of the statements of a block, with `readers` for the buffers that it only reads."""
+
+    def __init__(self, sizes: Sizes, prefix: str, readers: Mapping[SSAValue, Reader]):
+        self.sizes = sizes
+        self.statements = Statements(sizes, prefix)
+        self.statements.external = set(readers)
+        self.readers = readers
+        self.values: dict[tuple[SSAValue, Space], Value] = {}
+        self.flows: dict[Root, dict[str, list[tuple[Event, Relation]]]] = {}
+        self.resolved: dict[Event, Value] = {}
+        self.problems: list[Problem] = []
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def final(self, root: Root, name: str) -> Output:
+        """Adds a load of every element of a root after all statements, in a space called `name`."""
+        ids = tuple(f"e{k}" for k in range(len(root.dims)))
+        bounds = [f"0 <= {i} < {self.sizes.text(d, {})}" for i, d in zip(ids, root.dims, strict=True)]
+        place = Place(ids, {i: i for i in ids}, tuple(bounds), ())
+        text = f"{name}[{', '.join(ids)}]"
+        space = Space(name, ids, dict(place.env), self.sizes.points(text, bounds))
+        event_name = f"{self.statements.prefix}F{name}"
+        access = self.sizes.relation(space.named(event_name), f"{root.name}[{', '.join(ids)}]", bounds)
+        last = str(1 << 30)
+        event = Event("load", event_name, root.value.owner, space, place, root, space.domain, access, (last,))  # pyright: ignore
+        root.events.append(event)
+        return Output(root.dims, self.resolve(event))
+
+    # -- scalars ------------------------------------------------------------------------------------------------------
+
+    def value(self, ssa: SSAValue, space: Space) -> Value:
+        """Returns the value of an SSA value at the instances of a space: of its own block, or of one inside."""
+        key = ssa, space
+        if key not in self.values:
+            self.values[key] = self._value(ssa, space)
+        return self.values[key]
+
+    def _value(self, ssa: SSAValue, space: Space) -> Value:
+        op = ssa.owner
+        if not isinstance(op, Operation):
+            raise NotDecided("a block argument that is no buffer")
+        if isinstance(op, IndexOp):
+            env = {**space.env, op.lane: space.lane} if op.lane is not None and space.lane is not None else space.env
+            return position(op.value, Space(space.name, space.ids, dict(env), space.domain, space.lane), self.sizes)
+        if isinstance(op, LoadOp):
+            return self._load(op, space)
+        if isinstance(op, ReduceLanesOp):
+            return self._lanes(op, space)
+        if isinstance(op, TransposeOp):
+            return self._transposed(op, ssa, space)
+        return body_value(op, space, lambda v: self.value(v, space))
+
+    def _own_space(self, op: Operation, value: SSAValue) -> Space:
+        """Returns the space of a value in its own block."""
+        place = self.statements.places[self._block(op)]
+        width: int = value.type.get_shape()[0] if isinstance(value.type, VectorType) else 0
+        return self.statements.space(place, width)
+
+    def _block(self, op: Operation) -> Block:
+        assert op.parent is not None
+        return op.parent
+
+    def _lift(self, value: Value, space: Space, key: str) -> Value:
+        """Returns a value of an outer space in an inner one."""
+        own = value.space
+        if own is space:
+            return value
+        ids = [i if i != own.lane else space.lane or own.lane or i for i in own.ids]
+        relation = self.sizes.relation(space.text, f"{own.name}[{', '.join(ids)}]")
+        return Pick(space, (Case(key, relation, value),))
+
+    def _load(self, op: LoadOp, space: Space) -> Value:
+        own = self._own_space(op, op.result)
+        reader = self.readers.get(self.statements.base(op.buffer))
+        if reader is not None:
+            env = self.statements.lane_env(op, space)
+            data = {f"_{k}": self.value(v, space) for k, v in enumerate(op.indices)}
+            otherwise = None if op.otherwise is None else self.value(op.otherwise, space)
+            dims = tuple(dims_of(op.buffer.type))
+            return reader.read(dims, op.subscripts, op.guards, space, env, data, otherwise, element_of(op.buffer.type))
+        event = self.statements.loads[op]
+        return self._lift(self._guarded_load(op, event, own), space, event.name)
+
+    def _guarded_load(self, op: LoadOp, event: Event, own: Space) -> Value:
+        if event in self.resolved:
+            return self.resolved[event]
+        found = self._sources(event)
+        if op.guards:
+            otherwise = None if op.otherwise is None else self.value(op.otherwise, own)
+            access = event.access.set_tuple_name(isl().dim_type.in_, own.name)
+            pin = event.root.label, access.set_tuple_name(isl().dim_type.out, "A")
+            found = guarded(found, event.active, own, element_of(op.buffer.type), otherwise, pin)
+        self.resolved[event] = found
+        return found
+
+    def resolve(self, event: Event) -> Value:
+        """Returns the value that a load without guards reads."""
+        if event not in self.resolved:
+            self.resolved[event] = self._sources(event)
+        return self.resolved[event]
+
+    def _lanes(self, op: ReduceLanesOp, space: Space) -> Value:
+        wide = self._own_space(op, op.vector)
+        assert wide.lane is not None
+        relation = self.sizes.relation(space.text, wide.text, [f"0 <= {wide.lane} < {wide.lane[1:]}"])
+        case = Case(f"{wide.name}r{id(op)}", relation, self.value(op.vector, wide))
+        return Fold(space, op.combiner, op.element, (case,))
+
+    def _transposed(self, op: TransposeOp, ssa: SSAValue, space: Space) -> Value:
+        """Returns a column: element `at` of the results is element `(at mod rows, at floordiv rows)` of the matrix."""
+        place = next(k for k, column in enumerate(op.columns) if column is ssa)
+        rows, lanes = op.rows, op.lanes
+        columns = len(op.vectors) * lanes // rows
+        lane = space.lane
+        cases: list[Case] = []
+        for k, vector in enumerate(op.vectors):
+            # Results in order hold the transpose in row-major order: at = c*rows + r of element r*columns + c.
+            at, source = f"({place * lanes} + {lane})", f"({k * lanes} + m)"
+            constraints = [
+                f"{source} = ({at} mod {rows})*{columns} + floor({at}/{rows})",
+                f"0 <= m < {lanes}",
+            ]
+            ids = ["m" if i == lane else i for i in space.ids]
+            relation = self.sizes.relation(space.text, f"{space.name}[{', '.join(ids)}]", constraints)
+            cases.append(Case(f"{space.name}t{id(op)}_{k}", relation, self.value(vector, space)))
+        return Pick(space, tuple(cases))
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _sources(self, event: Event) -> Value:
+        flow = self._flow(event.root)[event.name]
+        stores = [(e, r) for e, r in flow if e.kind == "store"]
+        sums = [(e, r) for e, r in flow if e.kind == "accumulate"]
+        self._check_written(event, [r for _, r in stores])
+        cases = [self._case(e, r, event.space) for e, r in (*stores, *sums)]
+        if not sums:
+            return Pick(event.space, tuple(cases))
+        combiner = sums[0][0].combiner
+        if combiner is None or any(e.combiner != combiner for e, _ in sums):
+            raise NotDecided(f"buffer '{event.root.label}' is accumulated with several combiners")
+        return Fold(event.space, combiner, element_of(event.root.value.type), tuple(cases))
+
+    def _case(self, source: Event, relation: Relation, user: Space) -> Case:
+        kinds = isl().dim_type
+        renamed = relation.set_tuple_name(kinds.in_, user.name).set_tuple_name(kinds.out, source.space.name)
+        return Case(source.name, renamed, self._written(source))
+
+    def _written(self, event: Event) -> Value:
+        """Returns the value that an event stores or accumulates."""
+        op = event.op
+        if isinstance(op, TileProductOp):
+            if event.kind == "store":
+                assert op.kernel is not None
+                number = identity(op.kernel.facts.combiner, op.kernel.facts.elements[2])
+                return Number(event.space, number.value)
+            return self._meaning(op, event)
+        assert isinstance(op, (StoreOp, AccumulateOp))
+        return self.value(op.value, event.space)
+
+    def _meaning(self, op: TileProductOp, event: Event) -> Value:
+        """Returns the body of a micro-kernel's meaning at one step."""
+        assert op.kernel is not None
+        facts, space = op.kernel.facts, event.space
+        events = self.statements.tiles[op]
+        found: dict[SSAValue, Value] = {}
+        for key, read, buffer, at in (
+            ("a", facts.a, op.a, op.a_at.data),
+            ("b", facts.b, op.b, op.b_at.data),
+        ):
+            reader = self.readers.get(self.statements.base(buffer))
+            if reader is not None:
+                dims, element = tuple(dims_of(buffer.type)), element_of(buffer.type)
+                found[read.result] = reader.read(dims, at, (), space, space.env, {}, None, element)
+            else:
+                found[read.result] = self.resolve(events[key])
+
+        def operand(v: SSAValue) -> Value:
+            if v not in found:
+                assert isinstance(v.owner, Operation) and not isinstance(v.owner, (ReadOp, YieldOp))
+                found[v] = body_value(v.owner, space, operand)
+            return found[v]
+
+        return operand(facts.nest.yield_op.clauses[0].value)
+
+    def _check_written(self, event: Event, stores: Sequence[Relation]) -> None:
+        """Notes the elements that a load reads without a store before it."""
+        kinds = isl().dim_type
+        missing = event.active.set_tuple_name(event.name)
+        for relation in stores:
+            missing = missing.subtract(relation.set_tuple_name(kinds.in_, event.name).domain())
+        missing = missing.intersect_params(self.sizes.context())
+        if not missing.is_empty():
+            reason = f"an element of '{event.root.label}' is read before it is written"
+            self.problems.append(Problem("coverage", reason, missing.params()))
+
+    def _flow(self, root: Root) -> dict[str, list[tuple[Event, Relation]]]:
+        """Returns the sources of every load of a root, by the name of the load, each from the load to the source."""
+        loads = [e for e in root.events if e.kind == "load"]
+        if root in self.flows and all(e.name in self.flows[root] for e in loads):
+            return self.flows[root]
+        found: dict[str, list[tuple[Event, Relation]]] = {e.name: [] for e in loads}
+        for events in apart(root.events):
+            sources = flow_once(events, self.sizes) or flow(events, self.sizes)
+            for name, source, relation in sources:
+                found[name].append((source, relation))
+        for each in found.values():
+            each.sort(key=lambda s: s[0].name)
+        self.flows[root] = found
+        return found
+
+
+def program_of(
+    func: FuncOp, sizes: Sizes, prefix: str, keep: Callable[[ScheduledValues], None] | None = None
+) -> Program:
+    """Returns a scheduled kernel as values."""
+    sizes.require(func.requires)
+    args = list(func.block.args)
+    count = len(args) - func.output_count
+    readers: dict[SSAValue, Reader] = {
+        arg: Reader(sizes, k, tuple(dims_of(arg.type))) for k, arg in enumerate(args[:count])
+    }
+    values = ScheduledValues(sizes, prefix, readers)
+    statements = values.statements
+    statements.survey(func.block)
+    outputs = [statements.add_root(arg, f"result {k}", None) for k, arg in enumerate(args[count:])]
+    statements.walk(func.block, OUTSIDE)
+    found = [values.final(root, f"O{k}") for k, root in enumerate(outputs)]
+    if keep is not None:
+        keep(values)
+    return Program(found, values.problems)
+
+
+__all__ = ["Expr", "ScheduledValues", "expression_value", "program_of"]

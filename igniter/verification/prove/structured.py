@@ -1,0 +1,225 @@
+"""The values of the structured level: a read of a result is the value of the points that write the element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from igniter.dialects.loop import IndexOp, KernelOp, NestOp, ProcedureOp, ReadOp, ViewOp
+from igniter.dialects.loop.bodies import Clause
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import INDIRECT, Expr, symbols_of
+from igniter.verification.prove.bodies import body_value, position
+from igniter.verification.prove.integers import NotDecided, Relation, Sizes, isl
+from igniter.verification.prove.reads import Reader, active_points, guarded
+from igniter.verification.prove.reshapes import reshape
+from igniter.verification.prove.scheduled import ScheduledValues
+from igniter.verification.prove.statements import Place
+from igniter.verification.prove.values import Case, Fold, Number, Output, Pick, Problem, Program, Space, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A result of a nest: the points that write each element."""
+
+    clause: Clause
+    space: Space
+    relation: Relation
+    """From the elements, the tuple `E`, to the points."""
+    value: Value
+
+
+class StructuredValues:
+    """The values of a `loop.kernel`."""
+
+    def __init__(self, kernel: KernelOp, sizes: Sizes, prefix: str):
+        self.sizes = sizes
+        self.prefix = prefix
+        self.readers: dict[SSAValue, Reader] = {}
+        for k, arg in enumerate(kernel.block.args):
+            self.readers[arg] = Reader(sizes, k, tuple(dims_of(arg.type)))
+        self.spaces: dict[NestOp, Space] = {}
+        self.written: dict[SSAValue, Written] = {}
+        self.procedures: dict[ProcedureOp, ScheduledValues] = {}
+        self.problems: list[Problem] = []
+        self.outputs = 0
+
+    # -- elements -----------------------------------------------------------------------------------------------------
+
+    def output(self, value: SSAValue, dims: tuple[Expr, ...], name: str) -> Output:
+        """Returns the elements of a result under `dims`, in a space called `name`."""
+        ids = tuple(f"e{k}" for k in range(len(dims)))
+        bounds = [f"0 <= {i} < {self.sizes.text(d, {})}" for i, d in zip(ids, dims, strict=True)]
+        text = f"{name}[{', '.join(ids)}]"
+        space = Space(name, ids, {i: i for i in ids}, self.sizes.points(text, bounds))
+        source = value
+        while isinstance(source.owner, ViewOp) and tuple(dims_of(source.type)) != dims:
+            source = source.owner.source
+        return Output(dims, self.read(source, dims, [Expr.of(i) for i in ids], space))
+
+    def read(
+        self,
+        tensor: SSAValue,
+        dims: tuple[Expr, ...],
+        subscripts: Sequence[Expr],
+        space: Space,
+        guards: Sequence[Expr] = (),
+        data: Mapping[str, Value] | None = None,
+        otherwise: Value | None = None,
+    ) -> Value:
+        """Returns the value of a read of a tensor, under a view with `dims`."""
+        while isinstance(tensor.owner, ViewOp):
+            tensor = tensor.owner.source
+        element = element_of(tensor.type)
+        if tensor in self.readers:
+            reader = self.readers[tensor]
+            return reader.read(dims, subscripts, guards, space, space.env, data or {}, otherwise, element)
+        if any(INDIRECT.fullmatch(n) for n in symbols_of((*subscripts, *guards))):
+            raise NotDecided("a read of a computed tensor depends on data")
+        texts = ", ".join(self.sizes.text(s, space.env) for s in subscripts)
+        access = self.sizes.relation(space.text, f"E[{texts}]")
+        own = tuple(dims_of(tensor.type))
+        if own != dims:
+            access = access.apply_range(reshape(self.sizes, dims, own, "E", "E"))
+        active = active_points(self.sizes, space, guards, space.env) if guards else space.domain
+        access = access.intersect_domain(active)
+        found = self._element(tensor, access, space)
+        if not guards:
+            return found
+        return guarded(found, active, space, element, otherwise, (_label(tensor), access.set_tuple_name(_out(), "A")))
+
+    def _element(self, tensor: SSAValue, access: Relation, space: Space) -> Value:
+        """Returns the value of the elements that `access` reaches."""
+        if isinstance(tensor.owner, ProcedureOp):
+            return self._procedure(tensor.owner, tensor, access, space)
+        written = self._written(tensor)
+        relation = access.apply_range(written.relation)
+        case = Case(f"{written.space.name}w{tensor.index}", relation, written.value)  # pyright: ignore
+        if written.clause.combiner != "none":
+            return Fold(space, written.clause.combiner, element_of(tensor.type), (case,))
+        cases = [case]
+        if written.clause.otherwise is not None:
+            rest = access.domain().subtract(relation.domain())
+            cases.append(Case("else", rest.identity(), Number(space, written.clause.otherwise)))
+        return Pick(space, tuple(cases))
+
+    def _written(self, tensor: SSAValue) -> Written:
+        if tensor not in self.written:
+            nest = tensor.owner
+            assert isinstance(nest, NestOp)
+            clause = nest.yield_op.clauses[list(nest.outputs).index(tensor)]  # pyright: ignore
+            space = self._space(nest)
+            texts = ", ".join(self.sizes.text(s, space.env) for s in clause.subscripts)
+            writes = self.sizes.relation(space.text, f"E[{texts}]").intersect_domain(space.domain)
+            self.written[tensor] = Written(clause, space, writes.reverse(), _Body(self, space).value(clause.value))
+        return self.written[tensor]
+
+    def _space(self, nest: NestOp) -> Space:
+        if nest not in self.spaces:
+            ids = tuple(f"x{k}" for k in range(len(nest.axes)))
+            bounds = [f"0 <= {i} < {self.sizes.text(a.extent, {})}" for i, a in zip(ids, nest.axes, strict=True)]
+            name = f"{self.prefix}N{len(self.spaces)}"
+            env = {a.name: i for i, a in zip(ids, nest.axes, strict=True)}
+            domain = self.sizes.points(f"{name}[{', '.join(ids)}]", bounds)
+            self.spaces[nest] = Space(name, ids, env, domain)
+        return self.spaces[nest]
+
+    # -- procedures ---------------------------------------------------------------------------------------------------
+
+    def _procedure(self, op: ProcedureOp, tensor: SSAValue, access: Relation, space: Space) -> Value:
+        """Returns the elements that the statements of a procedure leave in a result."""
+        if op not in self.procedures:
+            readers: dict[SSAValue, Reader] = {}
+            for buffer, source in zip(op.read_buffers, op.inputs, strict=True):
+                readers[buffer] = TensorReader(self.sizes, 0, tuple(dims_of(source.type)), self, source)
+            values = ScheduledValues(self.sizes, f"{self.prefix}P{len(self.procedures)}", readers)
+            values.statements.survey(op.block)
+            for k, buffer in enumerate(op.written_buffers):
+                values.statements.add_root(buffer, f"{op.label} {k}", None)
+            place = Place((), {}, (), ())
+            for axis in op.axes:
+                name = f"x{len(place.axes)}"
+                inner = place.within(axis.name, [f"0 <= {name} < {self.sizes.text(axis.extent, {})}"], name)
+                place = Place(inner.axes, inner.env, inner.constraints, (*place.time, "0", name))
+            values.statements.walk(op.block, place)
+            self.procedures[op] = values
+        values = self.procedures[op]
+        index = list(op.outputs).index(tensor)  # pyright: ignore
+        root = values.statements.roots[op.written_buffers[index]]
+        self.outputs += 1
+        found = values.final(root, f"{values.statements.prefix}E{index}_{self.outputs}")
+        own = tuple(dims_of(tensor.type))
+        if root.dims != own:
+            access = access.apply_range(reshape(self.sizes, own, root.dims, "E", "E"))
+        relation = access.set_tuple_name(_out(), found.value.space.name)
+        self.problems += values.problems
+        return Pick(space, (Case(found.value.space.name, relation, found.value),))
+
+
+@dataclass(frozen=True, eq=False)
+class TensorReader(Reader):
+    """A tensor that a procedure reads."""
+
+    values: StructuredValues
+    tensor: SSAValue
+
+    def read(
+        self,
+        dims: tuple[Expr, ...],
+        subscripts: Sequence[Expr],
+        guards: Sequence[Expr],
+        space: Space,
+        env: Mapping[str, str],
+        data: Mapping[str, Value],
+        otherwise: Value | None,
+        element: object,
+    ) -> Value:
+        """Returns the value of the read element of the tensor."""
+        here = Space(space.name, space.ids, dict(env), space.domain, space.lane)
+        return self.values.read(self.tensor, dims, subscripts, here, guards, data, otherwise)
+
+
+class _Body:
+    """The values of the body of one nest."""
+
+    def __init__(self, values: StructuredValues, space: Space):
+        self.values = values
+        self.space = space
+        self.found: dict[SSAValue, Value] = {}
+
+    def value(self, ssa: SSAValue) -> Value:
+        if ssa not in self.found:
+            self.found[ssa] = self._value(ssa)
+        return self.found[ssa]
+
+    def _value(self, ssa: SSAValue) -> Value:
+        op = ssa.owner
+        assert isinstance(op, Operation)
+        if isinstance(op, IndexOp):
+            return position(op.value, self.space, self.values.sizes)
+        if isinstance(op, ReadOp):
+            data = {f"_{k}": self.value(v) for k, v in enumerate(op.indices)}
+            otherwise = None if op.otherwise is None else self.value(op.otherwise)
+            dims = tuple(dims_of(op.source.type))
+            return self.values.read(op.source, dims, op.subscripts, self.space, op.guards, data, otherwise)
+        return body_value(op, self.space, self.value)
+
+
+def _label(tensor: SSAValue) -> str:
+    owner = tensor.owner
+    return owner.label if isinstance(owner, (NestOp, ProcedureOp)) else ""
+
+
+def _out() -> object:
+    return isl().dim_type.out
+
+
+def program_of(kernel: KernelOp, sizes: Sizes, prefix: str, dims: Sequence[tuple[Expr, ...]] | None = None) -> Program:
+    """Returns a structured kernel as values, its results under `dims` (default: their own)."""
+    sizes.require(kernel.requires)
+    values = StructuredValues(kernel, sizes, prefix)
+    shapes = dims or [tuple(dims_of(v.type)) for v in kernel.returned]
+    outputs = [values.output(v, d, f"O{k}") for k, (v, d) in enumerate(zip(kernel.returned, shapes, strict=True))]
+    return Program(outputs, values.problems)
