@@ -258,11 +258,8 @@ class OptDriver:
 
     def _prover(self) -> PassObserver:
         from igniter.verification.prove.observer import Prover
-        from igniter.verification.prove.report import to_json
 
-        self.prover = Prover(log=self.stderr)
-        if self.options.proofs:
-            self.prover.report = lambda proofs: write_whole(self.options.proofs, to_json(proofs))
+        self.prover = Prover(log=self.stderr, output=self.options.proofs)
         return self.prover
 
     def _conclude(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import VectorType
 
+from igniter.analysis.structured.bounds import known_accesses
 from igniter.dialects.loop import FuncOp, LoadOp, TileProductOp, ViewOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import INDIRECT, Expr, product, symbols_of
@@ -85,8 +86,6 @@ def _in_dims(sizes: Sizes, texts: Sequence[str], dims: Sequence[Expr]) -> list[s
 
 
 def _by_data(op: LoadOp, func: FuncOp) -> Iterator[Problem]:
-    from igniter.analysis.structured.bounds import known_accesses
-
     for access in known_accesses(func):
         if access.op is op:
             for _, reason in access.unproven():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -12,9 +12,10 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.errors import IgniterError
+from igniter.runtime.files import write_whole
 from igniter.verification.prove.integers import MAX_OPERATIONS, MAX_SECONDS, Limits, isl
 from igniter.verification.prove.prove import Verdict, prove
-from igniter.verification.prove.report import Proof, table
+from igniter.verification.prove.report import Proof, table, to_json
 
 
 class ProofFailed(IgniterError):
@@ -34,7 +35,8 @@ class Prover:
     keep_going: bool = False
     """Does not raise after a refutation."""
     proofs: list[Proof] = field(default_factory=list[Proof])
-    report: Callable[[list[Proof]], None] | None = None
+    output: str = ""
+    """The file for the proofs as JSON; empty for none."""
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     _references: dict[str, KernelOp | FuncOp] = field(default_factory=dict[str, KernelOp | FuncOp])
     _known: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
@@ -67,8 +69,8 @@ class Prover:
 
     def finish(self) -> None:
         """Prints the table of all proofs."""
-        if self.report is not None:
-            self.report(self.proofs)
+        if self.output:
+            write_whole(self.output, to_json(self.proofs))
         print(table(self.proofs), file=self.log)
 
     def _verdict(self, name: str, kernel: KernelOp | FuncOp) -> Verdict:
