@@ -16,20 +16,20 @@ from igniter.verification.prove.integers import NotDecided, Sizes
 from igniter.verification.prove.values import Apply, Number, Position, Space, Value
 
 HINTS = frozenset(("fastmath", "overflowFlags"))
-"""Properties without an effect on the value that is proven."""
+"""Properties without an effect on proven values."""
 
 Operand = Callable[[SSAValue], Value]
 
 
 def body_value(op: Operation, space: Space, operand: Operand) -> Value:
-    """Returns the value of an op of a body; raises `NotDecided` for an op that is none."""
+    """Returns the value of an op of a body; raises `NotDecided` for any other op."""
     if isinstance(op, arith.ConstantOp):
         return Number(space, _scalar(op.value))
     if isinstance(op, vector.BroadcastOp):
         return operand(op.operands[0])
     dialect = op.name.partition(".")[0]
     if dialect not in ("arith", "math", "vector") and not isinstance(op, DotBytesOp):
-        raise NotDecided(f"'{op.name}' has no value that is compared")
+        raise NotDecided(f"'{op.name}' has no comparable value")
     args = tuple(operand(v) for v in op.operands)
     kind = _type_of(op.results[0])
     if op.name in ("math.fma", "vector.fma"):

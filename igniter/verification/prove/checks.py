@@ -1,4 +1,4 @@
-"""Facts about the accesses of a scheduled kernel that its results do not show: bounds, single writes, races."""
+"""Facts about the accesses of a scheduled kernel beyond its results: bounds, single writes, races."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from igniter.verification.prove.values import Problem
 
 
 def check_accesses(values: ScheduledValues, func: FuncOp) -> Iterator[Problem]:
-    """Yields the facts that do not hold for all sizes."""
+    """Yields the facts without a proof for all sizes."""
     yield from _bounds(values)
     yield from _inputs(values, func)
     yield from _views(func)
@@ -33,7 +33,7 @@ def check_accesses(values: ScheduledValues, func: FuncOp) -> Iterator[Problem]:
 
 
 def _bounds(values: ScheduledValues) -> Iterator[Problem]:
-    """Checks that every access of a buffer of the kernel is inside of it."""
+    """Checks the bounds of every access of a buffer of the kernel."""
     sizes = values.sizes
     for root in values.statements.roots.values():
         names = [f"e{k}" for k in range(len(root.dims))]
@@ -46,12 +46,12 @@ def _bounds(values: ScheduledValues) -> Iterator[Problem]:
 
 
 def _inputs(values: ScheduledValues, func: FuncOp) -> Iterator[Problem]:
-    """Checks that every access of an input is inside of it."""
+    """Checks the bounds of every access of an input."""
     statements, sizes = values.statements, values.sizes
     for op in func.walk():
         if isinstance(op, LoadOp) and statements.base(op.buffer) in statements.external:
             if any(INDIRECT.fullmatch(n) for n in symbols_of((*op.subscripts, *op.guards))):
-                # The verifier asks for guards of a subscript that is data, and the prover of bounds for the others.
+                # The verifier asks for guards of a subscript by data, and the prover of bounds for the others.
                 yield from _by_data(op, func)
                 continue
             kind = op.result.type
@@ -104,7 +104,7 @@ def _views(func: FuncOp) -> Iterator[Problem]:
 
 
 def _written_once(root: Root, sizes: Sizes) -> Iterator[Problem]:
-    """Checks that no element of a result is stored twice."""
+    """Checks for elements of a result with two stores."""
     stores = union([e.access for e in root.events if e.kind == "store"])
     if stores.is_injective():
         return
@@ -118,8 +118,8 @@ def _written_once(root: Root, sizes: Sizes) -> Iterator[Problem]:
 
 
 def _races(root: Root, sizes: Sizes) -> Iterator[Problem]:
-    """Checks that two iterations of a loop with threads do not access one element of memory from outside of it, if one
-    of them writes."""
+    """Checks for races: two iterations of a loop with threads access one element of memory from outside of the loop, and
+    one of them writes."""
     outside = [e for e in root.events if _threaded(e, root)]
     writes = [e for e in outside if e.kind != "load"]
     if not writes:

@@ -1,11 +1,11 @@
 """The equality of values: two values as the same function of the inputs, at pairs of their instances.
 
-`Equality.failures(a, b, pairs)` descends both values at once and returns the sizes at which some pair of instances is
-not shown to be equal; none is a proof. Where two folds meet, their points need a partner: each point of one fold has
-exactly one point of the other with an equal value. Candidates come from `Matching`, which solves the equality of the
-elements of inputs that the points read; the descent then proves the candidates.
+`Equality.failures(a, b, pairs)` descends both values at once and returns the sizes of a pair of instances without a
+proof of equality; none is a proof. Where two folds meet, their points need a partner: each point of one fold has
+exactly one point of the other with an equal value. Candidates come from `Matching`: it solves the equality of
+the input elements of points. The descent then proves the candidates.
 
-Sound and incomplete: a pair that is not shown to be equal may be equal.
+Sound and incomplete: a pair without a proof may be equal.
 
 Rewrites within an equality: operands of commutative ops in any order, `fma(a, b, c)` as `a*b + c`, folds of folds with
 one combiner (reassociation), and sums of a fold and a value as one fold.
@@ -39,11 +39,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Failure:
-    """A pair of values that is not shown to be equal."""
+    """A pair of values without a proof of equality."""
 
     reason: str
     sizes: Points | None
-    """The sizes at which it occurs; None if they are not known."""
+    """The sizes of the failure; None if unknown."""
 
 
 class Equality:
@@ -52,7 +52,7 @@ class Equality:
     def __init__(self, limits: Limits, sizes: Points):
         self.limits = limits
         self.sizes = sizes
-        """All sizes that a kernel may have."""
+        """All valid sizes of the kernel."""
         self.shown: dict[tuple[int, int], list[Relation]] = {}
         self.open: set[tuple[int, int]] = set()
         self.flat: dict[tuple[int, str], list[Part]] = {}
@@ -159,7 +159,7 @@ class Equality:
         """Returns a failure if a point has several equal points within one instance."""
         if equal.is_single_valued():
             return None
-        # Equal points q of p, each with the instances that it belongs to: [p -> instance] -> q.
+        # Equal points q of p, each with its instances: [p -> instance] -> q.
         each = equal.reverse().range_product(theirs.reverse()).reverse()
         if each.is_single_valued():
             return None
@@ -198,7 +198,7 @@ class Equality:
         return found
 
     def _through(self, relation: Relation, value: Value, combiner: Combiner, element: Attribute) -> list[Part]:
-        """Returns the points of the values that `relation` reaches."""
+        """Returns the points of the values behind `relation`."""
         found: list[Part] = []
         for part in self.flatten(value, combiner, element):
             points = relation.apply_range(part.points)

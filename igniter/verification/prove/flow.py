@@ -1,4 +1,4 @@
-"""Dataflow in one buffer: the store that wrote an element that is loaded, and the accumulations since.
+"""Dataflow in one buffer: the last store to a loaded element, and the accumulations since.
 
 Most buffers are written once: then the source of a load is the store to its element, if it runs before. `flow_once`
 checks just that. For other buffers, `flow` has isl find the last store before each load. Accesses to disjoint parts of
@@ -27,7 +27,7 @@ Source = tuple[str, Event, Relation]
 
 def flow_once(events: Sequence[Event], sizes: Sizes) -> list[Source] | None:
     """Returns the sources of the loads of a buffer if each element is stored once, before its accumulations, and loaded
-    after them; None if that is not so."""
+    after them; None otherwise."""
     loads, stores, sums = ([e for e in events if e.kind == k] for k in ("load", "store", "accumulate"))
     if not union([e.access for e in stores]).is_injective():
         return None
@@ -66,7 +66,7 @@ def _late(user: Event, source: Event, pairs: Relation, sizes: Sizes) -> bool:
 
 
 def flow(events: Sequence[Event], sizes: Sizes) -> list[Source]:
-    """Returns the sources of the loads of a buffer: the last store before, and the accumulations after that store."""
+    """Returns the sources of the loads of a buffer: the last store before, and the accumulations since."""
     kinds = {k: [e for e in events if e.kind == k] for k in ("load", "store", "accumulate")}
     depth = max(len(e.time) for e in events)
     schedule = union([_time(e, depth, sizes) for e in events])

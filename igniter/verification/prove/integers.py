@@ -1,7 +1,7 @@
 """Relations over integers, by isl: expressions as quasi-affine text, and the limits of a question.
 
 Sizes are parameters of relations. A product of sizes, such as `n*m`, is one opaque parameter, because isl has no
-products of variables; so is any other function of sizes that is not quasi-affine. An expression with a product of a
+products of variables; so is any other function of sizes, unless it is quasi-affine. An expression with a product of a
 size and an axis, or with data, has no relation: `NotDecided`.
 """
 
@@ -36,7 +36,7 @@ MAX_OPERATIONS = 20_000_000
 MAX_SECONDS = 60.0
 """The limit of time for the same."""
 UNUSED = frozenset(("grain", "offset", "scratch", "next_at", "requires", "typical"))
-"""Properties with sizes that are in no relation."""
+"""Properties with sizes outside of all relations."""
 PARAMETER = re.compile(r"\bp\d+\b")
 
 
@@ -57,7 +57,7 @@ def isl() -> Any:
 
 @dataclass
 class Limits:
-    """The time and the operations that one proof may take."""
+    """The limits of time and operations of one proof."""
 
     operations: int = MAX_OPERATIONS
     seconds: float = MAX_SECONDS
@@ -86,7 +86,7 @@ class Sizes:
     symbols: dict[str, str] = field(default_factory=dict[str, str])
     opaque: dict[Monomial, str] = field(default_factory=dict[Monomial, str])
     facts: list[str] = field(default_factory=list[str])
-    """Constraints that hold for all sizes, as text."""
+    """Constraints on all sizes, as text."""
     defined: dict[str, str] = field(default_factory=dict[str, str])
     """The definitions of quotients."""
     exprs: dict[str, Expr] = field(default_factory=dict[str, Expr])
@@ -201,7 +201,7 @@ class Sizes:
         return isl().Map(self.parameters(body) + body)
 
     def context(self) -> Points:
-        """Returns the sizes that a kernel may have: no symbol is negative, and its requirements hold."""
+        """Returns the valid sizes of a kernel: no symbol is negative, and its requirements hold."""
         count = len(self.exprs) + len(self.facts)
         if self._context is None or self._context[0] != count:
             facts = [*self.facts, *self.known(" ".join([*self.exprs, *self.facts]))]
@@ -210,8 +210,8 @@ class Sizes:
         return self._context[1]
 
     def discover(self, op: Operation, symbols: Collection[str]) -> None:
-        """Adds the functions of `symbols` in the expressions of an op and below: relations that know all facts about
-        sizes stay smaller than those that learn them one by one."""
+        """Adds the functions of `symbols` in the expressions of an op and below: relations with all facts about sizes
+        from the start stay smaller."""
         for inner in op.walk():
             attributes = [v for k, v in inner.properties.items() if k not in UNUSED]
             attributes += [v.type for v in inner.results]

@@ -16,11 +16,11 @@ from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import ONE, ZERO, Atom, Call, Expr, call, floordiv, mod, split_quotient
 
 JOINED = "igniter.joined"
-"""The attribute of the inner loop of two that were one."""
+"""The attribute of the inner loop of a split pair."""
 
 
 def split_joined_loops(func: FuncOp) -> None:
-    """Splits every joined loop of a kernel, in place, with a proof that its iterations are all pairs."""
+    """Splits every joined loop of a kernel, in place, with a proof of equal iterations."""
     loops = [op for op in func.walk() if isinstance(op, ForOp)]
     while loops:
         loop = loops.pop(0)
@@ -51,7 +51,7 @@ def _split(loop: ForOp, divisor: Expr) -> list[ForOp]:
 
 
 def _divisor(loop: ForOp) -> Expr | None:
-    """Returns the least divisor of the axis that is no number, if it divides the number of iterations."""
+    """Returns the least symbolic divisor of the axis, if it divides the number of iterations."""
     if loop.first != ZERO or loop.step != 1 or loop.indices or loop.is_sequential:
         return None
     found: list[Expr] = []

@@ -1,4 +1,4 @@
-"""Candidates for equal points: the pairs of instances at which two values read equal elements."""
+"""Candidates for equal points: the pairs of instances of two values with equal input elements."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Matching:
         self.known: dict[tuple[int, int, bool], Relation | None] = {}
 
     def of(self, a: Value, b: Value, *, exact: bool) -> Relation | None:
-        """Returns all pairs of instances that may be equal; None if nothing is known.
+        """Returns all possibly equal pairs of instances; None if nothing is known.
 
         With `exact`, folds within values count too: otherwise they are taken to be equal everywhere.
         """
@@ -87,8 +87,8 @@ class Matching:
         return found
 
     def _pinned(self, a: Pick, b: Pick, exact: bool) -> Relation | None:
-        """Compares guarded reads: masked elements of one array are equal only to themselves, which keeps points of a
-        reduction apart."""
+        """Compares guarded reads: masked elements of one array are equal only to themselves. So the points of a
+        reduction stay apart."""
         assert a.pin is not None and b.pin is not None
         found: list[Relation | None] = []
         for x in a.cases:
@@ -124,7 +124,7 @@ class Matching:
 
 
 def equal_leaves(a: Value, b: Value) -> Relation:
-    """Returns the pairs of instances at which two values without operands are equal."""
+    """Returns the equal pairs of instances of two values without operands."""
     if isinstance(a, Input) and isinstance(b, Input) and a.array == b.array:
         return meet(a.access, b.access)
     if isinstance(a, Number) and isinstance(b, Number) and is_same_number(a.attr, b.attr):
@@ -158,7 +158,7 @@ def _constant(number: Number) -> Relation:
 
 
 def meet(a: Relation, b: Relation) -> Relation:
-    """Returns the pairs that are related to one element."""
+    """Returns the pairs with a common element."""
     return a.apply_range(b.reverse())
 
 

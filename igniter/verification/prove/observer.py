@@ -19,15 +19,15 @@ from igniter.verification.prove.report import Proof, table, to_json
 
 
 class ProofFailed(IgniterError):
-    """Raised after a pass that a proof refutes."""
+    """Raised after a refuted pass."""
 
 
 @dataclass
 class Prover:
-    """A `PassObserver` that proves that every pass keeps the meaning of every kernel.
+    """A `PassObserver` with a proof per pass and kernel.
 
     A structured kernel is compared with the one before the pass. A scheduled kernel is compared with the structured
-    kernel that it was lowered from, which is small; the passes before have been proven against the same kernel.
+    kernel before `lower-to-loops`, because it is small; the passes between have been proven against the same kernel.
     """
 
     log: IO[str] = field(default_factory=lambda: sys.stderr)
@@ -50,7 +50,7 @@ class Prover:
             self._keep(module)
 
     def after(self, this: ModulePass, module: ModuleOp) -> None:
-        """Proves the pass for every kernel that existed before; raises `ProofFailed` at a refutation."""
+        """Proves the pass for every kernel; raises `ProofFailed` at a refutation."""
         for name, kernel in _kernels(module):
             reference = self._references.get(name)
             if reference is None:

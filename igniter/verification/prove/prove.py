@@ -1,4 +1,4 @@
-"""The proof that a pass keeps the meaning of a kernel, for all sizes."""
+"""The proof of one pass and one kernel, for all sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of a kernel's inputs, with guards and with subscripts that are data."""
+"""Reads of a kernel's inputs, with guards and with subscripts by data."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def OUT() -> object:
 
 
 def active_points(sizes: Sizes, space: Space, guards: Sequence[Expr], env: Mapping[str, str]) -> Points:
-    """Returns the instances for which all guards hold."""
+    """Returns the instances with all guards >= 0."""
     return space.domain.intersect(sizes.points(space.text, [f"{sizes.text(g, env)} >= 0" for g in guards]))
 
 

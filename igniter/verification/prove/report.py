@@ -49,7 +49,7 @@ class Row:
 
     @property
     def share(self) -> float:
-        """The proven part of the kernels that the pass changed."""
+        """The proven part of the changed kernels."""
         changed = self.proven + self.refuted + self.open
         return self.proven / changed if changed else 1.0
 

@@ -79,7 +79,7 @@ def _is_longer(left: Expr, right: Expr, left_over: int, right_over: int, group: 
         return True
     if not group[1]:
         return False
-    # The side with fewer factors is the one that lacks elements.
+    # The side with fewer elements continues.
     quotient = _divides(left, right)
     return quotient if quotient is not None else len(group[0]) <= len(group[1])
 

@@ -1,6 +1,6 @@
-"""The values of the scheduled level: what every element holds at the end of a `loop.func`, by dataflow analysis.
+"""The values of the scheduled level: the final elements of a `loop.func`, by dataflow analysis.
 
-The source of a load is the last store to its element before it, and the accumulations after that store: isl computes
+The source of a load is the last store to its element before it, and the accumulations since: isl computes
 both for all sizes (Feautrier, "Dataflow analysis of array and scalar references", 1991; `isl_union_access_info`).
 """
 
@@ -37,7 +37,7 @@ OUTSIDE = Place((), {}, (), ())
 
 
 class ScheduledValues:
-    """The values of the statements of a block, with `readers` for the buffers that it only reads."""
+    """The values of the statements of a block, with `readers` for its inputs."""
 
     def __init__(self, sizes: Sizes, prefix: str, readers: Mapping[SSAValue, Reader]):
         self.sizes = sizes
@@ -133,7 +133,7 @@ class ScheduledValues:
         return found
 
     def resolve(self, event: Event) -> Value:
-        """Returns the value that a load without guards reads."""
+        """Returns the value of a load without guards."""
         if event not in self.resolved:
             self.resolved[event] = self._sources(event)
         return self.resolved[event]
@@ -185,7 +185,7 @@ class ScheduledValues:
         return Case(source.name, renamed, self._written(source))
 
     def _written(self, event: Event) -> Value:
-        """Returns the value that an event stores or accumulates."""
+        """Returns the stored or accumulated value of an event."""
         op = event.op
         if isinstance(op, TileProductOp):
             if event.kind == "store":
@@ -222,7 +222,7 @@ class ScheduledValues:
         return operand(facts.nest.yield_op.clauses[0].value)
 
     def _check_written(self, event: Event, stores: Sequence[Relation]) -> None:
-        """Notes the elements that a load reads without a store before it."""
+        """Notes loads of elements without a store before."""
         kinds = isl().dim_type
         missing = event.active.set_tuple_name(event.name)
         for relation in stores:

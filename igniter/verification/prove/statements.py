@@ -87,7 +87,7 @@ class Event:
     place: Place
     root: Root
     active: Points
-    """The instances that access memory, under the name of the space."""
+    """The instances with an access, under the name of the space."""
     access: Relation
     """From these to the elements, under the name of the event."""
     time: tuple[str, ...]
@@ -113,7 +113,7 @@ class Statements:
     # -- roots --------------------------------------------------------------------------------------------------------
 
     def survey(self, block: Block) -> None:
-        """Notes the views, and the dims under which every root is accessed."""
+        """Notes the views, and the accessed dims of every root."""
         for op in block.walk():
             if isinstance(op, ViewOp):
                 self.views[op.result] = op.source

@@ -1,4 +1,4 @@
-"""The values of the structured level: a read of a result is the value of the points that write the element."""
+"""The values of the structured level: a read of a result is the value of its writing points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from igniter.verification.prove.values import Case, Fold, Number, Output, Pick, 
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """A result of a nest: the points that write each element."""
+    """A result of a nest, with the writing points of each element."""
 
     clause: Clause
     space: Space
@@ -91,7 +91,7 @@ class StructuredValues:
         return guarded(found, active, space, element, otherwise, (_label(tensor), access.set_tuple_name(_out(), "A")))
 
     def _element(self, tensor: SSAValue, access: Relation, space: Space) -> Value:
-        """Returns the value of the elements that `access` reaches."""
+        """Returns the value of the elements behind `access`."""
         if isinstance(tensor.owner, ProcedureOp):
             return self._procedure(tensor.owner, tensor, access, space)
         written = self._written(tensor)
@@ -129,7 +129,7 @@ class StructuredValues:
     # -- procedures ---------------------------------------------------------------------------------------------------
 
     def _procedure(self, op: ProcedureOp, tensor: SSAValue, access: Relation, space: Space) -> Value:
-        """Returns the elements that the statements of a procedure leave in a result."""
+        """Returns the final elements of a procedure's result."""
         if op not in self.procedures:
             readers: dict[SSAValue, Reader] = {}
             for buffer, source in zip(op.read_buffers, op.inputs, strict=True):
@@ -160,7 +160,7 @@ class StructuredValues:
 
 @dataclass(frozen=True, eq=False)
 class TensorReader(Reader):
-    """A tensor that a procedure reads."""
+    """An input of a procedure."""
 
     values: StructuredValues
     tensor: SSAValue

@@ -1,10 +1,10 @@
-"""The values of a kernel as functions of its inputs: the form in which two levels are compared.
+"""The values of a kernel as functions of its inputs, the common form of both levels.
 
     value ::= Number | Position(expr) | Input(array, access) | Apply(op, values) | Pick(cases) | Fold(combiner, cases)
 
 A value lives in a *space*: it has one instance for each point of it, such as an iteration of loops and a lane of a
 vector. A case is a relation from the instances of one value to those of another. A `Pick` has at most one case for an
-instance: the store that wrote the element which is read there. A `Fold` combines the values of all its cases, in any
+instance: the last store to the loaded element. A `Fold` combines the values of all its cases, in any
 order: a set of points and not a sequence, so splitting, reordering and unrolling a reduction leave it unchanged.
 
 This is the form of Verdoolaege, Janssens and Bruynooghe, "Equivalence checking of static affine programs using widening
@@ -73,7 +73,7 @@ class Input:
 
     space: Space
     array: tuple[object, ...]
-    """The identity of the array: the number of the argument, and the dims under which it is read."""
+    """The identity of the array: the number of the argument, and the dims of the read."""
     access: Relation
 
 
@@ -131,13 +131,13 @@ class Output:
 
 @dataclass
 class Problem:
-    """A fact that a check could not prove."""
+    """A fact without a proof."""
 
     what: str
     """The check: 'bounds', 'writes', 'threads', 'values'."""
     reason: str
     sizes: Points | None = None
-    """The sizes for which it fails; None if that is not known."""
+    """The failing sizes; None if unknown."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Sizes at which a proof fails, run: a refutation is a difference that the interpreters show."""
+"""Sizes at which a proof fails, run: a refutation is a difference of two runs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from igniter.verification.judgement import compare_output
 from igniter.verification.prove.integers import Points, Sizes, isl
 
 MOST_ELEMENTS = 1 << 18
-"""The limit of elements in the buffers of a kernel that is run."""
+"""The limit of elements in the buffers of a run."""
 BOUNDS = (4, 20, 70, 140, 520)
 """Sizes are first looked for below these bounds."""
 LARGE = 300.0
 """The factor of a second run's inputs."""
 CLEAR = 0.1
-"""The relative error that counts in a second run: its sums round more."""
+"""The least relative error of a difference in a second run: its sums round more."""
 COMMON: tuple[int, ...] = (1, 2, 3, 0, 5, 8, 17, 33, 64, 65, 127)
-"""Sizes that are tried if isl names none."""
+"""Sizes to try if isl names none."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _sampled(points: Points, names: Sequence[str], sizes: Sizes) -> Iterator[dic
 
 
 def _listed(points: Points, names: Sequence[str], sizes: Sizes) -> Iterator[dict[str, int]]:
-    """Yields sizes of a list that belong to `points`, opaque functions of them included."""
+    """Yields common sizes within `points`, with their opaque functions."""
     for each in islice(product(COMMON, repeat=len(names)), 3000):
         values: dict[str, int] = dict(zip(names, each, strict=True))
         if _is_consistent(points, values, sizes):
@@ -140,7 +140,7 @@ def _difference(
 
 
 def _large(array: Any) -> Any:
-    """Returns floats that overflow where a kernel does not subtract its maximum."""
+    """Returns large floats: `exp` overflows unless a kernel subtracts the maximum."""
     return np.asarray(array * array.dtype.type(LARGE), order="C") if array.dtype.kind == "f" else array
 
 
@@ -159,7 +159,7 @@ def _elements(kernel: KernelOp | FuncOp, sizes: Mapping[str, int]) -> int:
 
 
 def run(kernel: KernelOp | FuncOp, inputs: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-    """Runs a kernel in the interpreter of its level. Elements that a scheduled kernel does not write hold a pattern."""
+    """Runs a kernel in the interpreter of its level. Unwritten elements of a scheduled kernel hold a pattern."""
     if isinstance(kernel, KernelOp):
         return list(run_kernel(kernel, inputs, sizes))
     outputs: list[Any] = []
