@@ -118,8 +118,8 @@ def _written_once(root: Root, sizes: Sizes) -> Iterator[Problem]:
 
 
 def _races(root: Root, sizes: Sizes) -> Iterator[Problem]:
-    """Checks for races: two iterations of a loop with threads access one element of memory from outside of the loop, and
-    one of them writes."""
+    """Checks for races: two iterations of a loop with threads access one element from outside of the loop, and one of
+    them writes."""
     outside = [e for e in root.events if _threaded(e, root)]
     writes = [e for e in outside if e.kind != "load"]
     if not writes:
