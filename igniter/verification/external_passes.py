@@ -33,7 +33,7 @@ from igniter.verification.mlir.observing import (
     require_same_signature,
     run_function,
 )
-from igniter.verification.mlir.reading import GENERIC, generic_form, parse_module
+from igniter.verification.mlir.reading import GENERIC, generic_form, parse_module, print_module
 from igniter.verification.mlir.values import OutOfSteps, Undefined, Unsupported
 
 Kind = Literal["wrong", "crash", "refusal", "invalid output", "timeout"]
@@ -68,11 +68,8 @@ class Finding:
     executor: str = ""
     """Who found the difference: `interpreter` or `runner`."""
     arguments: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The part that stays the same while the input shrinks."""
-        return self.kind, self.executor
+    how: str = ""
+    """For `wrong`: `undefined behaviour` or `endless` if the output does not compute a result at all."""
 
     def __str__(self) -> str:
         where = f"@{self.function}: " if self.function else ""
@@ -138,14 +135,38 @@ def check_text(text: str, command: Command, options: CheckOptions | None = None)
 
     Raises `IgniterError` if the text is no valid module of MLIR.
     """
-    options = options or CheckOptions()
     tools = find_tools()
-    checked = Checked()
+    module = parse_module(_valid(text, tools))
+    return _checked(module, text, command.run(text, (options or CheckOptions()).timeout), options, tools)
+
+
+def check_module(module: ModuleOp, command: Command, options: CheckOptions | None = None) -> Checked:
+    """Does what `check_text` does for a parsed module, with one process less if the command is mlir-opt."""
+    tools = find_tools()
+    text = print_module(module)
+    if command.is_mlir_opt:
+        # It verifies its input, and writes the form that is read here.
+        written = Command((*command.argv, *GENERIC)).run(text, (options or CheckOptions()).timeout)
+        if isinstance(written, Finding):
+            _valid(text, tools)
+    else:
+        _valid(text, tools)
+        written = command.run(text, (options or CheckOptions()).timeout)
+    return _checked(module, text, written, options, tools)
+
+
+def _valid(text: str, tools: MlirTools) -> str:
+    """Returns a module in the generic form. Raises `IgniterError` if it is not valid."""
     try:
-        before = parse_module(run_tool(tools.opt, GENERIC, text))
+        return run_tool(tools.opt, GENERIC, text)
     except MlirError as error:
         raise IgniterError(f"the input is no valid MLIR: {_error_line(error)}") from error
-    written = command.run(text, options.timeout)
+
+
+def _checked(
+    module: ModuleOp, text: str, written: str | Finding, options: CheckOptions | None, tools: MlirTools
+) -> Checked:
+    checked = Checked()
     if isinstance(written, Finding):
         checked.finding = written
         return checked
@@ -155,7 +176,7 @@ def check_text(text: str, command: Command, options: CheckOptions | None = None)
     except MlirError as error:
         checked.finding = Finding("invalid output", _error_line(error))
         return checked
-    Comparison(before, after, options, checked, tools, text, written).run()
+    Comparison(module, after, options or CheckOptions(), checked, tools, text, written).run()
     return checked
 
 
@@ -261,14 +282,16 @@ class Comparison:
         machine = Machine(self.after)
         for case in cases:
             limit = 20 * case.run.steps + 10_000
+            how = ""
             try:
                 found = difference(case.run, run_function(machine, after, case.arguments, limit), before)
             except Undefined as error:
-                found = f"the output has undefined behaviour: {error}"
+                found, how = f"the output has undefined behaviour: {error}", "undefined behaviour"
             except OutOfSteps:
                 found = f"the output executes more than {limit:,} ops where the input executes {case.run.steps:,}"
+                how = "endless"
             if found:
-                return Finding("wrong", found, before.name, "interpreter", tuple(map(str, case.arguments)))
+                return Finding("wrong", found, before.name, "interpreter", tuple(map(str, case.arguments)), how)
         return None
 
     def _execute(self, function: Function, cases: Sequence[Case]) -> tuple[Finding | None, str]:

@@ -36,6 +36,8 @@ class Outcome:
     """The index of this pass in the pipeline."""
     changed: bool = False
     """For `wrong`: true if a result changed, false if the interpreter or ONNX Runtime found an error."""
+    manner: str = ""
+    """A further part of the key of equal failures."""
     rewrites: int = 0
     """The number of rewrites made by the passes."""
     last_rewrite: str = ""
@@ -44,9 +46,9 @@ class Outcome:
 
     @property
     def failure(self) -> tuple[str, str, str]:
-        """The key of equal failures: the kind, the pass, and the prefix of the message."""
+        """The key of equal failures: the kind, the pass and the manner, and the prefix of the message."""
         message = "" if self.kind in (TIMEOUT, COMMAND) or self.changed else masked(self.message)[:PREFIX]
-        return self.kind, self.where, message
+        return self.kind, self.where + self.manner, message
 
     def __str__(self) -> str:
         where = f" in the pass '{self.where}'" if self.where and f"'{self.where}'" not in self.message else ""

@@ -22,6 +22,7 @@ from igniter.toolbox.reduce.bisect import FirstRewrite, first_rewrite
 from igniter.toolbox.reduce.case import Case
 from igniter.toolbox.reduce.checks import BuiltInCheck, Check, CommandCheck, Interest, Worker
 from igniter.toolbox.reduce.judge import read
+from igniter.toolbox.reduce.mlir_reducer import reduce_mlir
 from igniter.toolbox.reduce.outcome import COMMAND, FAILURES, INVALID, PASSED, WRONG, CheckRequest, Outcome
 from igniter.toolbox.reduce.request import ReduceOptions
 from igniter.toolbox.reduce.search import Search, Step
@@ -64,6 +65,13 @@ def reduce(
     """
     require_possible(options)
     began = time.monotonic()
+    if options.check_with:
+        if not Path(path).is_file():
+            raise IgniterError(f"there is no file {path}")
+        found, before, search, tried = reduce_mlir(Path(path), Path(output), options, start, say)
+        seconds = time.monotonic() - began
+        best, steps = search.best, tuple(search.steps)
+        return Reduced(found, before, best, best.describe(), steps, tried, seconds, search.interrupted, None)
     case = read_case(Path(path), options)
     _check_output(Path(output), case, options)
     with Worker() if worker is None else nullcontext(worker) as worker:
@@ -102,6 +110,8 @@ def require_possible(options: ReduceOptions) -> None:
         options.check or options.message or options.passes is not None or options.strict or options.target
     ):
         raise IgniterError("--check-command is the whole check: what it runs is said in the command")
+    if options.check_with and (options.command or options.passes is not None or options.strict or options.target):
+        raise IgniterError("--check-with is the whole check: leave out --check-command, --passes, --strict, --target")
     if options.passes is None and (options.at_pass or options.bisect):
         raise IgniterError("--at-pass and --bisect are about the passes of a pipeline: name it with --passes")
     if options.passes is not None and options.strict:

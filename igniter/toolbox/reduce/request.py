@@ -20,6 +20,10 @@ class ReduceOptions:
     command: Annotated[
         str, Option("Instead: a command that exits with 0 while the file {} is interesting.", "--check-command")
     ] = ""
+    check_with: Annotated[
+        str,
+        Option("Instead: a pass of MLIR, 'mlir-opt --cse' say, that has a fault on a file of MLIR.", "--check-with"),
+    ] = ""
     message: Annotated[str, Option("What the error has to contain.")] = ""
     passes: Annotated[
         str | None,

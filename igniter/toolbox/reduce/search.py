@@ -54,6 +54,7 @@ class Search:
     request: CheckRequest
     keep: Callable[[Case], None]
     say: Callable[[Step], None]
+    reductions: tuple[Reduction, ...] = REDUCTIONS
     steps: list[Step] = field(default_factory=list[Step])
     interrupted: bool = False
 
@@ -65,7 +66,7 @@ class Search:
                 before = self.best
                 self._step("drop passes", self._drop_passes)
                 self._infer_types()
-                for reduction in REDUCTIONS:
+                for reduction in self.reductions:
                     self._step(reduction.name, lambda reduction=reduction: self._reduce(reduction))
                 if self.best.size.key >= before.size.key:
                     break

@@ -59,6 +59,9 @@ def again(where: str, found: Reduced, options: ReduceOptions) -> str:
     if options.command:
         quoted = shlex.quote(where)
         return options.command.replace("{}", quoted) if "{}" in options.command else f"{options.command} {quoted}"
+    if options.check_with:
+        seed = f" --check-seed={options.seed}" if options.seed else ""
+        return f"igniter-opt {shlex.quote(where)} --check-with={shlex.quote(options.check_with)}{seed} --emit=none"
     if found.case.passes is None:
         strict = " --strict" if options.strict else ""
         return f"igniter compile {shlex.quote(where)}{strict} --no-cache"

@@ -123,8 +123,7 @@ def constant(attribute: Attribute, type_: Attribute) -> Any:
         bits = bits_of(element)
         values = [wrapped(int(v), bits) if is_integer(element) else float(v) for v in attribute.get_values()]
         shape = shape_of(type_)
-        count = math.prod(shape)
-        if len(values) == 1 and count != 1:
+        if values and (len(values) == 1 or attribute.is_splat()):
             return filled(values[0], shape)
         return array_of(values, shape)
     raise Unsupported(f"the interpreter does not read the constant {str(attribute)[:60]}")
@@ -154,13 +153,14 @@ class _Step:
     op: Operation
 
 
-_TERMINATORS = frozenset(
+TERMINATORS = frozenset(
     {
         *("func.return", "llvm.return", "scf.yield", "scf.condition", "scf.reduce", "scf.reduce.return"),
         *("scf.forall.in_parallel", "affine.yield", "vector.yield", "linalg.yield", "tensor.yield"),
         *("memref.alloca_scope.return", "bufferization.yield"),
     }
 )
+"""The ops that end a region and give its values."""
 
 
 @dataclass
@@ -234,7 +234,7 @@ class Machine:
                         env[result] = part
             if jump is None:
                 end = block.last_op
-                if end is None or name_of(end) not in _TERMINATORS:
+                if end is None or name_of(end) not in TERMINATORS:
                     return (end or region.parent_op() or self.module), ()
                 return end, tuple(env[operand] for operand in end.operands)
             block, args = jump.block, jump.args
@@ -268,7 +268,7 @@ class Machine:
             found = []
             for op in block.ops:
                 name = name_of(op)
-                if name in _TERMINATORS and op is block.last_op:
+                if name in TERMINATORS and op is block.last_op:
                     continue
                 if name not in table:
                     raise Unsupported(f"the interpreter has no rule for '{name}'")

@@ -17,6 +17,7 @@ from igniter.verification.mlir.values import (
     POISON,
     Array,
     MemRef,
+    OutOfSteps,
     Unsupported,
     element_of,
     is_array,
@@ -26,6 +27,10 @@ from igniter.verification.mlir.values import (
 
 TOLERANCE = {"f64": 1e-9, "f32": 1e-5, "f16": 4e-3, "bf16": 3e-2}
 """The relative difference allowed between floats: a pass may change the order of a sum."""
+
+
+FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What rules raise for a form of an op that they do not expect; the function counts as not checked."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,12 @@ def run_function(machine: Machine, function: Function, arguments: Sequence[Argum
     machine.start()
     machine.limit = limit
     values = [a.value(t) for a, t in zip(arguments, function.inputs, strict=True)]
-    results = machine.call(function.op, values)
+    try:
+        results = machine.call(function.op, values)
+    except RecursionError as error:
+        raise OutOfSteps("the program calls too deeply") from error
+    except FAULTS as error:
+        raise Unsupported(f"a fault of the interpreter: {type(error).__name__}: {error}") from error
     memrefs = {i: v.array() for i, v in enumerate(values) if isinstance(v, MemRef)}
     return Run(tuple(map(_seen, results)), memrefs, tuple(machine.events), machine.steps)
 
