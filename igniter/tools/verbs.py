@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "experiment": "igniter.toolbox.experiment.request:ExperimentRequest",
         "tune": "igniter.toolbox.tune.request:TuneRequest",
         "schedule": "igniter.toolbox.schedule.request:ScheduleRequest",
+        "explain": "igniter.toolbox.explain.request:ExplainRequest",
         "machine": "igniter.toolbox.machine.request:MachineRequest",
         "reduce": "igniter.toolbox.reduce.request:ReduceRequest",
     },

@@ -45,6 +45,9 @@ VERBS = {
     "view": [Run("view model.onnx -o view.html"), Run("view product.onnx -o view.dot")],
     "machine": [Run("machine -o machine.json")],
     "schedule": [Run("schedule cite")],
+    "explain": [
+        Run("explain out.igniter out.igniter --rounds 2 --shape rows=4 --reference model.onnx", "A from itself")
+    ],
     "reduce": [
         Run("reduce model.onnx -o small.onnx --check-command 'igniter inspect {} | grep -q Softmax'", "candidates"),
     ],
