@@ -13,6 +13,7 @@ from igniter.dialects.loop.attrs import as_integer
 from igniter.dialects.loop.bodies import vector_element
 from igniter.dialects.sym.expr import INDIRECT, Atom, Call, Expr
 from igniter.verification.prove.integers import NotDecided, Sizes
+from igniter.verification.prove.terms import applied
 from igniter.verification.prove.values import Apply, Number, Position, Space, Value
 
 HINTS = frozenset(("fastmath", "overflowFlags"))
@@ -36,7 +37,7 @@ def body_value(op: Operation, space: Space, operand: Operand) -> Value:
         product = Apply(space, ("arith.mulf", kind), args[:2])
         return Apply(space, ("arith.addf", kind), (product, args[2]))
     properties = tuple(sorted((k, str(v)) for k, v in op.properties.items() if k not in HINTS))
-    return Apply(space, (op.name, kind, *properties), args)
+    return applied(op, (op.name, kind, *properties), args, space)
 
 
 def expression_value(e: Expr, space: Space, sizes: Sizes, data: Mapping[str, Value]) -> Value:

@@ -49,11 +49,10 @@ def _inputs(values: ScheduledValues, func: FuncOp) -> Iterator[Problem]:
     """Checks the bounds of every access of an input."""
     statements, sizes = values.statements, values.sizes
     for op in func.walk():
-        if isinstance(op, LoadOp) and statements.base(op.buffer) in statements.external:
-            if any(INDIRECT.fullmatch(n) for n in symbols_of((*op.subscripts, *op.guards))):
-                # The verifier asks for guards of a subscript by data, and the prover of bounds for the others.
-                yield from _by_data(op, func)
-                continue
+        if isinstance(op, LoadOp) and any(INDIRECT.fullmatch(n) for n in symbols_of((*op.subscripts, *op.guards))):
+            # The verifier asks for guards of a subscript by data, and the prover of bounds for the others.
+            yield from _by_data(op, func)
+        elif isinstance(op, LoadOp) and statements.base(op.buffer) in statements.external:
             kind = op.result.type
             width: int = kind.get_shape()[0] if isinstance(kind, VectorType) else 0
             assert op.parent is not None

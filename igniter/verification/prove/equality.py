@@ -22,8 +22,8 @@ from igniter.dialects.loop.attrs import Combiner
 from igniter.dialects.loop.combiners import combining_op
 from igniter.errors import IgniterError
 from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, isl
-from igniter.verification.prove.matching import COMMUTATIVE, Matching, empty, equal_leaves, shown, union
-from igniter.verification.prove.values import Apply, Fold, Input, Number, Pick, Value, is_neutral
+from igniter.verification.prove.matching import COMMUTATIVE, Matching, empty, equal_leaves, meet, shown, union
+from igniter.verification.prove.values import Apply, Fold, Input, Number, Pick, Value, Whole, is_neutral
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +88,8 @@ class Equality:
             return self._folds(a, b, pairs)
         if isinstance(a, Apply) and isinstance(b, Apply):
             return self._applied(a, b, pairs)
+        if isinstance(a, Whole) and isinstance(b, Whole):
+            return self._wholes(a, b, pairs)
         missing = pairs.subtract(equal_leaves(a, b)).intersect_params(self.sizes)
         return None if missing.is_empty() else Failure(_difference(a, b), missing.params())
 
@@ -102,6 +104,13 @@ class Equality:
 
     def _args(self, left: Sequence[Value], right: Sequence[Value], pairs: Relation) -> Failure | None:
         return _first(self.failures(x, y, pairs) for x, y in zip(left, right, strict=True))
+
+    def _wholes(self, a: Whole, b: Whole, pairs: Relation) -> Failure | None:
+        """Compares two arrays element by element."""
+        if a.dims != b.dims:
+            return Failure("an array of another shape", pairs.params())
+        within = a.elements.reverse().apply_range(pairs).apply_range(b.elements)
+        return self.failures(a.value, b.value, within.intersect(meet(a.subscripts, b.subscripts)))
 
     # -- folds --------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from igniter.dialects.loop import AccumulateOp, LoadOp, StoreOp
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.expr import INDIRECT, Expr, symbols_of
 from igniter.verification.prove.integers import Relation, Sizes, isl
 from igniter.verification.prove.matching import maps, union
 from igniter.verification.prove.statements import Event
@@ -114,7 +114,9 @@ def _box(event: Event) -> list[Interval]:
     whole: list[Interval] = [None] * len(event.root.dims)
     if not isinstance(op, (LoadOp, StoreOp, AccumulateOp)) or event.root.value is op:
         return whole
-    if tuple(dims_of(op.accessed.type)) != event.root.dims:
+    if tuple(dims_of(op.accessed.type)) != event.root.dims or (event.space.lane is None and op.lane is not None):
+        return whole
+    if any(INDIRECT.fullmatch(n) for n in symbols_of(op.subscripts)):
         return whole
     return [_interval(s, op.lane, _width(op)) for s in op.subscripts]
 

@@ -67,7 +67,7 @@ class Limits:
         context = isl().DEFAULT_CONTEXT
         context.reset_operations()
         context.set_max_operations(self.operations)
-        self._end = time.monotonic() + self.seconds
+        self._end = time.process_time() + self.seconds
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,7 +75,7 @@ class Limits:
 
     def check(self) -> None:
         """Raises `NotDecided` after the end of the time."""
-        if time.monotonic() > self._end:
+        if time.process_time() > self._end:
             raise NotDecided(f"it takes more than {self.seconds:.0f} s")
 
 

@@ -17,6 +17,7 @@ from igniter.verification.prove.values import (
     Position,
     Space,
     Value,
+    Whole,
     is_same_number,
 )
 
@@ -65,7 +66,7 @@ class Matching:
             return self._folds(a, b) if exact else None
         if isinstance(a, Apply) and isinstance(b, Apply):
             return self._applied(a, b, exact)
-        return equal_leaves(a, b)
+        return None if isinstance(a, Whole) and isinstance(b, Whole) else equal_leaves(a, b)
 
     def _applied(self, a: Apply, b: Apply, exact: bool) -> Relation | None:
         if a.op != b.op or len(a.args) != len(b.args):

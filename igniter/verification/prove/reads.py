@@ -71,11 +71,27 @@ class Reader:
         element: Attribute,
     ) -> Value:
         """Returns a gather: an uninterpreted function of the subscripts and the guards."""
-        here = Space(space.name, space.ids, dict(env), space.domain, space.lane)
-        args = [expression_value(e, here, self.sizes, data) for e in (*subscripts, *guards)]
-        other = otherwise or Number(space, zero(element))
-        op = ("gather", self.number, *map(str, dims), len(guards))
-        return Apply(space, op, (*args, other))
+        array = (self.number, *map(str, dims))
+        return by_data(
+            self.sizes, array, (), subscripts, guards, space, env, data, otherwise or Number(space, zero(element))
+        )
+
+
+def by_data(
+    sizes: Sizes,
+    array: tuple[object, ...],
+    operands: Sequence[Value],
+    subscripts: Sequence[Expr],
+    guards: Sequence[Expr],
+    space: Space,
+    env: Mapping[str, str],
+    data: Mapping[str, Value],
+    otherwise: Value,
+) -> Value:
+    """Returns a read at subscripts by data: an uninterpreted function of the array, the subscripts and the guards."""
+    here = Space(space.name, space.ids, dict(env), space.domain, space.lane)
+    args = [expression_value(e, here, sizes, data) for e in (*subscripts, *guards)]
+    return Apply(space, ("gather", *array, len(guards)), (*operands, *args, otherwise))
 
 
 def OUT() -> object:

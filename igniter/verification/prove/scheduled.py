@@ -29,9 +29,9 @@ from igniter.dialects.sym.expr import Expr
 from igniter.verification.prove.bodies import body_value, expression_value, position
 from igniter.verification.prove.flow import apart, flow, flow_once
 from igniter.verification.prove.integers import NotDecided, Relation, Sizes, isl
-from igniter.verification.prove.reads import Reader, guarded
+from igniter.verification.prove.reads import Reader, by_data, guarded, zero
 from igniter.verification.prove.statements import Event, Place, Root, Statements
-from igniter.verification.prove.values import Case, Fold, Number, Output, Pick, Problem, Program, Space, Value
+from igniter.verification.prove.values import Case, Fold, Number, Output, Pick, Problem, Program, Space, Value, Whole
 
 OUTSIDE = Place((), {}, (), ())
 
@@ -118,7 +118,23 @@ class ScheduledValues:
             dims = tuple(dims_of(op.buffer.type))
             return reader.read(dims, op.subscripts, op.guards, space, env, data, otherwise, element_of(op.buffer.type))
         event = self.statements.loads[op]
+        if event.space.lane is None and len(event.space.ids) > len(own.ids) - bool(own.lane):
+            return self._load_by_data(op, event, space)
         return self._lift(self._guarded_load(op, event, own), space, event.name)
+
+    def _load_by_data(self, op: LoadOp, event: Event, space: Space) -> Value:
+        root = event.root
+        if tuple(dims_of(op.buffer.type)) != root.dims:
+            raise NotDecided("a read at a subscript by data, under a view")
+        names = event.space.ids[len(event.space.ids) - len(root.dims) :]
+        elements = self.sizes.relation(space.text, event.space.text).intersect_range(event.space.domain)
+        subscripts = self.sizes.relation(event.space.text, f"E[{', '.join(names)}]")
+        whole = Whole(space, root.dims, elements, subscripts, self.resolve(event))
+        env = self.statements.lane_env(op, space)
+        data = {f"_{k}": self.value(v, space) for k, v in enumerate(op.indices)}
+        other = self.value(op.otherwise, space) if op.otherwise is not None else None
+        other = other or Number(space, zero(element_of(op.buffer.type)))
+        return by_data(self.sizes, ("computed",), [whole], op.subscripts, op.guards, space, env, data, other)
 
     def _guarded_load(self, op: LoadOp, event: Event, own: Space) -> Value:
         if event in self.resolved:

@@ -210,12 +210,28 @@ class Statements:
         if self.base(op.accessed) in self.external and isinstance(op, LoadOp):
             return
         if any(INDIRECT.fullmatch(n) for n in symbols_of((*op.subscripts, *op.guards))):
-            raise NotDecided("an access to a computed buffer depends on data")
+            if not isinstance(op, LoadOp):
+                raise NotDecided("a store depends on data")
+            self._load_by_data(op, place, time)
+            return
         kind = {LoadOp: "load", StoreOp: "store", AccumulateOp: "accumulate"}[type(op)]
         combiner = op.combiner if isinstance(op, AccumulateOp) else None
         event = self.event(kind, op, op.accessed, op.subscripts, op.guards, space, env, place, (*time, "0"), combiner)
         if isinstance(op, LoadOp):
             self.loads[op] = event
+
+    def _load_by_data(self, op: LoadOp, place: Place, time: tuple[str, ...]) -> None:
+        """Adds a load of every element of a buffer: which one is read depends on data."""
+        root = self.roots[self.base(op.buffer)]
+        names = [f"e{k}" for k in range(len(root.dims))]
+        inner = place
+        for name, dim in zip(names, root.dims, strict=True):
+            inner = inner.within(name, [f"0 <= {name} < {self.sizes.text(dim, {})}"], name)
+        space = self.space(inner)
+        subscripts = [Expr.of(n) for n in names]
+        self.loads[op] = self.event(
+            "load", op, root.value, subscripts, (), space, space.env, inner, (*time, "0"), of=root.dims
+        )
 
     def lane_env(self, op: MemoryOp, space: Space) -> Mapping[str, str]:
         """Returns the texts of the axes in an access, with its lane."""
@@ -233,15 +249,17 @@ class Statements:
         place: Place,
         time: tuple[str, ...],
         combiner: Combiner | None = None,
+        of: tuple[Expr, ...] | None = None,
     ) -> Event:
-        """Adds an access."""
+        """Adds an access, under the dims `of` (default: those of the buffer)."""
         root = self.roots[self.base(buffer)]
         name = f"{self.prefix}S{len(self.events)}"
         conditions = [f"{self.sizes.text(g, env)} >= 0" for g in guards]
         active = space.domain
         if conditions:
             active = active.intersect(self.sizes.points(space.text, conditions))
-        access = self.access(root, tuple(dims_of(buffer.type)), subscripts, space.named(name), env)
+        dims = tuple(dims_of(buffer.type)) if of is None else of
+        access = self.access(root, dims, subscripts, space.named(name), env)
         access = access.intersect_domain(active.set_tuple_name(name))
         found = Event(kind, name, op, space, place, root, active, access, time, combiner)
         self.events.append(found)

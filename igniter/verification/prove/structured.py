@@ -12,12 +12,12 @@ from igniter.dialects.loop.bodies import Clause
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import INDIRECT, Expr, symbols_of
 from igniter.verification.prove.bodies import body_value, position
-from igniter.verification.prove.integers import NotDecided, Relation, Sizes, isl
-from igniter.verification.prove.reads import Reader, active_points, guarded
+from igniter.verification.prove.integers import Relation, Sizes, isl
+from igniter.verification.prove.reads import Reader, active_points, by_data, guarded, zero
 from igniter.verification.prove.reshapes import reshape
 from igniter.verification.prove.scheduled import ScheduledValues
 from igniter.verification.prove.statements import Place
-from igniter.verification.prove.values import Case, Fold, Number, Output, Pick, Problem, Program, Space, Value
+from igniter.verification.prove.values import Case, Fold, Number, Output, Pick, Problem, Program, Space, Value, Whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,7 @@ class StructuredValues:
         self.written: dict[SSAValue, Written] = {}
         self.procedures: dict[ProcedureOp, ScheduledValues] = {}
         self.problems: list[Problem] = []
+        self.wholes: dict[tuple[SSAValue, tuple[Expr, ...]], Value] = {}
         self.outputs = 0
 
     # -- elements -----------------------------------------------------------------------------------------------------
@@ -77,7 +78,9 @@ class StructuredValues:
             reader = self.readers[tensor]
             return reader.read(dims, subscripts, guards, space, space.env, data or {}, otherwise, element)
         if any(INDIRECT.fullmatch(n) for n in symbols_of((*subscripts, *guards))):
-            raise NotDecided("a read of a computed tensor depends on data")
+            other = otherwise or Number(space, zero(element))
+            whole = self._whole(tensor, dims, space)
+            return by_data(self.sizes, ("computed",), [whole], subscripts, guards, space, space.env, data or {}, other)
         texts = ", ".join(self.sizes.text(s, space.env) for s in subscripts)
         access = self.sizes.relation(space.text, f"E[{texts}]")
         own = tuple(dims_of(tensor.type))
@@ -89,6 +92,17 @@ class StructuredValues:
         if not guards:
             return found
         return guarded(found, active, space, element, otherwise, (_label(tensor), access.set_tuple_name(_out(), "A")))
+
+    def _whole(self, tensor: SSAValue, dims: tuple[Expr, ...], space: Space) -> Value:
+        """Returns all elements of a tensor, under `dims`."""
+        key = tensor, dims
+        if key not in self.wholes:
+            self.outputs += 1
+            self.wholes[key] = self.output(tensor, dims, f"{self.prefix}W{self.outputs}").value
+        value = self.wholes[key]
+        elements = isl().Map.from_domain_and_range(space.domain, value.space.domain)
+        subscripts = self.sizes.relation(value.space.text, f"E[{', '.join(value.space.ids)}]")
+        return Whole(space, dims, elements, subscripts, value)
 
     def _element(self, tensor: SSAValue, access: Relation, space: Space) -> Value:
         """Returns the value of the elements behind `access`."""

@@ -117,7 +117,21 @@ class Fold:
     cases: tuple[Case, ...]
 
 
-Value: TypeAlias = "Number | Position | Input | Apply | Pick | Fold"
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """All elements of a computed array, for a read at a subscript by data: an operand of the read."""
+
+    space: Space
+    dims: tuple[Expr, ...]
+    elements: Relation
+    """From an instance to the elements of its array."""
+    subscripts: Relation
+    """From an element to its subscripts, the tuple `E`."""
+    value: Value
+    """The value of an element."""
+
+
+Value: TypeAlias = "Number | Position | Input | Apply | Pick | Fold | Whole"
 
 
 @dataclass
