@@ -23,7 +23,7 @@ from igniter.dialects.loop.combiners import combining_op
 from igniter.errors import IgniterError
 from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, isl
 from igniter.verification.prove.matching import COMMUTATIVE, Matching, empty, equal_leaves, meet, shown, union
-from igniter.verification.prove.values import Apply, Fold, Input, Number, Pick, Value, Whole, is_neutral
+from igniter.verification.prove.values import Apply, Case, Fold, Input, Number, Pick, Value, Whole, is_neutral
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class Equality:
         if isinstance(value, Fold) and value.combiner == combiner:
             return [p for c in value.cases for p in self._through(c.relation, c.value, combiner, element)]
         if isinstance(value, Pick):
-            return [p for c in value.cases for p in self._through(c.relation, c.value, combiner, element)]
+            return [p for c in value.cases for p in self._picked(c, combiner, element)]
         if isinstance(value, Apply) and value.op[0] == _op_of(combiner, element):
             return [p for arg in value.args for p in self._renamed(self.flatten(arg, combiner, element))]
         identity = value.space.domain.identity()
@@ -207,16 +207,27 @@ class Equality:
         return found
 
     def _through(self, relation: Relation, value: Value, combiner: Combiner, element: Attribute) -> list[Part]:
-        """Returns the points of the values behind `relation`."""
+        """Returns the points of the values behind the `relation` of a fold."""
+        parts = self.flatten(value, combiner, element)
+        if not relation.is_single_valued() and not all(p.points.is_injective() for p in parts):
+            # One sum is added several times: each time is a point.
+            identity = relation.range().identity()
+            return self._renamed([Part(relation, value, identity)])
+        found = [replace(p, points=relation.apply_range(p.points)) for p in parts]
+        return self._renamed([p for p in found if not p.points.is_empty()])
+
+    def _picked(self, case: Case, combiner: Combiner, element: Attribute) -> list[Part]:
+        """Returns the points of one case of a pick. A value that is no fold is one point of each reader."""
         found: list[Part] = []
-        for part in self.flatten(value, combiner, element):
-            points = relation.apply_range(part.points)
+        for part in self.flatten(case.value, combiner, element):
+            points = case.relation.apply_range(part.points)
             if points.is_empty():
                 continue
-            if part.points.is_injective() or relation.is_single_valued():
+            if part.points.is_single_valued():
+                own = points.domain().identity()
+                found.append(Part(own, part.value, points.apply_range(part.at)))
+            else:
                 found.append(replace(part, points=points))
-                continue
-            raise NotDecided("a reduction adds the same sum several times")
         return self._renamed(found)
 
 
