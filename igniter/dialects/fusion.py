@@ -37,10 +37,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from xdsl.dialects.builtin import (
+    I64,
     ArrayAttr,
     DenseArrayBase,
     FlatSymbolRefAttrConstr,
-    IntAttr,
+    IntegerAttr,
     IntegerType,
     Signedness,
     StringAttr,
@@ -69,6 +70,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.layouts import Layout, Part
+from igniter.dialects.loop.attrs import number_attr
 from igniter.dialects.made import MakeOp
 from igniter.dialects.onnx.names import VIEWS, is_loop, op_name
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
@@ -165,20 +167,20 @@ class _LayoutOp(IRDLOperation):
     """The base of packing and its inverse."""
 
     source = operand_def(TensorType)
-    layout_attr = prop_def(ArrayAttr[ArrayAttr[IntAttr]], prop_name="layout")
+    layout_attr = prop_def(ArrayAttr[ArrayAttr[IntegerAttr[I64]]], prop_name="layout")
     words = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
     def __init__(self, source: SSAValue, layout: Layout, result_type: Attribute):
         numbers = ((p.dim, p.size, int(p.inside), *([p.of] if p.of else [])) for p in layout.parts)
-        parts = [ArrayAttr([IntAttr(n) for n in part]) for part in numbers]
+        parts = [ArrayAttr([number_attr(n) for n in part]) for part in numbers]
         properties = {"layout": ArrayAttr(parts), "words": UnitAttr() if layout.words else None}
         super().__init__(operands=[source], properties=properties, result_types=[result_type])
 
     @property
     def layout(self) -> Layout:
-        numbers = ([n.data for n in part] for part in self.layout_attr)
+        numbers = ([n.value.data for n in part] for part in self.layout_attr)
         parts = tuple(Part(dim, size, bool(inside), *of) for dim, size, inside, *of in numbers)
         return Layout(parts, self.words is not None)
 

@@ -43,7 +43,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, SymbolRefAttr, i1, i64
+from xdsl.dialects.builtin import I64, ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region
 from xdsl.irdl import (
     IRDLOperation,
@@ -59,6 +59,7 @@ from xdsl.printer import Printer
 from xdsl.traits import NoTerminator, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
+from igniter.dialects.loop.attrs import number_attr
 from igniter.dialects.onnx.types import STRING, element_type
 from igniter.dialects.sym import (
     CheckAttr,
@@ -426,18 +427,18 @@ class ValuesOp(IRDLOperation):
 
     name = "ort.values"
     sym_name = prop_def(StringAttr)
-    count_attr = prop_def(IntAttr, prop_name="count")
+    count_attr = prop_def(IntegerAttr[I64], prop_name="count")
     text_attr = prop_def(StringAttr, prop_name="text")
     traits = traits_def(SymbolOpInterface())
 
     def __init__(self, sym_name: str, count: int, text: str):
-        properties = {"sym_name": StringAttr(sym_name), "count": IntAttr(count), "text": StringAttr(text)}
+        properties = {"sym_name": StringAttr(sym_name), "count": number_attr(count), "text": StringAttr(text)}
         super().__init__(properties=properties)
 
     @property
     def count(self) -> int:
         """The number of values."""
-        return self.count_attr.data
+        return self.count_attr.value.data
 
     @property
     def text(self) -> str:

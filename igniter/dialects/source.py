@@ -13,10 +13,11 @@ from xdsl.context import Context
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.dialects.builtin import Builtin, DenseResourceAttr, FileLineColLoc, IntAttr, StringAttr, UnknownLoc
 from xdsl.ir import Operation
-from xdsl.parser import Parser
+
+from igniter.dialects.generic_text import IrParser
 
 
-class SourceParser(Parser):
+class SourceParser(IrParser):
     """An xDSL parser with locations."""
 
     def __init__(self, ctx: Context, text: str, name: str = "<unknown>", first_line: int = 1):

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from igniter.runtime.mlir_tools import LINALG_PASSES, TIMEOUT, MlirError, MlirTools, to_llvm_ir
+from igniter.runtime.small_floats import conversions
 
 Array = NDArray[Any]
 
@@ -58,6 +59,9 @@ class MlirLibrary:
         )
         self._engine = llvm.create_mcjit_compiler(module, machine)
         weakref.finalize(self, _release, self._engine, context).atexit = False
+        helpers = conversions(ir)
+        if helpers:
+            self._engine.add_module(llvm.parse_assembly(helpers, context))
         self._engine.finalize_object()
 
     def call(

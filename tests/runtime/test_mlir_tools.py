@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -92,6 +93,44 @@ def test_memrefs_are_written_in_place_and_keep_their_strides() -> None:
         library.call("away", [a])
     with pytest.raises(MlirError, match="argument 1 of @turn is a str"):
         library.call("turn", [a, "b"])
+
+
+NARROW = """
+func.func @narrow(%a: memref<?xf64>, %b: memref<?xf16>, %c: memref<?xbf16>, %d: memref<?xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  scf.for %i = %c0 to %n step %c1 {
+    %x = memref.load %a[%i] : memref<?xf64>
+    %h = arith.truncf %x : f64 to f16
+    memref.store %h, %b[%i] : memref<?xf16>
+    %w = arith.truncf %x : f64 to bf16
+    memref.store %w, %c[%i] : memref<?xbf16>
+    %old = memref.load %d[%i] : memref<?xbf16>
+    %sum = arith.addf %old, %w : bf16
+    memref.store %sum, %d[%i] : memref<?xbf16>
+  }
+  return
+}
+"""
+
+
+@needs_tools
+def test_16_bit_floats_need_no_library_and_round_once() -> None:
+    """1 + 2^-11 + 2^-40 is above the middle of two f16, which f32 does not see."""
+    x = np.array([1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11, 1 + 2.0**-8 + 2.0**-40, 1e300, -np.inf, np.nan, 6e-8, 0.1])
+    half, bf16 = np.zeros(8, np.float16), np.zeros(8, ml_dtypes.bfloat16)
+    total = np.arange(8).astype(ml_dtypes.bfloat16)
+    with np.errstate(over="ignore"):
+        rounded = x.astype(ml_dtypes.bfloat16)
+        expected = total + rounded
+    compile_mlir(NARROW, SCF_PASSES).call("narrow", [x, half, bf16, total])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(half, x.astype(np.float16))
+    np.testing.assert_array_equal(half[:2], np.array([1 + 2.0**-10, 1], np.float16))
+    assert bf16[2] == 1 + 2.0**-7
+    np.testing.assert_array_equal(bf16[3:].astype(np.float32), rounded[3:].astype(np.float32))
+    np.testing.assert_array_equal(total[4:].astype(np.float32), expected[4:].astype(np.float32))
 
 
 @needs_tools

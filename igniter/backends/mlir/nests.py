@@ -79,7 +79,9 @@ def _fits_map(clause: Clause, result: SSAValue, axes: Sequence[Axis]) -> bool:
 def is_operand(read: ReadOp, axes: Sequence[Axis]) -> bool:
     """True if a read can be an operand, from whose dims the right iteration domain follows."""
     extents = {a.name: a.extent for a in axes}
-    return not read.guards and all(
+    if read.guards or any(a.extent.constant == 0 for a in axes):  # MLIR compares the subscripts of the first point.
+        return False
+    return all(
         s.symbols <= extents.keys() and is_affine(s) and (s.symbol is None or extents[s.symbol] == d)
         for s, d in zip(read.subscripts, dims_of(read.source.type), strict=True)
     )

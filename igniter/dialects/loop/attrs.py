@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, cast, get_args
 
 from xdsl.dialects.builtin import (
+    I64,
     BFloat16Type,
     Float8E4M3FNType,
     Float8E4M3FNUZType,
@@ -16,9 +18,11 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
+    IntegerAttr,
     IntegerType,
     Signedness,
     i8,
+    i64,
 )
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
@@ -94,6 +98,12 @@ def parse_axes(parser: AttrParser, opening: str = "[", closing: str = "]") -> tu
             break
     parser.parse_characters(closing)
     return tuple(axes)
+
+
+@cache
+def number_attr(number: int) -> IntegerAttr[I64]:
+    """Returns a number as a property of an op."""
+    return IntegerAttr(number, i64)
 
 
 def as_integer(element: Attribute) -> IntegerType[int, Signedness] | None:

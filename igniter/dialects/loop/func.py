@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xdsl.dialects.builtin import (
+    I64,
     ArrayAttr,
-    IntAttr,
+    IntegerAttr,
     MemRefType,
     StringAttr,
 )
@@ -23,7 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.dialects.loop.attrs import INDIRECT_PREFIX
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX, number_attr
 from igniter.dialects.loop.bodies import (
     DotBytesOp,
     IndexOp,
@@ -163,7 +164,7 @@ class FuncOp(Walked):
     name = "loop.func"
     sym_name = prop_def(StringAttr)
     symbols = prop_def(ArrayAttr[StringAttr])
-    outputs_attr = prop_def(IntAttr, prop_name="outputs")
+    outputs_attr = prop_def(IntegerAttr[I64], prop_name="outputs")
     scratch_attr = opt_prop_def(DimsAttr, prop_name="scratch_bytes")
     requires_attr = opt_prop_def(ArrayAttr[RequirementAttr], prop_name="requires")
     checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
@@ -189,7 +190,7 @@ class FuncOp(Walked):
             properties={
                 "sym_name": StringAttr(sym_name),
                 "symbols": symbols_attr(symbols),
-                "outputs": IntAttr(outputs),
+                "outputs": number_attr(outputs),
                 "scratch_bytes": None if scratch_bytes is None else DimsAttr([scratch_bytes]),
                 "requires": requirements_attr(requires),
                 "checks": checks_attr(checks),
@@ -210,7 +211,7 @@ class FuncOp(Walked):
 
     @property
     def output_count(self) -> int:
-        return self.outputs_attr.data
+        return self.outputs_attr.value.data
 
     @property
     def requires(self) -> tuple[Requirement, ...]:

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, IntAttr, MemRefType, SymbolRefAttr
+from xdsl.dialects.builtin import I64, ArrayAttr, FlatSymbolRefAttrConstr, IntegerAttr, MemRefType, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from igniter.dialects.loop.attrs import number_attr
 from igniter.dialects.loop.bodies import parse_value
 from igniter.dialects.sym import DimsAttr, parse_exprs
 from igniter.dialects.sym.expr import Expr, ExprLike
@@ -35,11 +36,11 @@ class LaunchOp(IRDLOperation):
     kernel_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="kernel")
     grid_attr = prop_def(DimsAttr, prop_name="grid")
     symbols_attr = prop_def(DimsAttr, prop_name="symbols")
-    warps_attr = prop_def(IntAttr, prop_name="warps")
-    stages_attr = prop_def(IntAttr, prop_name="stages")
+    warps_attr = prop_def(IntegerAttr[I64], prop_name="warps")
+    stages_attr = prop_def(IntegerAttr[I64], prop_name="stages")
     sizes_attr = prop_def(DimsAttr, prop_name="sizes")
     """The sizes of all tensors with descriptors, one after the other."""
-    ranks_attr = prop_def(ArrayAttr[IntAttr], prop_name="ranks")
+    ranks_attr = prop_def(ArrayAttr[IntegerAttr[I64]], prop_name="ranks")
     """The numbers of their dims."""
     buffers = var_operand_def(MemRefType)
 
@@ -59,10 +60,10 @@ class LaunchOp(IRDLOperation):
                 "kernel": SymbolRefAttr(kernel),
                 "grid": DimsAttr([grid]),
                 "symbols": DimsAttr(symbols),
-                "warps": IntAttr(warps),
-                "stages": IntAttr(stages),
+                "warps": number_attr(warps),
+                "stages": number_attr(stages),
                 "sizes": DimsAttr(size for sizes in maps for size in sizes),
-                "ranks": ArrayAttr(IntAttr(len(sizes)) for sizes in maps),
+                "ranks": ArrayAttr(number_attr(len(sizes)) for sizes in maps),
             },
         )
 
@@ -88,18 +89,18 @@ class LaunchOp(IRDLOperation):
     @property
     def warps(self) -> int:
         """The warps (of 32 threads) of a program."""
-        return self.warps_attr.data
+        return self.warps_attr.value.data
 
     @property
     def stages(self) -> int:
         """The number of loop iterations in flight (pipeline stages)."""
-        return self.stages_attr.data
+        return self.stages_attr.value.data
 
     @property
     def maps(self) -> tuple[tuple[Expr, ...], ...]:
         """The sizes of the tensors with descriptors."""
         sizes = iter(self.sizes_attr.data)
-        return tuple(tuple(islice(sizes, rank.data)) for rank in self.ranks_attr.data)
+        return tuple(tuple(islice(sizes, rank.value.data)) for rank in self.ranks_attr.data)
 
     @property
     def addressed(self) -> Sequence[SSAValue]:
@@ -116,7 +117,9 @@ class LaunchOp(IRDLOperation):
             raise VerifyException(f"loop.launch @{self.kernel}: a grid must be one number of programs")
         if self.warps < 1 or self.warps & (self.warps - 1) or self.stages < 1:
             raise VerifyException(f"loop.launch @{self.kernel}: warps must be a power of two, and stages at least 1")
-        if len(self.maps) > len(self.buffers) or [len(m) for m in self.maps] != [r.data for r in self.ranks_attr.data]:
+        if len(self.maps) > len(self.buffers) or [len(m) for m in self.maps] != [
+            r.value.data for r in self.ranks_attr.data
+        ]:
             raise VerifyException(f"loop.launch @{self.kernel}: maps are the sizes of the last buffers, one list each")
 
     @classmethod

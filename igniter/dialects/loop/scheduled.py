@@ -44,7 +44,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import (
-    IntAttr,
+    I64,
+    IntegerAttr,
     MemRefType,
     StringAttr,
     UnitAttr,
@@ -67,7 +68,7 @@ from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.dialects.loop.attrs import as_integer
+from igniter.dialects.loop.attrs import as_integer, number_attr
 from igniter.dialects.loop.bodies import (
     parse_value,
 )
@@ -191,7 +192,7 @@ class ForOp(Walked):
     name = "loop.for"
     axis_attr = prop_def(StringAttr, prop_name="axis")
     bounds = prop_def(DimsAttr)
-    step_attr = prop_def(IntAttr, prop_name="step")
+    step_attr = prop_def(IntegerAttr[I64], prop_name="step")
     reduction = opt_prop_def(UnitAttr)
     sequential = opt_prop_def(UnitAttr)
     indices = var_operand_def()
@@ -222,7 +223,7 @@ class ForOp(Walked):
             properties={
                 "axis": StringAttr(axis),
                 "bounds": DimsAttr([first, end]),
-                "step": IntAttr(step),
+                "step": number_attr(step),
                 "reduction": UnitAttr() if reduction else None,
                 "sequential": UnitAttr() if sequential else None,
                 "grain": None if grain is None else DimsAttr([grain]),
@@ -245,7 +246,7 @@ class ForOp(Walked):
 
     @property
     def step(self) -> int:
-        return self.step_attr.data
+        return self.step_attr.value.data
 
     @property
     def is_reduction(self) -> bool:

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import I64, ArrayAttr, IntegerAttr, MemRefType, StringAttr, UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from igniter.dialects.loop.attrs import number_attr
 from igniter.dialects.loop.bodies import parse_value
 from igniter.dialects.loop.instructions import MicroKernel, element_name, micro_kernel, micro_kernel_reason
 from igniter.dialects.loop.panels import kind_of
@@ -45,7 +46,7 @@ class TileProductOp(IRDLOperation):
     c_at = prop_def(DimsAttr)
     a_at = prop_def(DimsAttr)
     b_at = prop_def(DimsAttr)
-    tile_attr = prop_def(ArrayAttr[IntAttr], prop_name="tile")
+    tile_attr = prop_def(ArrayAttr[IntegerAttr[I64]], prop_name="tile")
     next_at = opt_prop_def(DimsAttr)
     """The subscripts in `b` of the panels to prefetch."""
     add_attr = opt_prop_def(UnitAttr, prop_name="add")
@@ -72,7 +73,7 @@ class TileProductOp(IRDLOperation):
                 "c_at": c_at,
                 "a_at": a_at,
                 "b_at": b_at,
-                "tile": ArrayAttr([IntAttr(n) for n in tile]),
+                "tile": ArrayAttr([number_attr(n) for n in tile]),
                 "add": UnitAttr() if add else None,
                 "next_at": None if fetch is None else DimsAttr(fetch),
                 "kernel": StringAttr(kernel) if kernel else None,
@@ -98,7 +99,7 @@ class TileProductOp(IRDLOperation):
     @property
     def tile(self) -> tuple[int, int]:
         """The maximum number of rows and panels."""
-        rows, panels = (n.data for n in self.tile_attr)
+        rows, panels = (n.value.data for n in self.tile_attr)
         return rows, panels
 
     @property

@@ -123,7 +123,8 @@ class RequirementAttr(Data[Requirement]):
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            _print_requirement(self, printer)
+            # MLIR counts brackets in an attribute of another dialect, so that `<=` would open one.
+            _print_requirement(self, printer, at_most="le")
 
     def substitute(self, values: Mapping[str, Expr]) -> RequirementAttr:
         return RequirementAttr(self.data.substitute(values))
@@ -131,17 +132,26 @@ class RequirementAttr(Data[Requirement]):
 
 def _parse_requirement(parser: AttrParser) -> Requirement:
     left = parse_expr_here(parser)
-    relation: Relation = "<=" if parser.parse_optional_punctuation("<") is not None else "=="
-    if relation == "==":
-        parser.parse_punctuation("=")
-    parser.parse_punctuation("=")
+    relation = _parse_relation(parser)
     right = parse_expr_here(parser)
     text = parser.parse_str_literal()
     return Requirement(left, relation, right, text, _parse_node(parser))
 
 
-def _print_requirement(attr: RequirementAttr, printer: Printer) -> None:
-    printer.print_string(f"{attr.data} ")
+def _parse_relation(parser: AttrParser) -> Relation:
+    """Parses `==`, `<=`, or `le`, its form in an attribute."""
+    if parser.parse_optional_keyword("le") is not None:
+        return "<="
+    relation: Relation = "<=" if parser.parse_optional_punctuation("<") is not None else "=="
+    if relation == "==":
+        parser.parse_punctuation("=")
+    parser.parse_punctuation("=")
+    return relation
+
+
+def _print_requirement(attr: RequirementAttr, printer: Printer, at_most: str = "<=") -> None:
+    relation = at_most if attr.data.relation == "<=" else attr.data.relation
+    printer.print_string(f"{attr.data.left} {relation} {attr.data.right} ")
     printer.print_string_literal(attr.data.text)
     _print_node(attr.data.node, printer)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
-from tests.backends.mlir.kernel_runs import KernelRun, run_model
+from tests.backends.mlir.kernel_runs import KernelRun, run_examples, run_model
+from tests.backends.mlir.models import MODELS, model
 from tests.conformance.node_cases import MODES, _prepared, node_cases
 from tests.isolated import Lost, run_isolated
 
@@ -53,7 +56,12 @@ def main(arguments: Sequence[str]) -> int:
         step = next((int(n) for n in names if n.isdecimal()), 1)
         chosen = [n for n in names if n in node_cases()] or list(node_cases())[::step]
         return print_table(run_cases(chosen, modes))
-    raise SystemExit(f"unknown: {what}")
+    if what == "examples":
+        return print_table(run_examples())
+    if what == "models":
+        with tempfile.TemporaryDirectory() as folder:
+            return print_table(r for n in names or MODELS for r in run_model(n, *model(n, Path(folder))))
+    raise SystemExit(f"'{what}' is unknown: cases, examples or models")
 
 
 if __name__ == "__main__":

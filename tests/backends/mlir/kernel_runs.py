@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from xdsl.ir import SSAValue
 from igniter.backends.mlir.text import MlirRefusal
 from igniter.context import IgniterContext
 from igniter.dialects.fusion import RegionOp
+from igniter.dialects.generic_text import IrParser
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.onnx.attributes import texts_attr
 from igniter.dialects.onnx.structure import ReturnOp, main_graph
@@ -26,6 +28,7 @@ from igniter.frontend.ort_values import run
 from igniter.passes import parse_passes, run_passes
 from igniter.runtime.mlir_tools import MlirError
 from igniter.runtime.session import make_session
+from igniter.tools.opt_driver import split_chunks
 from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.check_inputs import TypedInput, index_bound, random_arrays, sizes_of, sizes_without_empties
 from igniter.verification.interp.structured import run_kernel
@@ -42,6 +45,7 @@ SCHEDULABLE = (
 )
 """The same, and all passes on that level."""
 
+ROOT = Path(__file__).parents[3]
 GOOD = ("ort", "interpreter")
 
 
@@ -87,6 +91,24 @@ def run_model(source: str, model: bytes | str, feed: Mapping[str, Any], passes: 
             region = next((r for r in everywhere if r.kernel_name == name), None)
             found[name] = run_random(source, kernel, region)
     return list(found.values())
+
+
+def run_examples(paths: Sequence[Path] = ()) -> Iterator[KernelRun]:
+    """Every kernel of the examples, of the documentation and of lit's: as written, and after all structured passes."""
+    for path in paths or sorted([*ROOT.glob("docs/examples/*.mlir"), *ROOT.glob("lit_tests/examples/*.mlir")]):
+        for number, (chunk, _) in enumerate(split_chunks(path.read_bytes())):
+            source = f"{path.name}:{number}" if number else path.name
+            try:
+                module = IrParser(IgniterContext(), chunk.decode(), path.name).parse_module()
+                module.verify()
+                if not any(isinstance(op, KernelOp) for op in module.ops):
+                    run_passes(IgniterContext(), module, parse_passes(STRUCTURED))
+            except Exception as error:
+                yield KernelRun(source, "", "not run", f"the example is one of an error: {_first_line(error)}")
+                continue
+            regions = {r.kernel_name: r for r in module.walk() if isinstance(r, RegionOp)}
+            for kernel in [op for op in module.ops if isinstance(op, KernelOp)]:
+                yield run_random(source, kernel, regions.get(kernel.sym_name.data))
 
 
 def values_of_regions(
