@@ -8,11 +8,13 @@ from functools import lru_cache
 import numpy as np
 
 from igniter.backends.mlir.kernels import free_symbols, kernel_module
+from igniter.backends.mlir.printed_main import with_main
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.requirements import FINE
 from igniter.runtime.mlir_library import MlirLibrary, Result, compile_mlir
+from igniter.runtime.mlir_tools import run_main
 from igniter.verification.interp.arithmetic import Array, InterpreterError
 from igniter.verification.interp.structured import bind
 
@@ -35,6 +37,22 @@ def run_kernel_by_mlir(
         if value != FINE:
             raise InterpreterError(f"@{kernel.sym_name.data}: {check.text}: {int(value)}")
     return found[:outputs]
+
+
+def run_kernel_by_runner(
+    kernel: KernelOp, inputs: Sequence[Array], symbols: Mapping[str, int] | None = None
+) -> list[Array]:
+    """Returns the same, data checks included, from MLIR's own runner: a `main` has the inputs as constants and prints
+    the bits of the results. For small inputs."""
+    env = bind(kernel, inputs, symbols or {})
+    numbers = iter([int(line) for line in run_main(with_main(kernel, inputs, env)).split()])
+    found: list[Array] = []
+    for dtype, rank in results_of(kernel):
+        kind = np.dtype(dtype)
+        shape = [next(numbers) for _ in range(rank or 0)]
+        bits = np.array([next(numbers) for _ in range(int(np.prod(shape)))], np.int64)
+        found.append(bits.astype(f"i{kind.itemsize}").view(kind).reshape(shape))
+    return found
 
 
 def results_of(kernel: KernelOp) -> list[Result]:

@@ -65,6 +65,8 @@ class Expressions(Lowering[str]):
     def holds(self, guards: Sequence[Expr]) -> str:
         """Returns an `i1`, true if every guard is >= 0."""
         tests = [self._compare("sge", self.value(g), self.writer.index(0)) for g in guards]
+        if not tests:
+            return self.writer.let("in", "arith.constant true")
         while len(tests) > 1:
             tests[:2] = [self.writer.let("in", f"arith.andi {tests[0]}, {tests[1]} : i1")]
         return tests[0]
@@ -84,6 +86,8 @@ class Expressions(Lowering[str]):
 
     def lower(self, e: Expr) -> str:
         """Writes the affine terms as one value, and adds the other ones."""
+        if is_affine(e):
+            return self.value(e)
         affine = Expr({m: c for m, c in e.terms if is_affine(Expr({m: c}))})
         rest = [self.term(m, c) for m, c in (e - affine).terms]
         return reduce(self.add, rest if not affine.terms else [self.value(affine), *rest])

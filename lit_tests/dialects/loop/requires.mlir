@@ -8,7 +8,7 @@
 // CHECK-NEXT:   n == 4*(n floordiv 4) "4 does not divide it" node 2,
 // CHECK-NEXT:   3 <= n "it is too small"] {
 // GENERIC: "loop.kernel"() <{sym_name = "k", symbols = ["n"]
-// GENERIC-SAME: requires = [#sym.requirement<n == 4*(n floordiv 4) "4 does not divide it" node 2>, #sym.requirement<3 <= n "it is too small">]
+// GENERIC-SAME: requires = [#sym.requirement<n == 4*(n floordiv 4) "4 does not divide it" node 2>, #sym.requirement<3 le n "it is too small">]
 loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) requires [n == 4*(n floordiv 4) "4 does not divide it" node 2, 3 <= n "it is too small"] {
   %y = loop.nest "copy" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i] : f32

@@ -41,7 +41,7 @@ def print_table(runs: Iterable[KernelRun]) -> int:
         counts[run.status] += 1
         sources.add(run.source)
         if run.status not in ("ort", "interpreter"):
-            bad += run.status != "not run"
+            bad += run.status not in ("not run", "not as ort")
             print(f"{run.status}: {run.source} @{run.kernel}: {run.reason}", flush=True)
     print(f"{len(sources)} models, {sum(counts.values())} kernels")
     for status, count in counts.most_common():

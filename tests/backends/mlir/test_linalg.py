@@ -12,9 +12,9 @@ from igniter.backends.mlir.text import MlirRefusal
 from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.runtime.mlir_library import call_isolated
-from igniter.runtime.mlir_tools import MlirError, missing_tools, to_llvm_ir
+from igniter.runtime.mlir_tools import MlirError, find_tools, missing_tools, to_llvm_ir
 from igniter.verification.interp.structured import run_kernel
-from igniter.verification.mlir_kernels import results_of, run_kernel_by_mlir
+from igniter.verification.mlir_kernels import results_of, run_kernel_by_mlir, run_kernel_by_runner
 
 needs_tools = pytest.mark.skipif(missing_tools() is not None, reason=missing_tools() or "")
 
@@ -89,6 +89,15 @@ loop.kernel @folds symbols [n] (%x: tensor<?x{T}, #sym.dims<n>>) -> ({types}) {{
   loop.return {names} : {types}
 }}
 """
+FOLDED_BOOLS = """
+loop.kernel @bools symbols [n] (%x: tensor<?xi1, #sym.dims<n>>) -> (tensor<i1>) {
+  %r = loop.nest "all" [k: reduction n] -> tensor<i1> {
+    %v = loop.read %x[k] : i1
+    loop.yield and %v at []
+  }
+  loop.return %r : tensor<i1>
+}
+"""
 DTYPES = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,
@@ -132,7 +141,8 @@ def test_every_combiner_of_every_type(element: str) -> None:
 
 VARIANTS = """
 loop.kernel @sized symbols [n, k] (%x: tensor<?xf32, #sym.dims<2*n + 1>>) -> (tensor<?xf32, #sym.dims<n*k>>)
-    requires [n <= k "n is more than k", 4 mod k == 0 "k does not divide 4"] {
+    requires [n <= k "n is more than k", 4 mod k == 0 "k does not divide 4",
+              max(0, n - 4)*max(0, k - 9) == 0 "too large"] {
   %y = loop.nest "large" [i: parallel n*k] -> tensor<?xf32, #sym.dims<n*k>> {
     %v = loop.read %x[min(i, 2*n)] : f32
     loop.yield none %v at [i]
@@ -140,7 +150,8 @@ loop.kernel @sized symbols [n, k] (%x: tensor<?xf32, #sym.dims<2*n + 1>>) -> (te
   loop.return %y : tensor<?xf32, #sym.dims<n*k>>
 } variants {
   loop.kernel @small symbols [n, k] (%x: tensor<?xf32, #sym.dims<2*n + 1>>) -> (tensor<?xf32, #sym.dims<n*k>>)
-      requires [n <= k "n is more than k", 4 mod k == 0 "k does not divide 4"] when n <= 2 {
+      requires [n <= k "n is more than k", 4 mod k == 0 "k does not divide 4",
+              max(0, n - 4)*max(0, k - 9) == 0 "too large"] when n <= 2 {
     %y = loop.nest "small" [i: parallel n*k] -> tensor<?xf32, #sym.dims<n*k>> {
       %v = loop.index i mod k : i64
       %f = arith.sitofp %v : i64 to f32
@@ -306,6 +317,23 @@ loop.kernel @body symbols [n] (%x: tensor<?xf32, #sym.dims<n>>, %u: tensor<?xi32
 def test_the_ops_of_bodies() -> None:
     x = np.array([0.1, -1.5, np.inf, np.nan, -0.0, 1e-30], np.float32)
     agrees(kernel_of(BODY), x, np.array([1, 0x7F7F7F7F, 0x01FF0280, -1, 0x40302010, 5], np.int32), rtol=1e-6)
+
+
+@needs_tools
+def test_the_runner_of_mlir_gives_the_same_bits() -> None:
+    if find_tools().runner is None:
+        pytest.skip("this MLIR has no runner")
+    x, at = floats(3, 5), np.array([-1, 0, 4], np.int64)
+    for kernel, inputs, symbols in (
+        (kernel_of(SHIFTED), [x, at], {}),
+        (kernel_of(SHIFTED), [floats(0, 2), at[:0]], {}),
+        (kernel_of(VARIANTS), [floats(7)], {"k": 4}),
+        (kernel_of(FOLDED_BOOLS), [np.array([True, False, True])], {}),
+    ):
+        expected = run_kernel_by_mlir(kernel, inputs, symbols)
+        found = run_kernel_by_runner(kernel, inputs, symbols)
+        for e, a in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(a, e)
 
 
 def test_what_has_no_form_is_refused_with_the_op_and_the_kernel() -> None:
