@@ -49,7 +49,7 @@ class CheckOptions:
     draws: int = 400
     """The most arguments that are drawn to find so many without undefined behaviour."""
     seconds: float = 20.0
-    """The time for the cases of one function; an executor may take as long again."""
+    """The processor's time to find the cases of one function, and twice as long to find a first one."""
     steps: int = 300_000
     """The most ops that the input may execute on one argument; the output may execute 20 times as many."""
     timeout: float = 60.0
@@ -257,12 +257,14 @@ class Comparison:
         options = self.options
         draw = Draw(random.Random(f"{options.seed}/{function.name}"), constants_of(self.before))
         machine = Machine(self.before)
-        end = time.monotonic() + options.seconds
+        end = time.process_time() + options.seconds
         cases: list[Case] = []
         known: set[str] = set()
         undefined, example = 0, ""
         for _ in range(options.draws):
-            if len(cases) == options.cases or (cases and time.monotonic() > end):
+            # Without any case yet, it is worth to go on for longer.
+            late = time.process_time() > (end if cases else end + options.seconds)
+            if len(cases) == options.cases or late:
                 break
             arguments = tuple(draw.arguments(function.inputs))
             key = repr([a.data for a in arguments])
@@ -271,6 +273,7 @@ class Comparison:
             known.add(key)
             try:
                 cases.append(Case(arguments, run_function(machine, function, arguments, options.steps)))
+                draw.keep()
             except (Undefined, OutOfSteps) as error:
                 undefined, example = undefined + 1, str(error)
         return cases, (undefined, example)

@@ -78,7 +78,10 @@ def command_for(path: Path) -> str:
 
 
 def enlarged(text: str) -> str:
-    """Returns a module with an unrelated function, and with its ops at the start of every other function."""
+    """Returns a module with an unrelated function, and with its ops at the end of every other function.
+
+    One of the passes looks only at the first op of a function.
+    """
     opt = find_tools().opt
     module, other = (parse_module(run_tool(opt, GENERIC, t)) for t in (text, UNRELATED))
     (unrelated,) = other.ops
@@ -86,13 +89,13 @@ def enlarged(text: str) -> str:
         if not func.regions[0].blocks:
             continue
         block = func.regions[0].blocks[0]
-        first = block.first_op
-        assert first is not None
+        end = block.last_op
+        assert end is not None
         inner = unrelated.clone().regions[0].blocks[0]
         # The last two write to an argument, which the function does not have, and return.
         for op in list(inner.ops)[:-2]:
             op.detach()
-            block.insert_ops_before([op], first)
+            block.insert_ops_before([op], end)
     unrelated.detach()
     module.body.block.add_op(unrelated)
     return run_tool(opt, (), print_module(module))

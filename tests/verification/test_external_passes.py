@@ -10,6 +10,7 @@ import pytest
 
 from igniter.errors import IgniterError
 from igniter.runtime.mlir_tools import find_tools, missing_tools
+from igniter.tools import igniter_opt
 from igniter.tools.check_with import PassWrong, check_with
 from igniter.verification.external_passes import Checked, CheckOptions, Command, check_text
 
@@ -81,6 +82,45 @@ def test_correct_passes_raise_no_alarm(path: Path) -> None:
 @ALL
 def test_correct_passes_raise_no_alarm_anywhere(path: Path) -> None:
     test_correct_passes_raise_no_alarm(path)
+
+
+EXAMPLES = ("mask_softmax", "two_gelus", "short_rows", "running_sum", "quantized_attention")
+PASSES_OF_LINALG = (
+    "--canonicalize",
+    "--linalg-fuse-elementwise-ops",
+    "'--one-shot-bufferize=bufferize-function-boundaries' --convert-linalg-to-loops --loop-invariant-code-motion",
+)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_correct_passes_raise_no_alarm_on_what_igniter_writes(name: str) -> None:
+    path = Path(__file__).resolve().parents[2] / "docs" / "examples" / f"{name}.mlir"
+    output = io.StringIO()
+    lower = ["-p", "cpu-onnx,cpu-fusion,cpu-loop", "--emit=linalg"]
+    assert igniter_opt.run([str(path), *lower], io.BytesIO(), output, io.StringIO()) == 0
+    for passes in PASSES_OF_LINALG:
+        checked = check(output.getvalue(), opt(passes), CheckOptions(cases=4))
+        assert checked.finding is None, f"{passes}: {checked.finding}"
+        assert checked.cases >= 4, checked.notes
+
+
+def test_what_igniter_writes_is_checked() -> None:
+    """A pass of Igniter before, an external pass after it, in one command."""
+    path = Path(__file__).resolve().parents[2] / "docs" / "examples" / "two_gelus.mlir"
+    command = [str(path), "-p", "cpu-onnx,cpu-fusion,cpu-loop", "--emit=linalg"]
+    log = io.StringIO()
+    assert igniter_opt.run([*command, f"--check-with={opt('--cse')}"], io.BytesIO(), io.StringIO(), log) == 0
+    assert "arguments agree" in log.getvalue()
+    assert igniter_opt.run([*command, "--check-with=sed s/addf/subf/"], io.BytesIO(), io.StringIO(), log) == 1
+    assert "'sed s/addf/subf/': wrong: @r0: result 0" in log.getvalue()
+
+
+def test_passes_of_igniter_need_an_output_that_mlir_reads() -> None:
+    log = io.StringIO()
+    path = Path(__file__).resolve().parents[2] / "docs" / "examples" / "two_gelus.mlir"
+    assert igniter_opt.run([str(path), "-p", "cpu-onnx", "--check-with=cat"], io.BytesIO(), io.StringIO(), log) == 1
+    assert "after Igniter's passes, give --emit=linalg or --emit=scf" in log.getvalue()
 
 
 ADDITION = """

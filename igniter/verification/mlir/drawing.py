@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects import builtin
@@ -36,7 +36,7 @@ from igniter.verification.mlir.values import (
 )
 
 SMALL = range(5)
-MANY_ELEMENTS = 4096
+MANY_ELEMENTS = 1 << 16
 """The largest argument that is drawn."""
 
 
@@ -107,18 +107,29 @@ class Draw:
 
     rng: random.Random
     near: Sequence[int] = ()
+    _good: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    """Sizes with which a draw was valid; half of the later draws use them again."""
+    _sizes: list[int] = field(default_factory=list[int])
+    _again: list[int] = field(default_factory=list[int])
 
     def arguments(self, types: Sequence[Attribute]) -> list[Argument]:
         """Returns one argument per type."""
         rng = self.rng
         # Unknown sizes of one function are often equal; so they are in two of three draws.
-        common = rng.choice((0, 1, 2, 3, 4, 5, 8)) if rng.random() < 0.66 else None
+        common = rng.choice((0, 1, 2, 3, 4, 5, 8, 16, 20)) if rng.random() < 0.66 else None
         special = rng.random() < 0.25
         edges = rng.random() < 0.4
+        self._sizes = []
+        self._again = list(rng.choice(self._good)) if self._good and rng.random() < 0.5 else []
         found: list[Argument] = []
         for type_ in types:
             found.append(Argument(type_, self._argument(type_, common, special, edges)))
         return found
+
+    def keep(self) -> None:
+        """Remembers the sizes of the last draw, which was valid."""
+        if tuple(self._sizes) not in self._good:
+            self._good.append(tuple(self._sizes))
 
     def _argument(self, type_: Attribute, common: int | None, special: bool, edges: bool) -> Any:
         if is_shaped(type_):
@@ -135,7 +146,12 @@ class Draw:
         return self._element(type_, special, edges, self.rng.random())
 
     def _size(self, common: int | None) -> int:
-        return self.rng.choice((0, 1, 2, 3, 4, 5, 7, 9)) if common is None else common
+        if self._again:
+            size = self._again.pop(0)
+        else:
+            size = self.rng.choice((0, 1, 2, 3, 4, 5, 7, 9)) if common is None else common
+        self._sizes.append(size)
+        return size
 
     def _element(self, type_: Attribute, special: bool, edges: bool, mode: float) -> Any:
         rng = self.rng
@@ -149,7 +165,8 @@ class Draw:
             if edges:
                 pool = (least, least + 1, -1, 0, 1, 2, most, rng.randint(least, most), *self.near)
                 return wrapped(rng.choice(pool), bits)
-            return wrapped(rng.randint(-9, 9), bits)
+            # Many programs use integers as subscripts.
+            return wrapped(rng.choice(SMALL[:3]) if mode < 0.4 else rng.randint(-9, 9), bits)
         if isinstance(type_, builtin.AnyFloat):
             round_ = rounding(type_)
             if special:

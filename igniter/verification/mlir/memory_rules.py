@@ -279,6 +279,21 @@ def collapse_shape(_: Machine, op: Operation) -> Execute:
     return run
 
 
+@rule("memref.reshape")
+def reshape(_: Machine, op: Operation) -> Execute:
+    """Decodes a view of a contiguous memref with the sizes in another one."""
+
+    def run(source: MemRef, shape: MemRef) -> MemRef:
+        sizes = [concrete(shape.load((i,)), "a size") for i in range(shape.sizes[0])]
+        if math.prod(sizes) != math.prod(source.sizes) or any(n < 0 for n in sizes):
+            raise Undefined(f"a reshape of {list(source.sizes)} to {sizes}")
+        if source.strides != row_major(source.sizes):
+            raise Undefined("a reshape of a memref that is not contiguous")
+        return MemRef(source.buffer, source.offset, tuple(sizes), row_major(sizes), source.inner)
+
+    return run
+
+
 @rule("memref.extract_strided_metadata")
 def strided_metadata(_: Machine, op: Operation) -> Execute:
     """Decodes the parts of a memref."""
