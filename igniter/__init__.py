@@ -1,8 +1,8 @@
 """Igniter: a multi-level IR compiler for ONNX.
 
-`load`, `parse`, `compile`, `shape_engine`, `Module`, `Schedule`, `CompileOptions`, `Artifact`, `VerificationFailed` and
-`IgniterError` are the public API. Importing the package imports no module that does work: each name is imported at its
-first use. Modules that moved are found by their former names, too (`igniter.moved`).
+`load`, `parse`, `compile`, `jit`, `shape_engine`, `Module`, `Schedule`, `CompileOptions`, `Artifact`, `Function`,
+`VerificationFailed` and `IgniterError` are the public API. Importing the package imports no module that does work: each
+name is imported at its first use. Modules that moved are found by their former names, too (`igniter.moved`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ if TYPE_CHECKING:
     from igniter.compiler.artifact import Artifact, VerificationFailed
     from igniter.compiler.compilation import CompileOptions
     from igniter.errors import IgniterError
+    from igniter.functions import Function, jit
     from igniter.module import Module, load, parse
     from igniter.toolbox.kernel.schedules import Schedule
 
 __all__ = [
     "Artifact",
     "CompileOptions",
+    "Function",
     "IgniterError",
     "Module",
     "Schedule",
     "VerificationFailed",
     "__version__",
     "compile",
+    "jit",
     "load",
     "parse",
     "shape_engine",
@@ -37,11 +40,13 @@ __all__ = [
 _WHERE = {
     "Artifact": "igniter.compiler.artifact",
     "CompileOptions": "igniter.compiler.compilation",
+    "Function": "igniter.functions",
     "IgniterError": "igniter.errors",
     "Module": "igniter.module",
     "Schedule": "igniter.toolbox.kernel.schedules",
     "VerificationFailed": "igniter.compiler.artifact",
     "compile": "igniter.api",
+    "jit": "igniter.functions",
     "load": "igniter.module",
     "parse": "igniter.module",
     "shape_engine": "igniter.api",

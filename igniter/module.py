@@ -21,6 +21,7 @@ from igniter.compiler.driver import count_nodes
 from igniter.compiler.measuring.request import Measure
 from igniter.context import IgniterContext
 from igniter.dialects.onnx import building
+from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.source import SourceParser
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, fits_message, import_model, save_model, why_invalid
@@ -166,7 +167,9 @@ class Module(ModelTools):
             fusion_author=fusion_author,
             sanitize=sanitize,
         )
-        copy = self.clone()
+        original = self.with_graph()
+        copy = original.clone()
+        strict = strict or original is not self
         compilation = Compilation(copy.ir, chosen, copy.ctx, strict=strict, progress=progress or (lambda _: None))
         if cache:
             compilation.cache = default_cache()
@@ -181,8 +184,17 @@ class Module(ModelTools):
             if asked is not None:
                 from igniter.compiler.measuring.measure import with_measured
 
-                compilation = with_measured(compilation, self.ir, source, given, asked)
-            return compile_model(compilation, source, self.ir, output, given if verify else None, load)
+                compilation = with_measured(compilation, original.ir, source, given, asked)
+            return compile_model(compilation, source, original.ir, output, given if verify else None, load)
+
+    def with_graph(self) -> Module:
+        """Returns this module; for a function of `linalg`, or its kernel, a copy with a graph around the kernel."""
+        if any(isinstance(op, GraphOp) for op in self.ir.ops):
+            return self
+        copy = self.clone()
+        if any(op.name == "func.func" for op in self.ir.walk()):
+            copy.run_passes("lower-linalg-to-loop")
+        return copy.run_passes("form-kernel-graph")
 
     def __str__(self) -> str:
         return str(self.ir)

@@ -88,6 +88,7 @@ PASSES: dict[str, str] = {
     "form-block-products": "igniter.transforms.onnx.form_block_products:FormBlockProducts",
     "form-fma": "igniter.transforms.structured.form_fma:FormFma",
     "form-fusion-regions": "igniter.transforms.fusion.form_fusion_regions:FormFusionRegions",
+    "form-kernel-graph": "igniter.transforms.fusion.form_kernel_graph:FormKernelGraph",
     "form-half-products": "igniter.transforms.onnx.form_half_products:FormHalfProducts",
     "form-integer-products": "igniter.transforms.onnx.form_integer_products:FormIntegerProducts",
     "form-ort-library": "igniter.transforms.scheduled.form_ort_library:FormOrtLibrary",

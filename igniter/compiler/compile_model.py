@@ -28,6 +28,7 @@ from igniter.compiler.driver import (
     make_library,
     provider_of,
 )
+from igniter.compiler.kernel_checks import is_function, require_kernel
 from igniter.compiler.loading import NotLoaded, again, not_loaded, require_loads
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
@@ -185,7 +186,11 @@ def _unloaded(error: Exception) -> dict[str, Any]:
 
 
 def _verify(artifact: Artifact, original: ModuleOp, verify: Mapping[str, Any]) -> None:
-    """Calls `Artifact.require_verified`, with the original from memory if it is in no file."""
+    """Calls `Artifact.require_verified`, with the original from memory if it is in no file. A function of `linalg` is
+    compared with its kernel in the interpreter."""
+    if is_function(original):
+        require_kernel(artifact, original, verify)
+        return
     if artifact.source is None:
         try:
             artifact.source = export_model(onnx_level(original)).SerializeToString()

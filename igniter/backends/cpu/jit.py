@@ -44,6 +44,8 @@ class CompiledFunc:
         weakref.finalize(self, _release, self._engine, module).atexit = False
         self._engine.finalize_object()
         address = self._engine.get_function_address(name)
+        self.address = address
+        """The kernel's machine code, for callers by address."""
         self._call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(address)
         self._violation = self._engine.get_global_value_address(VIOLATION) if VIOLATION in ir else 0
 

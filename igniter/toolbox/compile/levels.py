@@ -64,7 +64,7 @@ def bound(request: CompileRequest) -> Module:
     module = igniter.load(request.model)
     if request.bind_dim:
         module.bind_dims(dict(zip(*pairs("--bind-dim", request.bind_dim), strict=True)))
-    return module
+    return module.with_graph()
 
 
 def emit(c: Compilation, level: str) -> str | bytes:

@@ -128,6 +128,8 @@ def kernels_in(
         module.ir.verify()
     except VerifyException as error:
         raise IgniterError(f"{model}: {error}") from error
+    if any(op.name == "func.func" for op in module.ir.walk()):
+        module.run_passes("lower-linalg-to-loop")
     kernels = _kernels(module.ir)
     if not kernels and not any(isinstance(op, FuncOp) for op in module.ir.ops):
         own = backend_for(machine.name).pipelines

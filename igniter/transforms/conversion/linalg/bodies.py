@@ -29,13 +29,14 @@ from igniter.dialects.onnx.lowering.builder import Nest, Subscript
 from igniter.dialects.onnx.lowering.scalar import Scalar
 from igniter.dialects.sym import axis_ranges, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum, product
-from igniter.dialects.sym.proofs import proven, upper_bound
+from igniter.dialects.sym.proofs import proven
 from igniter.dialects.sym.ranges import Ranges
 from igniter.dialects.sym.requirements import equal
 from igniter.dialects.tensor import RankOp
+from igniter.transforms.conversion.linalg.bounds import greatest
 from igniter.transforms.conversion.linalg.errors import refused
 from igniter.transforms.conversion.linalg.known import Known, constant, decided, fold, of_constant
-from igniter.transforms.conversion.linalg.scalars import body_type, compute
+from igniter.transforms.conversion.linalg.scalars import ScalarExpr, body_type, compute
 from igniter.transforms.conversion.linalg.values import Scope
 
 
@@ -189,17 +190,24 @@ class BodyEmitter:
         return Known(expr=dims[place])
 
     def _apply(self, op: affine.ApplyOp | affine.MinOp) -> None:
-        values = op.mapOperands if isinstance(op, affine.ApplyOp) else op.operands
+        values = list(op.mapOperands if isinstance(op, affine.ApplyOp) else op.operands)
         exprs: list[Expr] = []
-        for value in values:
+        scalars: dict[str, Scalar] = {}
+        for k, value in enumerate(values):
             known = self.known_of(value)
-            if known is None or known.expr is None:
-                raise refused(op, "an operand depends on data; use arith on it")
-            self.scope.facts.require(op, *known.needs)
-            exprs.append(known.expr)
+            if known is not None and known.expr is not None:
+                self.scope.facts.require(op, *known.needs)
+                exprs.append(known.expr)
+            else:
+                name = f"$data{k}"
+                scalars[name] = self.scalar(value, op)
+                exprs.append(Expr.of(name))
         found = op.map.data
-        made = [expr_of(e, exprs[found.num_dims :], exprs[: found.num_dims]) for e in found.results]
-        self.known[op.results[0]] = Known(expr=minimum(*made))
+        made = minimum(*(expr_of(e, exprs[found.num_dims :], exprs[: found.num_dims]) for e in found.results))
+        if scalars:
+            self.scalars[op.results[0]] = ScalarExpr(self.nest, scalars).lower(made)
+        else:
+            self.known[op.results[0]] = Known(expr=made)
 
     def _compute(self, op: Operation) -> None:
         if len(op.results) != 1 or op.regions:
@@ -254,8 +262,8 @@ class BodyEmitter:
         condition, zero, other = known.choice
         if condition.equal not in (((dim, ONE),), ((ONE, dim),)) or zero.expr != ZERO or other.expr is None:
             return None
-        last = upper_bound(other.expr, self.ranges)
-        if last is None or not proven(other.expr, self.ranges) or last.symbols & self.extents.keys():
+        last = greatest(other.expr, self.ranges)
+        if last is None or not proven(other.expr, self.ranges):
             return None
         # (dim - 1) * max(last - dim + 1, 0) is 0 if the dim is 1, or greater than the last subscript.
         wrong = (dim - 1) * maximum(last - dim + 1, ZERO)
@@ -272,9 +280,9 @@ class BodyEmitter:
         for low, text in ((at, "a subscript is negative"), (dim - 1 - at, "a subscript is beyond its dim")):
             if proven(low, ranges):
                 continue
-            greatest = upper_bound(-low, ranges)
-            if greatest is not None and not greatest.symbols & self.extents.keys():
-                facts.at_most(op, greatest, ZERO, text, points)
+            worst = greatest(-low, ranges)
+            if worst is not None:
+                facts.at_most(op, worst, ZERO, text, points)
 
     def _check_bounds(self, at: Sequence[Subscript], dims: Sequence[Expr], op: Operation) -> None:
         """Asserts the subscripts whose values are data to be inside of their dims, where the path leads here."""

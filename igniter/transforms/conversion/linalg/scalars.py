@@ -17,7 +17,10 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 
 from igniter.dialects.loop.attrs import is_float, is_storable
+from igniter.dialects.onnx.lowering.builder import Nest
 from igniter.dialects.onnx.lowering.scalar import Scalar, int_bits
+from igniter.dialects.sym.expr import Call
+from igniter.dialects.sym.lowering import Lowering
 from igniter.transforms.conversion.linalg.errors import refused
 
 Rule = Callable[[Operation, Sequence[Scalar], Attribute], Scalar]
@@ -316,7 +319,43 @@ _RULES: dict[str, Rule] = {
     "index.shrs": _shift("shrsi"),
     "index.shru": _shift("shrui"),
 }
+
+
+class ScalarExpr(Lowering[Scalar]):
+    """An expression over axes, sizes and scalars of a body, as ops."""
+
+    def __init__(self, nest: Nest, scalars: Mapping[str, Scalar]):
+        self.nest = nest
+        self.scalars = scalars
+
+    def constant(self, value: int) -> Scalar:
+        return self.nest.const(value, i64)
+
+    def symbol(self, name: str) -> Scalar:
+        return self.scalars[name] if name in self.scalars else self.nest.index(name)
+
+    def add(self, a: Scalar, b: Scalar) -> Scalar:
+        return a + b
+
+    def mul(self, a: Scalar, b: Scalar) -> Scalar:
+        return a * b
+
+    def floordiv(self, a: Scalar, b: Scalar, call: Call) -> Scalar:
+        rest = a.rem(b)
+        return ((rest.ne(0)) & ((rest < 0) ^ (b < 0))).select(a / b - 1, a / b)
+
+    def mod(self, a: Scalar, b: Scalar, call: Call) -> Scalar:
+        rest = a.rem(b)
+        return (rest < 0).select(rest + b, rest)
+
+    def minimum(self, a: Scalar, b: Scalar) -> Scalar:
+        return a.minimum(b)
+
+    def maximum(self, a: Scalar, b: Scalar) -> Scalar:
+        return a.maximum(b)
+
+
 SCALAR_OPS = SAME_FLOATS | SAME_INTEGERS | _RULES.keys()
 """The ops on scalars with a lowering."""
 
-__all__ = ["SCALAR_OPS", "body_type", "compute"]
+__all__ = ["SCALAR_OPS", "ScalarExpr", "body_type", "compute"]

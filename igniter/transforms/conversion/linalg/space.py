@@ -13,8 +13,8 @@ from igniter.dialects.onnx.lowering.builder import Nest
 from igniter.dialects.onnx.lowering.scalar import Scalar
 from igniter.dialects.sym import axis_ranges, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr
-from igniter.dialects.sym.proofs import upper_bound
 from igniter.transforms.conversion.linalg.bodies import BodyEmitter, Reads
+from igniter.transforms.conversion.linalg.bounds import greatest, least
 from igniter.transforms.conversion.linalg.errors import refused
 from igniter.transforms.conversion.linalg.values import Scope, stored_element
 
@@ -93,11 +93,13 @@ def require_inside(space: Space) -> None:
         for subscript, dim in zip(subscripts, space.scope.dims(value, space.op), strict=True):
             if subscript.symbol is not None:
                 continue
-            last, first = upper_bound(subscript, ranges), upper_bound(-subscript, ranges)
+            last, first = greatest(subscript, ranges), least(subscript, ranges)
             if last is None or first is None:
-                raise refused(space.op, f"the extent of {subscript} is unknown; use an affine map without divisions")
+                raise refused(
+                    space.op, f"the extent of {subscript} is unknown; use an affine map with constant divisors"
+                )
             facts.at_most(space.op, last, dim - 1, "an operand is too small for its windows", space.extents)
-            facts.at_most(space.op, first, ZERO, "a subscript is negative", space.extents)
+            facts.at_most(space.op, ZERO, first, "a subscript is negative", space.extents)
 
 
 def axes_in(space: Space, nest: Nest, number: int | None) -> list[Expr]:
