@@ -102,8 +102,8 @@ def _results(model: Model, options: Mapping[str, Any]) -> Results | None:
     """Returns the cached results of a model's file with these options; `None` if there can be none."""
     if not isinstance(model, (str, PathLike)) or str(model).endswith(".mlir") or not options.get("cache", True):
         return None
-    if options.get("measure") or options.get("threads", 1) != 1:
-        # The outcome of a measurement has an entry of its own, by this machine.
+    if options.get("measure") or options.get("threads", 1) != 1 or options.get("observers"):
+        # The outcome of a measurement has an entry of its own, by this machine. Observers want passes that run.
         return None
     named = (
         "options",
@@ -116,6 +116,7 @@ def _results(model: Model, options: Mapping[str, Any]) -> Results | None:
         "tile_weights",
         "fusion_author",
         "sanitize",
+        "passes",
     )
     chosen = chosen_options(**{k: options[k] for k in named if k in options})
     return Results.of(default_cache(), Path(cast("str", model)), chosen, bool(options.get("strict")))

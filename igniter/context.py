@@ -45,6 +45,8 @@ class IgniterContext(Context):
     """The observers of the running passes that see nested passes too; `run_passes` sets them."""
     unit: Unit | None = None
     """The kernel of the nested run of passes; `None` outside of one."""
+    verify_each: bool = False
+    """True if the IR is verified after each nested pass; `run_passes` sets it."""
 
     def clone(self) -> IgniterContext:
         """Returns a copy with the same collector of remarks and count of rewrites: remarks and rewrites on a clone
@@ -87,6 +89,7 @@ class IgniterContext(Context):
             self.statistics,
             self.watchers,
             self.unit,
+            self.verify_each,
         )
 
     def observed(self, watchers: tuple[PassWatcher, ...], unit: Unit | None = None) -> IgniterContext:

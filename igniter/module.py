@@ -117,6 +117,7 @@ class Module(ModelTools):
         subnormals: str = "flush",
         tile_weights: str = "load",
         fusion_author: str = "",
+        passes: str = "",
         options: CompileOptions | None = None,
         verify: bool = True,
         load: bool = True,
@@ -132,6 +133,7 @@ class Module(ModelTools):
         progress: Callable[[str], None] | None = None,
         measure: Asked = False,
         threads: int = 1,
+        observers: Sequence[PassObserver] = (),
     ) -> Artifact:
         """Compiles a copy of the model, and checks the result against ONNX Runtime unless `verify` is false.
 
@@ -149,7 +151,9 @@ class Module(ModelTools):
         could be compared, the report says so. Unless `load` is false, ONNX Runtime loads a result for this machine,
         verified or not; `NotLoaded` names the refused node, and nothing is written. `strict` forbids nodes left to ONNX
         Runtime for want of a kernel; with `sanitize`, every access of a kernel checks its address at run time.
-        `fusion_author` selects the author of fusion (`NAME` or `NAME{option=value ...}`). With `measure`, each region
+        `fusion_author` selects the author of fusion (`NAME` or `NAME{option=value ...}`). `passes` edits the pipeline:
+        `with my-pass after canonicalize-onnx` (`igniter.pipeline_text`). `observers` are called around every pass, in
+        this process alone; the passes of kernels from the cache do not run. With `measure`, each region
         is timed beside ONNX Runtime on this machine, with `threads` threads, at `shapes` or on `inputs`, or else at
         `sizes`; regions without which the whole model is faster are left to it. `"again"` ignores earlier outcomes in
         the cache. See `igniter.compiler.measuring`.
@@ -166,11 +170,13 @@ class Module(ModelTools):
             tile_weights=tile_weights,
             fusion_author=fusion_author,
             sanitize=sanitize,
+            passes=passes,
         )
         original = self.with_graph()
         copy = original.clone()
         strict = strict or original is not self
         compilation = Compilation(copy.ir, chosen, copy.ctx, strict=strict, progress=progress or (lambda _: None))
+        compilation.observers = tuple(observers)
         if cache:
             compilation.cache = default_cache()
         if self.import_seconds:

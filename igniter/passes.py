@@ -1,33 +1,31 @@
-"""Pipelines from text: `"infer-shapes,form-fusion-regions{max-nodes=32},cpu-loop"` becomes a list of passes.
+"""Passes from text, and their runs: `"infer-shapes,form-fusion-regions{max-nodes=32},cpu-loop"` is a list of passes.
 
-The grammar is xDSL's; the name of a pipeline expands to its passes. `run_pipeline` is the only place where passes run:
-tools observe it through a `PassObserver`.
+`igniter.pipeline_text` describes the grammar. `run_passes` is the only place where passes run: tools observe it
+(`igniter.observation`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
-from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.utils.arg_spec import ArgSpec
 
 from igniter.activity import doing
 from igniter.context import IgniterContext
 from igniter.errors import IgniterError
 from igniter.observation import PassObserver, PassWatcher, Unit
 from igniter.observation.logs import log_run
-from igniter.pipelines import PIPELINES, find_pipeline
-from igniter.registry import UnknownName, all_passes, load_pass, where_pass
-
-
-class PipelineError(IgniterError):
-    """Raised for a pipeline with an unknown name, or with an unknown option of a pass."""
+from igniter.observation.units import symbol_of
+from igniter.pipeline_text import Element, PipelineError, expand
+from igniter.registry import load_pass
+from igniter.remarks import remark
 
 
 class PassError(IgniterError):
@@ -38,35 +36,70 @@ class PassError(IgniterError):
         self.pass_name = pass_name
 
 
-def _expand(spec: ArgSpec, seen: tuple[str, ...]) -> list[ArgSpec]:
-    if where_pass(spec.name) is not None:
-        return [spec]
-    elements = find_pipeline(spec.name)
-    if elements is None:
-        raise PipelineError(str(UnknownName("pass or pipeline", spec.name, {**all_passes(), **PIPELINES})))
-    if spec.name in seen:
-        raise PipelineError(f"the pipeline '{spec.name}' contains itself")
-    if spec.parameters:
-        raise PipelineError(f"'{spec.name}' is a pipeline and takes no options; give them to one of its passes")
-    return [inner for element in elements for inner in _specs(element, (*seen, spec.name))]
+@dataclass(frozen=True)
+class NestedPasses(ModulePass):
+    """Runs passes on each op of one kind, alone in a module: the `loop.kernel(a,b)` of a pipeline.
 
+    The ops are those of the module's own body. Whatever the passes make of an op takes its place.
+    """
 
-def _specs(text: str, seen: tuple[str, ...] = ()) -> list[ArgSpec]:
-    return [spec for element in _parsed(text) for spec in _expand(element, seen)]
+    name = "nested-passes"
 
+    anchor: str
+    """The name of the ops, or `any` for all."""
+    passes: tuple[ModulePass, ...]
 
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> tuple[ArgSpec, ...]:
-    """Parses a pipeline; cached, because every kernel has the same one."""
-    try:
-        return tuple(parse_pipeline(text))
-    except ArgSpecParseError as error:
-        raise PipelineError(f"cannot read the pipeline '{text}': {error}") from error
+    def __post_init__(self) -> None:
+        # Each nested pipeline has a name of its own in dumps, times and errors.
+        object.__setattr__(self, "name", f"{self.anchor}({','.join(this.name for this in self.passes)})")
+
+    def spec(self, *, include_default: bool = False) -> ArgSpec:
+        inner = ",".join(str(this.spec(include_default=include_default)) for this in self.passes)
+        return ArgSpec(f"{self.anchor}({inner})", {})
+
+    def inner_passes(self, ctx: Context) -> Sequence[ModulePass]:
+        """Returns the passes."""
+        return self.passes
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        found = [each for each in op.ops if self.anchor in ("any", each.name)]
+        if not found:
+            self._refuse_inner(op)
+            remark(ctx, self.name, "", "note", f"the module has no {self.anchor}, so no pass ran")
+        for each in found:
+            self._run_alone(ctx, op, each)
+
+    def _refuse_inner(self, module: ModuleOp) -> None:
+        around = next((each.parent_op() for each in module.walk() if each.name == self.anchor), None)
+        if around is not None and around is not module:
+            raise IgniterError(
+                f"'{self.anchor}' is inside of '{around.name}' here, and a nested pipeline runs on ops of the module's "
+                f"own body: {', '.join(sorted({each.name for each in module.ops}))}"
+            )
+
+    def _run_alone(self, ctx: Context, module: ModuleOp, op: Operation) -> None:
+        unit = Unit(op.name, symbol_of(op))
+        verify_each = bool(getattr(ctx, "verify_each", True))
+        if isinstance(op, ModuleOp):
+            run_passes(ctx, op, self.passes, verify_each=verify_each, unit=unit)
+            return
+        mark = ModuleOp([])
+        module.body.block.insert_op_before(mark, op)
+        op.detach()
+        alone = ModuleOp([op], dict(module.attributes))
+        try:
+            run_passes(ctx, alone, self.passes, verify_each=verify_each, unit=unit)
+        finally:
+            # After a failure too: the module is whole in the dump of the failed pass.
+            for each in list(alone.ops):
+                each.detach()
+                module.body.block.insert_op_before(each, mark)
+            mark.detach()
 
 
 def flat_passes(text: str) -> tuple[str, ...]:
-    """Returns the passes of a pipeline one by one, as text, with named pipelines expanded."""
-    return tuple(str(spec) for spec in _specs(text))
+    """Returns the passes of a pipeline one by one, as text, with named pipelines expanded and edits made."""
+    return tuple(map(str, expand(text).elements))
 
 
 def parse_passes(text: str, figures: Mapping[str, object] | None = None) -> tuple[ModulePass, ...]:
@@ -74,18 +107,34 @@ def parse_passes(text: str, figures: Mapping[str, object] | None = None) -> tupl
 
     `figures` of a machine (`vector_bytes`, `registers`, ...) are defaults for the options of these names.
     """
-    passes: list[ModulePass] = []
-    for spec in _specs(text):
-        pass_type = load_pass(spec.name)
-        try:
-            this = pass_type.from_spec(spec)
-        except ValueError as error:
-            raise PipelineError(f"pass '{spec.name}': {error}") from error
-        said = {name.replace("-", "_") for name in spec.parameters}
-        options = {f.name for f in dataclasses.fields(this)} - said
-        fitting = {name: value for name, value in (figures or {}).items() if name in options}
-        passes.append(dataclasses.replace(this, **fitting) if fitting else this)
-    return tuple(passes)
+    return tuple(_pass_of(element, figures or {}) for element in expand(text).elements)
+
+
+def _pass_of(element: Element, figures: Mapping[str, object]) -> ModulePass:
+    spec = element.spec
+    if element.inner is not None:
+        return NestedPasses(spec.name, tuple(_pass_of(each, figures) for each in element.inner))
+    pass_type = load_pass(spec.name)
+    try:
+        this = pass_type.from_spec(spec)
+    except ValueError as error:
+        raise PipelineError(f"pass '{spec.name}': {error}") from error
+    said = {name.replace("-", "_") for name in spec.parameters}
+    options = {f.name for f in dataclasses.fields(this)} - said
+    fitting = {name: value for name, value in figures.items() if name in options}
+    return dataclasses.replace(this, **fitting) if fitting else this
+
+
+def with_options(passes: Iterable[ModulePass], name: str, /, **options: object) -> tuple[ModulePass, ...]:
+    """Returns the passes, with the options that are not `None` set on those called `name`, nested ones included."""
+    given = {option: value for option, value in options.items() if value is not None}
+    return tuple(_with_options(this, name, given) for this in passes)
+
+
+def _with_options(this: ModulePass, name: str, given: Mapping[str, object]) -> ModulePass:
+    if isinstance(this, NestedPasses):
+        return NestedPasses(this.anchor, with_options(this.passes, name, **given))
+    return dataclasses.replace(this, **given) if this.name == name and given else this
 
 
 def run_passes(
@@ -106,8 +155,11 @@ def run_passes(
     outer = ctx.watchers if unit is not None and isinstance(ctx, IgniterContext) else ()
     everyone: tuple[PassObserver, ...] = (*outer, *observers)
     watchers = tuple(o for o in everyone if isinstance(o, PassWatcher))
-    if isinstance(ctx, IgniterContext) and (watchers or ctx.watchers or unit is not None):
+    if isinstance(ctx, IgniterContext) and (
+        watchers or ctx.watchers or unit is not None or any(hasattr(this, "inner_passes") for this in passes)
+    ):
         ctx = ctx.observed(watchers, unit)
+        ctx.verify_each = verify_each
     if unit is not None:
         for watcher in watchers:
             watcher.enter(unit)

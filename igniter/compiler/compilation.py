@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -20,6 +20,8 @@ from igniter.environment import wants_sanitizer
 from igniter.errors import IgniterError
 from igniter.isolation import Isolation
 from igniter.memory import collection_paused, peak_memory
+from igniter.observation import PassObserver, PassWatcher
+from igniter.registry import load
 from igniter.targets import given_machine, parts_for
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ WINOGRAD = ("off", "auto", "on")
 
 TILE_WEIGHTS = ("load", "file")
 """The values of `tile_weights`."""
+
+_SPLICED = "igniter.compiler.spliced:spliced"
+"""Found by name, because a result from the cache without edits needs no parser of pipelines."""
 
 SUBNORMALS = ("flush", "flush-values", "keep")
 """The values of `subnormals`."""
@@ -89,6 +94,9 @@ class CompileOptions:
     without a kernel in ONNX Runtime is compiled all the same. See `igniter.compiler.measuring`."""
     provider: str = ""
     """The execution provider for custom ops of GPU kernels; "" is the backend's own."""
+    passes: str = ""
+    """Edits of the backend's pipeline: `with my-pass after canonicalize-onnx`; `cpu` in front is accepted. See
+    `igniter.pipeline_text`. The IR is then verified after every pass."""
     sanitize: bool = field(default_factory=wants_sanitizer)
     """True if every access of a kernel checks its address at run time: see `docs/explanation/safety.md`. The default
     comes from the environment variable `IGNITER_SANITIZE`."""
@@ -158,7 +166,12 @@ class CompileOptions:
             "programs": self.program_passes,
         }
         own = parts_for(self.target)[0].backend.pipelines
-        return dataclasses.replace(own, **{level: text for level, text in given.items() if text is not None})
+        chosen = dataclasses.replace(own, **{level: text for level, text in given.items() if text is not None})
+        return load(_SPLICED)(chosen, self.passes)[0] if self.passes else chosen
+
+    def edit_notes(self) -> tuple[str, ...]:
+        """Returns the choices made for edits of pipelines with several possible places."""
+        return load(_SPLICED)(dataclasses.replace(self, passes="").pipelines, self.passes)[1] if self.passes else ()
 
     @classmethod
     def of_report(cls, said: Mapping[str, Any]) -> CompileOptions:
@@ -169,7 +182,7 @@ class CompileOptions:
         """
         names = {field.name for field in dataclasses.fields(cls)} & said.keys()
         given = {name: said[name] for name in names}
-        own = parts_for(str(given.get("target", cls.target)))[0].backend.pipelines
+        own = cls(target=str(given.get("target", cls.target)), passes=str(given.get("passes", ""))).pipelines
         for level in ("onnx", "fusion", "loop", "schedule", "programs"):
             name = "program_passes" if level == "programs" else f"{level}_passes"
             if given.get(name) == getattr(own, level):
@@ -232,6 +245,11 @@ class Compilation:
     nodes_before: int = 0
     measured: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The outcome of a measurement before this compilation, for reports; empty without one."""
+    observers: tuple[PassObserver, ...] = ()
+    """The observers of all passes. With any, this process compiles every kernel, so that they see its passes; passes of
+    a kernel from the cache do not run."""
+    cached_kernels: int = 0
+    """The number of kernels taken from the cache."""
     isolation: Isolation = field(default_factory=Isolation)
     """The nodes returned to ONNX Runtime because their kernel failed to compile, with the reasons."""
 
@@ -315,7 +333,18 @@ class Compilation:
         """Returns the context of passes, for one machine, or for all of the compilation, represented by the first. The
         failure of a kernel affects only this kernel, unless the compilation is strict."""
         self.isolation.enabled = not self.strict
-        return self.ctx.on(machine or self.machines[0], self.isolation, dict(self.options.sizes))
+        ctx = self.ctx.on(machine or self.machines[0], self.isolation, dict(self.options.sizes))
+        return ctx.observed(self.watchers) if self.observers else ctx
+
+    @property
+    def watchers(self) -> tuple[PassWatcher, ...]:
+        """The observers that see nested passes."""
+        return tuple(o for o in self.observers if isinstance(o, PassWatcher))
+
+    @property
+    def verifies_each(self) -> bool:
+        """True if the IR is verified after every pass: on request, and with passes spliced in."""
+        return self.verify_each or bool(self.options.passes)
 
     def one_target(self) -> Target:
         """Returns the one CPU to compile for; raises `IgniterError` if there are several, because only a library can
@@ -330,7 +359,9 @@ class Compilation:
         self.progress(name)
         start = time.perf_counter()
         try:
-            with doing(f"the stage '{name}' ran"), collection_paused():
+            with doing(f"the stage '{name}' ran"), collection_paused(), ExitStack() as steps:
+                for watcher in self.watchers:
+                    steps.enter_context(watcher.step(f"({name})"))
                 yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
@@ -352,6 +383,7 @@ def chosen_options(
     tile_weights: str = "load",
     fusion_author: str = "",
     sanitize: bool = False,
+    passes: str = "",
 ) -> CompileOptions:
     """Merges the options given by name into `options`, in place of defaults. Raises `IgniterError` if both set an
     option, to different values."""
@@ -367,6 +399,7 @@ def chosen_options(
         "subnormals": subnormals,
         "tile_weights": tile_weights,
         "fusion_author": fusion_author,
+        "passes": passes,
     }
     chosen, plain = options or CompileOptions(), CompileOptions()
     added: dict[str, Any] = {"sanitize": True} if sanitize else {}

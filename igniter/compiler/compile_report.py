@@ -36,6 +36,7 @@ def report(c: Compilation) -> dict[str, Any]:
         "nodes_before": c.nodes_before,
         "nodes_after": count_nodes(c.module),
         "kernels": len(c.kernels),
+        "cached_kernels": c.cached_kernels,
         "kernel_digest": kernel_digest(c.kernels),
         "regions": _region_count(c),
         "programs": [p.to_dict() for p in c.steps],

@@ -42,7 +42,7 @@ from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.ort import LibraryOp
 from igniter.errors import IgniterError
 from igniter.isolation import attempt
-from igniter.passes import parse_passes, run_passes
+from igniter.passes import flat_passes, parse_passes, run_passes, with_options
 from igniter.remarks import Remark, remark
 from igniter.runtime.cache import cache_key
 from igniter.runtime.library import LibraryPart, build_library
@@ -126,7 +126,8 @@ def _subnormals(c: Compilation) -> str:
     about them itself."""
     if c.options.onnx_passes is not None:
         return ""
-    return "flush-subnormals{keep=true}" if c.options.subnormals == "keep" else c.pipelines.subnormals
+    keeps = c.options.subnormals == "keep"
+    return _edited(c, c.pipelines.subnormals, "flush-subnormals{keep=true}") if keeps else c.pipelines.subnormals
 
 
 def _tiles(c: Compilation) -> str:
@@ -136,8 +137,21 @@ def _tiles(c: Compilation) -> str:
     if asked == "auto":
         return c.pipelines.tiles if c.options.onnx_passes is None else ""
     if asked == "on":
-        return "winograd{force=true}"
-    return f"winograd{{tile={asked}}}" if asked else ""
+        return _edited(c, c.pipelines.tiles, "winograd{force=true}")
+    return _edited(c, c.pipelines.tiles, f"winograd{{tile={asked}}}" if asked else "winograd", drop=not asked)
+
+
+def _edited(c: Compilation, pipeline: str, chosen: str, *, drop: bool = False) -> str:
+    """Returns the pass `chosen` by an option, with the passes that edits put around it in its `pipeline`; without the
+    pass itself if `drop` is true. Raises `IgniterError` if the edits remove it."""
+    found = "" if drop else chosen
+    if not c.options.passes:
+        return found
+    name = chosen.partition("{")[0]
+    passes = flat_passes(pipeline)
+    if found and not any(each.partition("{")[0] == name for each in passes):
+        raise IgniterError(f"'{c.options.passes}' removes {name}, which another option asks for: leave one of them out")
+    return ",".join(filter(None, (found if each.partition("{")[0] == name else each for each in passes)))
 
 
 def make_fusion(c: Compilation) -> ModuleOp:
@@ -204,7 +218,7 @@ def emit_kernels(c: Compilation) -> None:
     kernels = [(kernel, str(kernel)) for kernel in _kernels(c.module)]
     cache = c.cache
     missing = {} if cache is None else {text: None for _, text in kernels if not cache.has(kernel_key(c, text))}
-    with CompileHelpers(c, tuple(missing)) as helpers:
+    with CompileHelpers(c, () if c.observers else tuple(missing)) as helpers:
         for kernel, text in kernels:
             helpers.wait_for(text)
             step, fail = partial(compile_kernel, c, kernel, text), partial(mark_failed, c.module, kernel.sym_name.data)
@@ -243,6 +257,8 @@ def compile_kernel(c: Compilation, kernel: KernelOp, text: str) -> CompiledKerne
         found = json.dumps([compiled.name, compiled.variants, compiled.ops, said, compiled.tasks], default=str).encode()
         if c.cache is not None:
             c.cache.put(key, found)
+    else:
+        c.cached_kernels += 1
     name, variants, ops, said, tasks = json.loads(found)
     for entry in said:
         remarks.add(Remark.from_dict(entry))
@@ -261,7 +277,7 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
         passes = c.pipelines.schedule if number == 0 else backend.pipelines.schedule
         for target, suffix in zip(part.targets, part.suffixes, strict=True):
             ctx = c.context(next(machines))
-            scheduled = schedule_kernel(ctx, kernel, passes, options.tuned, verify_each=c.verify_each)
+            scheduled = schedule_kernel(ctx, kernel, passes, options.tuned, verify_each=c.verifies_each)
             func = scheduled.func
             described = describe(func)
             if not texts:
@@ -470,16 +486,10 @@ def _run(
     if author:
         passes = _with_author(passes, pipeline, author)
     left = tuple(f"{name}={why}" for name, why in c.options.left)
-    passes = _with_options(passes, "form-fusion-regions", required=c.required or None, left=left or None)
-    passes = _with_options(passes, "schedule-kernels", passes=kernels or None, tuned=tuned or None)
-    passes = _with_options(passes, "lower-programs", profile=profile or None)
-    run_passes(c.context(machine), c.module, passes, verify_each=c.verify_each)
-
-
-def _with_options(passes: Sequence[ModulePass], name: str, /, **options: object) -> tuple[ModulePass, ...]:
-    """Returns the passes, with the options not `None` set on those called `name`."""
-    said = {option: value for option, value in options.items() if value is not None}
-    return tuple(dataclasses.replace(this, **said) if this.name == name else this for this in passes)
+    passes = with_options(passes, "form-fusion-regions", required=c.required or None, left=left or None)
+    passes = with_options(passes, "schedule-kernels", passes=kernels or None, tuned=tuned or None)
+    passes = with_options(passes, "lower-programs", profile=profile or None)
+    run_passes(c.context(machine), c.module, passes, verify_each=c.verifies_each, observers=c.observers)
 
 
 def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tuple[ModulePass, ...]:
@@ -491,7 +501,7 @@ def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tu
     for this in forming:
         if this.author not in (FormFusionRegions.author, author):
             raise IgniterError(f"'{pipeline}' names the fusion author '{this.author}', but the options name '{author}'")
-    return _with_options(passes, FormFusionRegions.name, author=author)
+    return with_options(passes, FormFusionRegions.name, author=author)
 
 
 # -- what is left -----------------------------------------------------------------------------------------------------

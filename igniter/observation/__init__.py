@@ -16,6 +16,7 @@ Here are `PassTimes` (`times`), `IRPrinter` (`printing`), `PassStatistics` (`sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -60,6 +61,11 @@ class PassWatcher:
 
     def failed(self, this: ModulePass, module: ModuleOp, error: Exception) -> None:
         """Called instead of `ran` and `after` for a failed pass, or one with invalid IR as its result."""
+
+    def step(self, name: str) -> AbstractContextManager[None]:
+        """Returns a context around another step of a tool, with a name in parentheses: `(read)`."""
+        del name
+        return nullcontext()
 
     def enter(self, unit: Unit) -> None:
         """Called before a nested run: the passes until `leave` run over a module with only `unit`."""

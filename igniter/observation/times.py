@@ -147,7 +147,8 @@ class PassTimes(PassWatcher):
 
 
 def _rows(steps: Sequence[Step], depth: int = 0) -> Iterator[tuple[int, Step]]:
-    for step in steps:
+    # Verification happens after each pass, so below a row it is the last.
+    for step in sorted(steps, key=lambda s: s.name == VERIFY) if depth else steps:
         yield depth, step
         yield from _rows(step.steps, depth + 1)
 

@@ -15,13 +15,18 @@ from functools import partial
 from typing import IO, Any
 
 from igniter._version import __version__
-from igniter.registry import PASSES, all_passes
+from igniter.errors import IgniterError
+from igniter.registry import PASSES, all_passes, load
 from igniter.tools.completion import REQUEST, respond
-from igniter.tools.opt_arguments import long_options, separate_values, two_dashes
+from igniter.tools.mlir_flags import FLAGS, translated
+from igniter.tools.opt_arguments import described_name, joined, long_options, separate_values, two_dashes
 from igniter.tools.watch_options import WatchOptions, add_options
 
-LISTS = ("list_passes", "list_pipelines", "list_fusion_authors", "list_schedule_authors")
+LISTS = ("list_passes", "list_pipelines", "show_dialects", "list_fusion_authors", "list_schedule_authors")
 """The options that print lists, named like the functions of `listing.py`."""
+
+SEPARATOR = "// -----"
+"""The line between the parts of a split file."""
 
 EMITS = ("mlir", "generic", "linalg", "onnx", "llvm", "asm", "none")
 
@@ -54,7 +59,11 @@ class OptOptions:
     machine: str
     sizes: str
     verify_each: bool
-    split_input_file: bool
+    verify_roundtrip: bool
+    split_input_file: str
+    output_split_marker: str
+    implicit_module: bool
+    dump_pass_pipeline: bool
     verify_diagnostics: bool
     allow_unregistered: bool
     watch: WatchOptions
@@ -89,6 +98,12 @@ def _checks(text: str) -> str:
     return text
 
 
+def _truth(text: str) -> bool:
+    if text not in ("true", "1", "false", "0"):
+        raise argparse.ArgumentTypeError(f"'{text}' is neither true nor false")
+    return text in ("true", "1")
+
+
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is no number of rewrites: 0, 1, 2, ...")
@@ -103,8 +118,10 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
     add = parser.add_argument
+    add("-h", "--help", action="help", help="show this help message and exit; --help PASS describes a pass")
     add("input", nargs="?", default="-", help="an .mlir or .onnx file; standard input without one, or with '-'")
     add("-o", "--output", default="-", metavar="FILE", help="write to FILE rather than to standard output")
     add(
@@ -114,7 +131,8 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         action=_AppendPass,
         dest="pipeline",
         metavar="PIPELINE",
-        help="passes or named pipelines, comma-separated: 'a,b{option=1 other=x,y}'; each pass is a flag too, --a",
+        help="passes or named pipelines, comma-separated: 'a,b{option=1 other=x,y}'; each pass is a flag too, --a. "
+        "'builtin.module(a,loop.kernel(b))' runs b on each kernel; 'cpu with a after b, without c' edits a pipeline",
     )
     add(
         "--frontend", choices=("auto", "mlir", "onnx"), default="auto", help="how to read the input (default: its name)"
@@ -156,7 +174,17 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_options(parser)
     group = parser.add_argument_group("checking")
     add = group.add_argument
-    add("--verify-each", action=argparse.BooleanOptionalAction, default=True, help="verify the IR after every pass")
+    add(
+        "--verify-each",
+        nargs="?",
+        const="true",
+        default=True,
+        type=_truth,
+        metavar="true|false",
+        help="verify the IR after every pass, nested ones included (default: true)",
+    )
+    add("--no-verify-each", dest="verify_each", action="store_false", help="the same as --verify-each=false")
+    add("--verify-roundtrip", action="store_true", help="check that the IR, printed and read, is the same IR")
     add(
         "--check-each",
         nargs="?",
@@ -195,7 +223,19 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         help="check '// expected-error {{...}}' comments; without any, print the error and exit 0",
     )
     add(
-        "--split-input-file", action="store_true", help="treat the parts between '// -----' lines as files of their own"
+        "--split-input-file",
+        nargs="?",
+        const=SEPARATOR,
+        default="",
+        metavar="MARKER",
+        help=f"treat the parts between lines with MARKER as files of their own (default: '{SEPARATOR}')",
+    )
+    add("--output-split-marker", default=SEPARATOR, metavar="MARKER", help="the line between the results of the parts")
+    add(
+        "--no-implicit-module",
+        dest="implicit_module",
+        action="store_false",
+        help="read a builtin.module, and add none around other ops",
     )
     add(
         "--allow-unregistered-dialect",
@@ -205,8 +245,11 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
     )
     add("--debug", action="store_true", help="a traceback with an error")
     group = parser.add_argument_group("about")
-    group.add_argument("--list-passes", action="store_true", help="every pass: its options and what it does")
-    group.add_argument("--list-pipelines", action="store_true", help="every named pipeline and its passes")
+    lists: dict[str, Any] = {"nargs": "?", "const": "text", "default": "", "choices": ("text", "json")}
+    group.add_argument("--list-passes", help="every pass: its options and what it does", **lists)
+    group.add_argument("--list-pipelines", help="every named pipeline and its passes", **lists)
+    group.add_argument("--show-dialects", action="store_true", help="every dialect and its class")
+    group.add_argument("--dump-pass-pipeline", action="store_true", help="print the pipeline, with all names expanded")
     group.add_argument("--list-fusion-authors", action="store_true", help="every fusion author and its options")
     group.add_argument("--list-schedule-authors", action="store_true", help="every schedule author and its options")
     group.add_argument("--version", action="version", version=f"igniter-opt {__version__}")
@@ -230,15 +273,25 @@ def _pass_flags(args: Sequence[str]) -> list[str]:
 def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]) -> int:
     """Runs `igniter-opt` with `args` on the given streams; returns the exit status."""
     parser = build_parser(_pass_flags(args))
-    parsed = parser.parse_args(separate_values(two_dashes(args, long_options(parser)), parser))
+    try:
+        arguments, notes = translated(two_dashes(args, {*long_options(parser), *FLAGS}))
+        described = described_name(arguments)
+        if described:
+            stdout.write(load("igniter.tools.describing:help_of")(described))
+            return 0
+    except IgniterError as error:
+        print(f"igniter-opt: error: {error}", file=stderr)
+        return 2
+    for note in notes:
+        print(f"igniter-opt: note: {note}", file=stderr)
+    parsed = parser.parse_args(separate_values(arguments, parser))
     listed = next((name for name in LISTS if getattr(parsed, name)), None)
     if listed is not None:
-        from igniter.tools import listing
-
-        getattr(listing, listed)(stdout)
+        form = getattr(parsed, listed)
+        load(f"igniter.tools.listing:{listed}")(stdout, form if isinstance(form, str) else "text")
         return 0
     values = {name: getattr(parsed, name) for name in OptOptions.__dataclass_fields__ if hasattr(parsed, name)}
-    values["pipeline"] = ",".join(parsed.pipeline or [])
+    values["pipeline"] = joined(parsed.pipeline or [])
     values["watch"] = WatchOptions(**{name: getattr(parsed, name) for name in WatchOptions.__dataclass_fields__})
     from igniter.tools.opt_driver import OptDriver
 

@@ -42,3 +42,22 @@ def separate_values(arguments: Sequence[str], parser: argparse.ArgumentParser) -
         else:
             found.append(argument)
     return found
+
+
+def described_name(arguments: Sequence[str]) -> str:
+    """Returns the pass or pipeline of `--help PASS`; "" if there is none."""
+    for index, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name in HELP and equals:
+            return value
+        if name in HELP:
+            following = arguments[index + 1] if index + 1 < len(arguments) else ""
+            return "" if following.startswith("-") else following
+    return ""
+
+
+def joined(pipelines: Sequence[str]) -> str:
+    """Returns the pipelines of several arguments as one. Edits end with the argument that they are in."""
+    if len(pipelines) == 1:
+        return pipelines[0]
+    return ",".join(f"builtin.module({each})" if " with" in each else each for each in pipelines)

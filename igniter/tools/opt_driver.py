@@ -19,18 +19,18 @@ from igniter.errors import IgniterError
 from igniter.observation import PassObserver, passes_within
 from igniter.observation.times import VERIFY
 from igniter.passes import parse_passes, run_passes
+from igniter.pipeline_text import expand
 from igniter.rewrite_budget import what_counts
 from igniter.runtime.files import write_whole
 from igniter.toolbox.ir_text import module_text
 from igniter.tools.diagnostics import check_expected, has_expectations
-from igniter.tools.igniter_opt import OptOptions
-from igniter.tools.opt_watching import Watching, check_watching, debug_log
+from igniter.tools.igniter_opt import SEPARATOR, OptOptions
+from igniter.tools.opt_watching import Watching, check_watching, debug_log, print_pipeline
+from igniter.tools.roundtrip import require_roundtrip
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
     from igniter.verification.prove.observer import Prover
-
-SEPARATOR = "// -----"
 
 OWN = ("mlir", "none")
 """The outputs with which --check-with reads the input as MLIR's, if there are no passes."""
@@ -53,12 +53,16 @@ class OptDriver:
             machines = self._machines()
             passes = self._passes(machines)
             self._check(passes, machines)
+            for note in expand(self.options.pipeline).notes:
+                print(f"igniter-opt: note: {note}", file=self.stderr)
+            if self.options.dump_pass_pipeline:
+                print_pipeline(IgniterContext(machine=machines[0] if machines else None), passes, self.stderr)
             data, name, frontend = self._read()
         except (IgniterError, OSError) as error:
             return self._report(error)
         chunks = [(data, 0)]
         if self.options.split_input_file and frontend == "mlir":
-            chunks = split_chunks(data)
+            chunks = split_chunks(data, self.options.split_input_file)
         status = 0
         outputs: list[str | bytes] = []
         for chunk, offset in chunks:
@@ -126,7 +130,8 @@ class OptDriver:
 
     def _parse(self, ctx: IgniterContext, data: bytes, name: str, frontend: str, first_line: int = 1) -> ModuleOp:
         if frontend == "mlir":
-            return SourceParser(ctx, data.decode(), name, first_line).parse_module()
+            parser = SourceParser(ctx, data.decode(), name, first_line)
+            return parser.parse_module(self.options.implicit_module)
         from igniter.frontend import import_model
 
         return import_model(data if name == "<stdin>" else name)
@@ -153,7 +158,7 @@ class OptDriver:
             if emit == "llvm":
                 return backend.llvm_text(module, target, self.options.llvm)
             return backend.assembly(backend.emit_module(module, target), target)
-        return module_text(module, generic=emit == "generic")
+        return module_text(module, generic=emit == "generic" or self.options.watch.print_generic)
 
     def _write(self, outputs: list[str | bytes]) -> None:
         binary = [o for o in outputs if isinstance(o, bytes)]
@@ -164,7 +169,7 @@ class OptDriver:
                 return
             write_whole(self.options.output, payload)
             return
-        text = f"{SEPARATOR}\n".join(str(o) for o in outputs) if any(outputs) else ""
+        text = f"{self.options.output_split_marker}\n".join(str(o) for o in outputs) if any(outputs) else ""
         if self.options.output == "-":
             self.stdout.write(text)
             return
@@ -202,6 +207,8 @@ class OptDriver:
             with watching.times.step(VERIFY):
                 if self.options.verify_each:
                     module.verify()
+                if self.options.verify_roundtrip:
+                    require_roundtrip(ctx, module)
                 self._give_sizes(ctx, module)
             self._run_passes(ctx, module, passes, watching)
             with watching.times.step("(write)"):
@@ -299,13 +306,13 @@ class OptDriver:
         print(f"igniter-opt: note: --stop-after={limit}: {text}{last}", file=self.stderr)
 
 
-def split_chunks(data: bytes) -> list[tuple[bytes, int]]:
-    """Returns the parts between `// -----` lines, each with the number of lines before it."""
+def split_chunks(data: bytes, marker: str = SEPARATOR) -> list[tuple[bytes, int]]:
+    """Returns the parts between lines with `marker`, each with the number of lines before it."""
     chunks: list[tuple[bytes, int]] = []
     lines: list[bytes] = []
     offset = 0
     for number, line in enumerate(data.splitlines(keepends=True)):
-        if line.rstrip() == SEPARATOR.encode():
+        if line.rstrip() == marker.encode():
             chunks.append((b"".join(lines), offset))
             lines, offset = [], number + 1
         else:

@@ -14,6 +14,7 @@ from igniter.observation.logs import logger_of
 from igniter.observation.printing import Dumps, IRPrinter
 from igniter.observation.times import PassTimes
 from igniter.observation.units import UnitFilter
+from igniter.passes import NestedPasses
 from igniter.remarks import Remarks
 from igniter.tools.watch_options import WatchOptions
 
@@ -82,6 +83,16 @@ class Watching:
 
     def __post_init__(self) -> None:
         self._written: set[str] = set()
+
+
+def print_pipeline(ctx: IgniterContext, passes: Sequence[ModulePass], stream: IO[str]) -> None:
+    """Prints a pipeline as `-p` takes it, with all options that differ from their defaults; then the pipelines that its
+    passes run on each kernel."""
+    print(f"builtin.module({','.join(str(this.spec()) for this in passes)})", file=stream)
+    for this in passes:
+        inner = getattr(this, "inner_passes", None)
+        if inner is not None and not isinstance(this, NestedPasses):
+            print(f"// {this.name} runs {','.join(str(each.spec()) for each in inner(ctx))}", file=stream)
 
 
 def check_watching(options: WatchOptions, passes: Iterable[ModulePass]) -> None:

@@ -13,7 +13,7 @@ from igniter.errors import IgniterError
 from igniter.passes import parse_passes
 from igniter.pipelines import PIPELINES
 from igniter.registry import DIALECTS, PASSES, load_dialect, load_pass
-from igniter.tools.listing import summary_of
+from igniter.tools.describing import summary_of
 
 
 @pytest.mark.parametrize("name", sorted(PASSES))

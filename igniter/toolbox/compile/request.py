@@ -49,6 +49,10 @@ class CompileRequest(Request):
         str,
         Option("Who decides what is fused, NAME or NAME{option=value}.", "--fusion-author", completes="fusion_authors"),
     ] = ""
+    passes: Annotated[
+        str,
+        Option("Edit the pipeline: 'cpu with PASS{option=1} after NAME', '... before NAME', 'without NAME'."),
+    ] = ""
     emit: Annotated[
         Literal["onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library"],
         Option("Stop at this level and print it."),
@@ -64,6 +68,9 @@ class CompileRequest(Request):
         ),
     ] = ()
     remarks: Annotated[bool, Option("Say what every pass did to every node.")] = False
+    pass_timing: Annotated[
+        bool, Option("Say how long each pass took, those of each kernel included.", "--pass-timing")
+    ] = False
     verify: Annotated[bool, Option("Compare the result with ONNX Runtime on the original.")] = True
     load: Annotated[
         bool, Option("Load the result in ONNX Runtime, verified or not; one that it refuses is an error.")

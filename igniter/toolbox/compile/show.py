@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import igniter
 from igniter.compiler.compilation import CompileOptions
 from igniter.errors import IgniterError
+from igniter.observation.times import PassTimes
 from igniter.targets import read_machine
 from igniter.toolbox.output import (
     console,
@@ -38,6 +39,10 @@ def run(request: CompileRequest) -> None:
         raise IgniterError("--db names the database of --tuned: give both, or neither")
     if request.tuned and request.emit in ("onnx", "fusion", "loop"):
         raise IgniterError(f"--tuned decides about a level behind --emit={request.emit}: leave one of them out")
+    if request.pass_timing and request.emit != "library":
+        raise IgniterError("--pass-timing times a compile to a library: leave --emit out, or use igniter-opt --timing")
+    for note in _options(request).edit_notes():
+        console(stderr=True).print(f"igniter: note: --passes: {note}", markup=False)
     measures = request.measure or request.measure_again
     if measures and request.emit != "library":
         raise IgniterError(f"--measure times a library, and --emit={request.emit} makes none: leave one of them out")
@@ -56,6 +61,7 @@ def run(request: CompileRequest) -> None:
 
 def _compile_library(request: CompileRequest) -> None:
     output = request.output or f"{Path(request.model).stem}.igniter"
+    times = PassTimes() if request.pass_timing else None
     with progress("compiling", request.json, lines=True) as step:
         compile_it: Callable[..., Artifact] = partial(igniter.compile, request.model)
         if request.bind_dim:
@@ -73,8 +79,11 @@ def _compile_library(request: CompileRequest) -> None:
             progress=step,
             measure="again" if request.measure_again else request.measure,
             threads=request.threads,
+            **({} if times is None else {"observers": (times,)}),
         )
     report = artifact.report
+    if times is not None:
+        report = {**report, "passes": times.to_dict()}
     if request.sizes:
         report = {**report, "fusion": _at_sizes(parse_sizes(request.sizes), report)}
     if request.json:
@@ -84,6 +93,8 @@ def _compile_library(request: CompileRequest) -> None:
         print_json({**shown, "output": str(artifact.folder)})
         return
     _print_report(artifact, report, request)
+    if times is not None:
+        print_times(times, report)
 
 
 def _at_sizes(given: Mapping[str, int], report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -140,6 +151,16 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
         for remark in report["remarks"]:
             out.print(f"{remark['pass']}: {remark['node']}: {remark['kind']}: {remark['message']}", markup=False)
     out.print(f"[bold]{artifact.folder}")
+
+
+def print_times(times: PassTimes, report: Mapping[str, Any]) -> None:
+    """Prints the times of passes, and the number of kernels whose passes did not run."""
+    out = console()
+    out.print(times.table(), markup=False, highlight=False, end="")
+    if report["cached_kernels"]:
+        out.print(
+            f"{report['cached_kernels']} kernels are from the cache, and their passes did not run; --no-cache runs them"
+        )
 
 
 LONGEST = 10
@@ -203,5 +224,6 @@ def _options(request: CompileRequest) -> CompileOptions:
         profile=request.profile,
         tuned=str(database_path(request.db)) if request.tuned else "",
         provider=request.provider,
+        passes=request.passes,
     )
     return replace(options, sanitize=True) if request.sanitize else options

@@ -57,7 +57,8 @@ class ScheduleKernels(ModulePass):
         passes = self.passes or backend_of(ctx).pipelines.schedule
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             name = kernel.sym_name.data
-            step = partial(schedule_kernel, ctx, kernel, passes, self.tuned)
+            verify_each = isinstance(ctx, IgniterContext) and ctx.verify_each
+            step = partial(schedule_kernel, ctx, kernel, passes, self.tuned, verify_each=verify_each)
             scheduled = attempt(ctx, step, partial(mark_failed, op, name))
             if scheduled is None:
                 continue

@@ -1,0 +1,56 @@
+"""The parser of IR: xDSL's, with an error at the first use of an undefined value."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Span
+
+UNDEFINED = "values used but not defined"
+"""The start of xDSL's error, at the end of the file."""
+
+
+class IRParser(Parser):
+    """A parser of modules."""
+
+    def __init__(self, ctx: Context, input: str | bytes, name: str = "<unknown>") -> None:
+        super().__init__(ctx, input, name)
+        self._first_uses: dict[str, Span] = {}
+
+    def parse_optional_unresolved_operand(self) -> UnresolvedOperand | None:
+        found = super().parse_optional_unresolved_operand()
+        if found is not None and found.operand_name not in self.ssa_values:
+            self._first_uses.setdefault(found.operand_name, found.span)
+        return found
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """Parses a module; an undefined value is a `ParseError` at its first use."""
+        try:
+            return super().parse_module(allow_implicit_module)
+        except ParseError as error:
+            missing = [name for name in self.forward_ssa_references if name in self._first_uses]
+            if not missing or UNDEFINED not in str(error):
+                raise
+            missing.sort(key=lambda name: self._first_uses[name].start)
+            raise ParseError(self._first_uses[missing[0]], self._message(missing)) from None
+
+    def _message(self, missing: list[str]) -> str:
+        first, *others = missing
+        close = difflib.get_close_matches(first, list(self.ssa_values), n=1)
+        hint = f"; did you mean %{close[0]}?" if close else ""
+        rest = f"; also undefined: {_listed(others)}" if others else ""
+        return f"%{first} is used, but not defined{rest}{hint}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"%{name}" for name in names)
+
+
+def parse_ir(ctx: Context, text: str, name: str = "<text>", *, implicit_module: bool = True) -> ModuleOp:
+    """Parses a module from `text`; raises `ParseError` with the position. Errors call the text `name`."""
+    return IRParser(ctx, text, name).parse_module(implicit_module)
