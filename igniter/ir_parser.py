@@ -15,17 +15,25 @@ UNDEFINED = "values used but not defined"
 """The start of xDSL's error, at the end of the file."""
 
 
+SUGGESTIONS = 8
+"""The number of values that may get a suggestion; each keeps a list of names."""
+
+
 class IRParser(Parser):
     """A parser of modules."""
 
     def __init__(self, ctx: Context, input: str | bytes, name: str = "<unknown>") -> None:
         super().__init__(ctx, input, name)
         self._first_uses: dict[str, Span] = {}
+        self._defined: dict[str, list[str]] = {}
+        """The values defined at the first uses, for suggestions."""
 
     def parse_optional_unresolved_operand(self) -> UnresolvedOperand | None:
         found = super().parse_optional_unresolved_operand()
         if found is not None and found.operand_name not in self.ssa_values:
             self._first_uses.setdefault(found.operand_name, found.span)
+            if len(self._defined) < SUGGESTIONS:
+                self._defined.setdefault(found.operand_name, list(self.ssa_values))
         return found
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
@@ -41,7 +49,7 @@ class IRParser(Parser):
 
     def _message(self, missing: list[str]) -> str:
         first, *others = missing
-        close = difflib.get_close_matches(first, list(self.ssa_values), n=1)
+        close = difflib.get_close_matches(first, self._defined.get(first, []), n=1)
         hint = f"; did you mean %{close[0]}?" if close else ""
         rest = f"; also undefined: {_listed(others)}" if others else ""
         return f"%{first} is used, but not defined{rest}{hint}"

@@ -38,7 +38,7 @@ _ANCHORED = re.compile(r"(?P<anchor>any|[A-Za-z_][\w$]*(?:\.[\w$]+)+)\s*\((?P<in
 _KEYWORD = re.compile(r"\b(?:with|without)\s")
 _EDIT = re.compile(r"with\s+(?P<new>.+?)\s+(?P<side>before|after)\s+(?P<place>\S+)", re.DOTALL)
 _WITHOUT = re.compile(r"without\s+(?P<place>\S+)")
-_PLACE = re.compile(r"(?P<name>[^#\s]+)(?:#(?P<number>\d+|all))?")
+_PLACE = re.compile(r"(?P<name>[\w.-]+)(?:#(?P<number>\d+|all))?")
 
 
 class PipelineError(IgniterError):
@@ -178,7 +178,10 @@ class _Reader:
         """Returns the places of an edit; `every` selects all of them if the text has no number."""
         written = _PLACE.fullmatch(text)
         if written is None:
-            raise PipelineError(f"'{text}' in '{edit}' is no place of a pipeline: write NAME, NAME#2 or NAME#all")
+            raise PipelineError(
+                f"'{text}' in '{edit}' is no place of a pipeline: write NAME, NAME#2 or NAME#all; "
+                "edits stand behind all passes"
+            )
         name, number = written["name"], written["number"]
         places = list(_occurrences(elements, name))
         if not places:

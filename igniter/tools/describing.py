@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import inspect
 import sys
-import textwrap
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -66,17 +66,23 @@ def _field_docstrings(documented: type) -> dict[str, str]:
     for each in reversed(documented.__mro__):
         if not dataclasses.is_dataclass(each):
             continue
-        try:
-            (tree,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
-        except (OSError, TypeError, SyntaxError):
-            continue
-        body = getattr(tree, "body", [])
+        body = _classes(each.__module__).get(each.__name__, [])
         for statement, following in pairwise(body):
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 text = _string(following)
                 if text:
                     found[statement.target.id] = text
     return found
+
+
+@cache
+def _classes(module: str) -> dict[str, list[ast.stmt]]:
+    """Returns the bodies of a module's classes; empty without its source."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError):
+        return {}
+    return {node.name: node.body for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _string(statement: ast.stmt) -> str:

@@ -204,12 +204,13 @@ class OptDriver:
         try:
             with watching.times.step("(read)"):
                 module = self._parse(ctx, data, name, frontend, offset + 1)
-            with watching.times.step(VERIFY):
-                if self.options.verify_each:
+            if self.options.verify_each:
+                with watching.times.step(VERIFY):
                     module.verify()
-                if self.options.verify_roundtrip:
+            if self.options.verify_roundtrip:
+                with watching.times.step("(verify roundtrip)"):
                     require_roundtrip(ctx, module)
-                self._give_sizes(ctx, module)
+            self._give_sizes(ctx, module)
             self._run_passes(ctx, module, passes, watching)
             with watching.times.step("(write)"):
                 output = self._emit(module)

@@ -61,7 +61,7 @@ def words(line: str) -> list[str]:
         ("igniter bench --target vax+", ["<nothing>"]),
         ("igniter compile --fusion-author d", ["default"]),
         ("igniter reduce -p infer-shapes,fold-c", ["infer-shapes,fold-constants"]),
-        ("igniter-opt --emit=l", ["--emit=llvm"]),
+        ("igniter-opt --emit=l", ["--emit=linalg", "--emit=llvm"]),
         ("igniter-opt --remarks=", ["--remarks=text", "--remarks=json"]),
         ("igniter-opt --remarks ", ["<files>"]),
         ("igniter-opt model.onnx -o ", ["<files>"]),

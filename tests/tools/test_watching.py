@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from tools_kit import opt
+from typer.testing import CliRunner
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
@@ -14,7 +16,14 @@ import igniter
 from igniter.observation import PassWatcher, Unit
 from igniter.observation.times import PassTimes
 from igniter.observation.units import UnitFilter
+from igniter.tools.main import app
 from tests.docs.transcripts import ROOT
+
+
+def invoke(*args: object) -> Result:
+    """Runs `igniter` in this process."""
+    return CliRunner().invoke(app, [str(a) for a in args])
+
 
 NESTED = str(ROOT / "lit_tests" / "tools" / "nested.mlir")
 RUN = (NESTED, "-p", "schedule-kernels", "--emit=none")
@@ -131,3 +140,26 @@ def test_python_observers_see_nested_passes() -> None:
     (scheduled,) = (step for step in times.root.steps if step.name == "schedule-kernels")
     assert [step.name for step in scheduled.steps] == ["@once"]
     assert module.ctx.statistics.by_unit()["twice"]["canonicalize-loop"]
+
+
+def test_a_compile_shows_the_times_of_its_passes(model: Path, tmp_path: Path) -> None:
+    done = invoke("compile", model, "-o", tmp_path / "out", "--pass-timing", "--no-verify")
+    assert done.exit_code == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    names = [" ".join(row[2:]) for row in rows if len(row) > 2]
+    assert names.index("(onnx)") < names.index("infer-shapes") < names.index("(llvm)") < names.index("fuse-loops")
+    assert "from the cache" not in done.stdout
+    again = invoke("compile", model, "-o", tmp_path / "out", "--pass-timing", "--no-verify", "--json")
+    report = json.loads(again.stdout)
+    (stage,) = (step for step in report["passes"]["steps"] if step["name"] == "(llvm)")
+    assert report["cached_kernels"] == report["kernels"] > 0
+    assert not any(step["kind"] == "kernel" for step in stage["steps"])
+    refused = invoke("compile", model, "--pass-timing", "--emit=onnx")
+    assert refused.exit_code == 1 and "--pass-timing times a compile to a library" in refused.stderr
+
+
+def test_observers_of_a_compile_see_every_pass(model: Path) -> None:
+    names = Names()
+    igniter.compile(model, cache=False, verify=False, observers=(names,))
+    assert names.events.index("form-fusion-regions") < names.events.index("vectorize-loops")
+    assert any(event.startswith("enter loop.kernel @") for event in names.events)
