@@ -60,6 +60,8 @@
 
 // COUNTS: choose-schedule
 // COUNTS-NEXT: 2 rewrites: a nest or a procedure scheduled
+// COUNTS: lower-to-loops
+// COUNTS-NEXT: 2 nests lowered to loops
 // COUNTED: @once
 // COUNTED: choose-schedule
 // COUNTED-NEXT: 1 rewrites: a nest or a procedure scheduled

@@ -60,6 +60,7 @@ from igniter.dialects.loop.words import merged
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
+from igniter.observation.statistics import Statistic
 from igniter.transforms.conversion.nest_loops import NestLoops, levels_of
 from igniter.transforms.conversion.nest_surroundings import surround
 from igniter.transforms.conversion.schedule_words import storage_of, words_inside
@@ -71,9 +72,11 @@ class LowerToLoops(ModulePass):
     """Lowers every loop.kernel to a loop.func: tensors to buffers, nests to loops."""
 
     name = "lower-to-loops"
+    lowered = Statistic("nests lowered to loops")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
+            self.lowered.add(ctx, sum(isinstance(each, NestOp) for each in kernel.walk()))
             func = lower_kernel(kernel)
             op.body.block.insert_op_before(func, kernel)
             kernel.detach()

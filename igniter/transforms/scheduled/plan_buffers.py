@@ -49,6 +49,7 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.errors import IgniterError
 from igniter.isolation import attempt
+from igniter.observation.statistics import Statistic
 from igniter.remarks import remark
 from igniter.transforms.fusion.inline_failed_regions import mark_failed
 from igniter.transforms.scheduled.loop_rewrites import is_version, replace_alloc
@@ -97,6 +98,7 @@ class PlanBuffers(ModulePass):
     """Places buffers: liveness, offsets in the arena, slots of tasks."""
 
     name = "plan-buffers"
+    placed = Statistic("buffers placed in the arena")
 
     stack_bytes: int = 32768
     """The most bytes of buffers on the stack of one task."""
@@ -108,6 +110,7 @@ class PlanBuffers(ModulePass):
             plan = attempt(ctx, partial(plan_func, func, self.stack_bytes), partial(mark_failed, op, name))
             if plan is None:
                 continue
+            self.placed.add(ctx, len(plan.buffers))
             remark(
                 ctx,
                 self.name,

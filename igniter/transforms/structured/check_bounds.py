@@ -36,6 +36,7 @@ from igniter.analysis.structured.bounds import (
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.sym import DimsAttr
 from igniter.errors import IgniterError
+from igniter.observation.statistics import Statistic
 from igniter.remarks import remark
 
 
@@ -44,6 +45,7 @@ class CheckBounds(ModulePass):
     """Proves accesses in bounds."""
 
     name = "check-bounds"
+    unproven = Statistic("accesses without a proof")
 
     strict: bool = False
     """Makes an access without a proof an error."""
@@ -54,6 +56,7 @@ class CheckBounds(ModulePass):
         for kernel in [k for k in op.walk() if isinstance(k, (KernelOp, FuncOp))]:
             name = kernel.sym_name.data
             for found in _guarded(kernel) if self.guard else unproven_accesses(kernel):
+                self.unproven.add(ctx)
                 remark(ctx, self.name, found.where, "applied" if self.guard else "missed", found.reason)
                 if self.strict:
                     raise VerifyException(f"'{found.where}' in @{name}: {found.reason}")
