@@ -19,8 +19,8 @@ SUGGESTIONS = 8
 """The number of values that may get a suggestion; each keeps a list of names."""
 
 
-class IRParser(Parser):
-    """A parser of modules."""
+class ReportingParser(Parser):
+    """A parser of modules with an error at the first use of an undefined value."""
 
     def __init__(self, ctx: Context, input: str | bytes, name: str = "<unknown>") -> None:
         super().__init__(ctx, input, name)
@@ -57,8 +57,3 @@ class IRParser(Parser):
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"%{name}" for name in names)
-
-
-def parse_ir(ctx: Context, text: str, name: str = "<text>", *, implicit_module: bool = True) -> ModuleOp:
-    """Parses a module from `text`; raises `ParseError` with the position. Errors call the text `name`."""
-    return IRParser(ctx, text, name).parse_module(implicit_module)

@@ -17,10 +17,10 @@ from typing import cast
 
 from xdsl.dialects.builtin import DictionaryAttr, MemRefType, ModuleOp, NoneAttr, UnrankedMemRefType
 from xdsl.ir import Attribute, Operation
-from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from igniter.dialects.sym import DimsAttr
+from igniter.ir_parser import ReportingParser
 
 OWN_DOMAIN = "ai.onnx"
 DIMS, SPACE = "dims", "space"
@@ -52,7 +52,7 @@ def _without_layout(attribute: Attribute) -> Attribute:
     return MemRefType(memref.element_type, memref.get_shape(), memory_space=DictionaryAttr(parts))
 
 
-class IrParser(Parser):
+class IrParser(ReportingParser):
     """A parser of Igniter's IR, in its own and in the generic form."""
 
     def _parse_memref_attrs(self) -> MemRefType[Attribute] | UnrankedMemRefType[Attribute]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -47,7 +48,8 @@ class IRPrinter(PassWatcher):
     stream: IO[str]
     kernels: UnitFilter = field(default_factory=UnitFilter)
     tree: Path | None = None
-    generic: bool = False
+    printer: Callable[[IO[str]], Printer] = Printer
+    """Makes the printer of the IR."""
     _units: list[Unit] = field(default_factory=list[Unit])
     _texts: list[str] = field(default_factory=lambda: [""])
     """The IR before the running pass, for each level of nesting; "" if unknown."""
@@ -91,10 +93,10 @@ class IRPrinter(PassWatcher):
     def _text(self, module: ModuleOp) -> str:
         """Returns the selected part of a module as text; "" if nothing of it is selected."""
         if not self.kernels:
-            return op_text(module, generic=self.generic)
+            return op_text(module, self.printer)
         if self._units and self.kernels.has(self._units[-1].name):
-            return op_text(module, generic=self.generic)
-        return "".join(op_text(op, generic=self.generic) for op in self.kernels.ops(module))
+            return op_text(module, self.printer)
+        return "".join(op_text(op, self.printer) for op in self.kernels.ops(module))
 
     def _where(self) -> str:
         return f" on {self._units[-1]}" if self._units else ""
@@ -119,10 +121,10 @@ class IRPrinter(PassWatcher):
         return self.tree.joinpath("builtin_module", *folders, name)
 
 
-def op_text(op: Operation, *, generic: bool = False) -> str:
+def op_text(op: Operation, printer: Callable[[IO[str]], Printer] = Printer) -> str:
     """Returns an op as text, with a final newline."""
     out = StringIO()
-    Printer(stream=out, print_generic_format=generic).print_op(op)
+    printer(out).print_op(op)
     return out.getvalue() + "\n"
 
 

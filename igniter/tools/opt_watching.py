@@ -6,9 +6,13 @@ import logging
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from xdsl.printer import Printer
+
+from igniter.dialects.generic_text import GenericPrinter
 from igniter.errors import IgniterError
 from igniter.observation.logs import logger_of
 from igniter.observation.printing import Dumps, IRPrinter
@@ -49,7 +53,8 @@ class Watching:
             options.print_after_failure,
         )
         tree = Path(options.print_tree) if options.print_tree else None
-        printer = IRPrinter(dumps, stderr, kernels, tree, options.print_generic)
+        made = partial(GenericPrinter, print_generic_format=True) if options.print_generic else Printer
+        printer = IRPrinter(dumps, stderr, kernels, tree, made)
         return Watching(options, stdout, stderr, printer, PassTimes(kernels), kernels, again)
 
     def report(self, ctx: IgniterContext, *, failed: bool) -> None:

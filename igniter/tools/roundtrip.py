@@ -7,8 +7,8 @@ from difflib import ndiff
 from xdsl.dialects.builtin import ModuleOp
 
 from igniter.context import IgniterContext
+from igniter.dialects.generic_text import IrParser
 from igniter.errors import IgniterError
-from igniter.ir_parser import parse_ir
 from igniter.toolbox.ir_text import module_text
 
 
@@ -17,7 +17,7 @@ def require_roundtrip(ctx: IgniterContext, module: ModuleOp) -> None:
     expected = module_text(module)
     for generic in (False, True):
         text = module_text(module, generic=generic)
-        found = module_text(parse_ir(ctx, text, "<printed IR>"))
+        found = module_text(IrParser(ctx, text, "<printed IR>").parse_module())
         if found != expected:
             changed = [line for line in ndiff(expected.splitlines(), found.splitlines()) if line[0] in "+-"]
             syntax = "generic" if generic else "custom"
