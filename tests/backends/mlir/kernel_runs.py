@@ -128,6 +128,8 @@ def values_of_regions(
     graph.body.erase_op(end)
     graph.attributes["output_names"] = texts_attr([f"value_{k}" for k in range(len(wanted))])
     graph.attributes.pop("output_info", None)
+    # Packed weights are operands, too.
+    run_passes(IgniterContext(), copy, parse_passes("fold-packs"))
     data = exact_bytes(export_model(onnx_level(copy)))
     session = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
     found = dict(zip(wanted, run(session, feed), strict=True))
