@@ -21,6 +21,7 @@ from igniter.dialects.loop import KernelOp
 from igniter.schedules.citation import cite_schedule
 from igniter.targets import Target, backend_for
 from igniter.toolbox.kernel.workbench import Study, find_kernel, schedule, study
+from igniter.toolbox.roofs import roof_text
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 PAGE = FOLDER / "README.md"
@@ -55,7 +56,7 @@ class Figure:
         """Returns the row of the page's table."""
         default, own = self.result.versions
         sizes = ", ".join(f"{n} = {s:,}" for n, s in self.sizes.items()) or "fixed"
-        peak = "" if own.peak_share is None else f"{own.peak_share:.0%}"
+        peak = roof_text(own.peak_share)
         link = f"[{self.name}]({self.name.replace('-', '_')}.mlir)"
         return (
             f"| {link} | `{self.digest}` | {sizes} | {own.seconds * 1e6:,.1f} | {own.seconds / default.seconds:.2f} | "

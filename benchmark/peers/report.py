@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.peers.race import CONTROL, REFERENCE, Result
+from igniter.toolbox.roofs import roof_text
 
 
 @dataclass
@@ -99,7 +100,7 @@ def _cell(race: Race, label: str) -> str:
 
 
 def _share(race: Race, result: Result) -> str:
-    return f" [{race.roofline['seconds'] / result.median:.0%}]" if race.roofline else ""
+    return f" [{roof_text(race.roofline['seconds'] / result.median)}]" if race.roofline else ""
 
 
 def _noise(race: Race) -> str:

@@ -4,7 +4,9 @@ The time is the larger of two bounds, in cycles (Williams, Waterman and Patterso
 
 * Arithmetic. The cost of a point of a nest is the cost of its body (`nest_counts.py`): the ops by the machine's table,
   and an access for each read and write, one vector at a time where a loop has lanes. A micro-kernel sums as many
-  products a cycle as the machine does. Accesses are assumed to hit the first-level cache, and loops to cost nothing.
+  products a cycle as the machine does. In a tile of sums in registers, copies of the body share equal reads, results
+  are not accessed, and loads overlap with the ops. Accesses are assumed to hit the first-level cache, and loops to cost
+  nothing.
 * Memory. Every byte is moved once, at the rate of its level: the nearest that holds the working set, at typical sizes.
   The working set of inputs and results of the kernel is all of these together, since a run finds the data of the run
   before. For a tensor between two groups it is the tensor. For a tensor within a group it is the part stored in one
@@ -16,20 +18,22 @@ product during the loop over rows): the schedule author has to ensure this.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from math import lcm, prod
 from typing import Literal, NamedTuple
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.nest_bodies import tensor_behind
-from igniter.analysis.structured.nest_counts import NestCount, count_nest, largest
+from igniter.analysis.structured.nest_counts import NestCount, count_body, count_nest, largest
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, typical_of
 from igniter.dialects.loop import Clause, KernelOp, NestOp, ViewOp, element_bytes, stored_bytes
-from igniter.dialects.loop.schedule import ScheduleAttr
+from igniter.dialects.loop.instructions import PANEL_BYTES
+from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.dialects.sym.expr import ZERO, Expr, product, symbols_of
 
 Bound = Literal["arithmetic", "memory"]
@@ -94,22 +98,71 @@ def expected_times(kernel: KernelOp, machine: MachineModel, sizes: TypicalSizes 
 
 
 def _arithmetic(nests: Sequence[Counted], machine: MachineModel) -> Expr:
-    costs = [(count.points, *_point(count, schedule, machine)) for _, schedule, count in nests]
-    whole = lcm(1, *(points_at_once for _, _, points_at_once in costs))
+    costs = [(count.points, _point(nest, schedule, count, machine)) for nest, schedule, count in nests]
+    whole = lcm(1, *(cycles.denominator for _, cycles in costs))
     total = ZERO
-    for points, cycles, at_once in costs:
-        total = total + points * (cycles * (whole // at_once))
+    for points, cycles in costs:
+        total = total + points * (cycles.numerator * (whole // cycles.denominator))
     return total.ceildiv(whole)
 
 
-def _point(count: NestCount, schedule: ScheduleAttr, machine: MachineModel) -> tuple[int, int]:
-    """Returns cycles, and the number of points computed in them."""
+def _point(nest: NestOp, schedule: ScheduleAttr, count: NestCount, machine: MachineModel) -> Fraction:
+    """Returns the cycles of a point."""
     if schedule.product is not None:
-        return 1, machine.products_a_cycle
+        return _padding(nest, schedule.product) / machine.products_a_cycle
+    lanes = max((1, *(loop.vector for loop in schedule.loops)))
+    tile = _register_tile(nest, schedule)
+    if tile:
+        return max(_folded(nest, machine, lanes), _loads(nest, tile, machine)) / lanes
     work = sum(machine.cycles_of(name) for name in (*count.body.ops, *count.body.addresses))
     accesses = count.body.reads + len(count.written)
-    lanes = max((loop.vector for loop in schedule.loops), default=0)
-    return work + accesses * machine.access_cycles, max(1, lanes)
+    return Fraction(work + accesses * machine.access_cycles, lanes)
+
+
+def _padding(nest: NestOp, tile: Product) -> Fraction:
+    """Returns the products that a micro-kernel computes for one of the nest: the last panel of columns is filled up. A
+    symbolic number of columns counts as whole panels."""
+    columns = next((axis.extent.constant for axis in nest.axes if axis.name == tile.columns), None)
+    if not columns:
+        return Fraction(1)
+    panel = PANEL_BYTES // element_bytes(nest.yield_op.clauses[0].value.type)
+    return Fraction(-(-columns // panel) * panel, columns)
+
+
+def _register_tile(nest: NestOp, schedule: ScheduleAttr) -> dict[str, int]:
+    """Returns the copies of the body along each axis of a tile of sums in registers; empty if the sums of a nest are
+    not in a tile: its innermost loops are written out, and a loop over a reduction is around them."""
+    if any(clause.combiner == "none" for clause in nest.yield_op.clauses):
+        return {}
+    parallel = {axis.name for axis in nest.axes if axis.kind == "parallel"}
+    extents = {axis.name: axis.extent.constant for axis in nest.axes}
+    outer: list[Loop] = list(schedule.loops)
+    copies: dict[str, int] = {}
+    while outer and (outer[-1].unroll is not None or outer[-1].vector) and outer[-1].by == 1:
+        loop = outer.pop()
+        block = min((o.by for o in outer if o.axis == loop.axis and o.by > 1), default=extents[loop.axis])
+        copies[loop.axis] = max(1, -(-(block or 1) // max(1, loop.vector)))
+    around = any(loop.axis not in parallel for loop in outer)
+    return copies if around and copies.keys() & parallel else {}
+
+
+def _folded(nest: NestOp, machine: MachineModel, lanes: int) -> Fraction:
+    """Returns the cycles of the ops for one vector of a tile; a product that is added counts as one op, at the rate of
+    micro-kernels."""
+    added = {c.value.owner for c in nest.yield_op.clauses if c.combiner == "add"}
+    names = count_body(nest.block.ops).ops
+    fused = sum(isinstance(op, arith.MulfOp) for op in added if isinstance(op, Operation))
+    work = sum(machine.cycles_of(name) for name in names) - fused * machine.cycles_of("arith.mulf")
+    return work + fused * Fraction(lanes, machine.products_a_cycle)
+
+
+def _loads(nest: NestOp, tile: Mapping[str, int], machine: MachineModel) -> Fraction:
+    """Returns the cycles of the loads for one vector of a tile; copies of the body share what they read alike."""
+    loads = Fraction(0)
+    for read in nest.reads:
+        axes = set(tile) if read.indices else symbols_of(read.subscripts)
+        loads += Fraction(1, prod(n for axis, n in tile.items() if axis not in axes))
+    return loads * Fraction(machine.vector_bytes / machine.l1_bytes_cycle).limit_denominator(16)
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------

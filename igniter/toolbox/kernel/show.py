@@ -15,6 +15,7 @@ from igniter.targets import backend_for, read_machine
 from igniter.toolbox.ir_text import module_text
 from igniter.toolbox.kernel.workbench import expected_seconds, find_kernel, loop_tree, schedule, study
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
+from igniter.toolbox.roofs import roof_text
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
@@ -110,7 +111,7 @@ def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool,
             "" if expected is None else f"{expected[0] * 1e6:.4g}, {expected[1]}",
             f"{row.ratio:.2f}",
             f"{study.operations / row.seconds / 1e9:.4g}",
-            "" if row.peak_share is None else f"{row.peak_share:.0%}",
+            roof_text(row.peak_share),
             f"{study.bytes / row.seconds / 1e9:.4g}",
             f"{row.read_share:.0%}",
             str(version.listing.spills),

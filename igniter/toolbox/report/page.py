@@ -19,6 +19,7 @@ from igniter.toolbox.plan.threads import THREADS
 from igniter.toolbox.report.charts import KernelTime, Roof, by_kernel, roofline
 from igniter.toolbox.report.gather import ReportData
 from igniter.toolbox.report.shares import Share, by_module, by_op
+from igniter.toolbox.roofs import roof_text
 
 SCRIPTS = ("cytoscape.min.js", "cytoscape-dagre.min.js", "page.js")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -240,7 +241,7 @@ def _kernels(kernels: Sequence[KernelTime], roof: Roof | None, rest: float, run:
         part = k.of_roof(roof) if roof is not None else None
         name = f'<span class="clip" title="{_text(k.what)}">{_text(k.what)}</span>'
         cost = (str(k.calls), f"{k.ms:.4f}", f"{k.share:.1%}", bar(k.share), _count(k.flops), _count(k.bytes))
-        rows.append((link, name, *cost, _figure(k.gflops), _figure(k.gbytes), "" if part is None else f"{part:.0%}"))
+        rows.append((link, name, *cost, _figure(k.gflops), _figure(k.gbytes), roof_text(part)))
     share = rest / run if run else 0.0
     rows.append(("", "ONNX Runtime", "", f"{rest:.4f}", f"{share:.1%}", bar(share), "", "", "", "", ""))
     head = (

@@ -1,0 +1,40 @@
+"""No figure is above the roof that was measured beside it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from igniter.targets import backend_for
+from igniter.toolbox.kernel import workbench
+from igniter.toolbox.kernel.workbench import Study, find_kernel, schedule, study
+from igniter.toolbox.roofs import DISTURBED, roof_text
+
+LINEAR = Path(__file__).resolve().parents[2] / "docs" / "examples" / "linear.mlir"
+
+
+def test_a_share_above_its_roof_has_no_figure():
+    assert [roof_text(share) for share in (None, 0.5, 1.0, 1.004)] == ["", "50%", "100%", "100%"]
+    assert roof_text(1.2) == roof_text(17.55) == DISTURBED
+
+
+@pytest.mark.parametrize(("shares", "attempts"), [((0.8,), 1), ((1.3, 0.9), 2), ((1.3, 1.3, 1.3), 3)])
+def test_a_study_above_the_peak_is_taken_again(
+    shares: tuple[float, ...], attempts: int, monkeypatch: pytest.MonkeyPatch
+):
+    backend = backend_for("native")
+    target = backend.target_of("native")
+    kernel = find_kernel(LINEAR, "", backend.machine_for(target))
+    taken: list[Study] = []
+    real = workbench._compared
+
+    def compared(*args: object) -> Study:
+        found = real(*args)  # type: ignore[arg-type]
+        share = shares[len(taken)]
+        taken.append(replace(found, versions=[replace(v, peak_share=share) for v in found.versions]))
+        return taken[-1]
+
+    monkeypatch.setattr(workbench, "_compared", compared)
+    found = study(kernel, [schedule("default", kernel, target)], target, sizes={"n": 16}, rounds=1)
+    assert len(taken) == attempts and found is taken[-1]
+    assert found.versions[0].peak_share == shares[-1]
