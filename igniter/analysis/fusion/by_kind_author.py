@@ -58,7 +58,9 @@ class ByKindAuthor(DefaultAuthor):
                 # A group of several nodes has passed this check before.
                 other = None if len(group) > 1 else _other_kind(group, kinds)
                 if other is not None:
-                    return Refusal("rung", f"{group.label} is {other}, not of the kinds that are fused ({self._rung})")
+                    return Refusal(
+                        "rung", f"'{group.label}' ({other}) is not of the kinds that are fused ({self._rung})"
+                    )
             if a.classes and b.classes:
                 return Refusal("rung", f"both contain a contraction ({self._rung})")
         return super().refuse_merge(a, b)

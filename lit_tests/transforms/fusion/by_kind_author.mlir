@@ -10,7 +10,7 @@
 // computed tensors share one at the last rung only.
 
 builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 21 : i64}}} {
-  onnx.graph @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) {
+  onnx.graph @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) attributes {input_names = ["x", "w"], output_names = ["y"]} {
     %a = onnx.MatMul(%x, %w) <{node_name = "scores"}> : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
     %b = onnx.Abs(%a) <{node_name = "abs"}> : (tensor<64x64xf32>) -> tensor<64x64xf32>
     %c = onnx.Exp(%b) <{node_name = "exp"}> : (tensor<64x64xf32>) -> tensor<64x64xf32>
@@ -24,11 +24,11 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
 // NONE:      5 nodes before, 5 after, 5 of them regions, which save 0 bytes
 // ELEMENTWISE-DAG: 'abs' applied: in region @r1
 // ELEMENTWISE-DAG: 'exp' applied: in region @r1
-// ELEMENTWISE-DAG: 'softmax' note: not in one region with 'exp': softmax is normalization, not of the kinds that are fused (fuse=elementwise)
+// ELEMENTWISE-DAG: 'softmax' note: not in one region with 'exp': 'softmax' (normalization) is not of the kinds that are fused (fuse=elementwise)
 // ELEMENTWISE: 5 nodes before, 4 after, 4 of them regions
 // REDUCTIONS-DAG: 'exp' applied: in region @r1
 // REDUCTIONS-DAG: 'softmax' applied: in region @r1
-// REDUCTIONS-DAG: 'abs' note: not in one region with 'scores': scores is contraction, not of the kinds that are fused (fuse=reductions)
+// REDUCTIONS-DAG: 'abs' note: not in one region with 'scores': 'scores' (contraction) is not of the kinds that are fused (fuse=reductions)
 // REDUCTIONS: 5 nodes before, 3 after, 3 of them regions
 // CONTRACTIONS-DAG: 'softmax' applied: in region @r0
 // CONTRACTIONS-DAG: 'values' applied: in region @r1

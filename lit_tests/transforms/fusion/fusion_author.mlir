@@ -21,7 +21,7 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
 // CHECK: 'abs' applied: in region @r0
 // OPTIONS: 'mm' missed: MatMul is left to ONNX Runtime (contractions=none)
 // OPTIONS: 'abs' applied: in region @r0
-// NAME: there is no fusion author called 'defualt'; there are default{{.*}}; did you mean 'default'?
+// NAME: there is no fusion author called 'defualt'; there are by-kind, default{{.*}}; did you mean 'default'?
 // VALUE: the option 'singletons' of the fusion author 'default' is none or winning or all, not some
 // OPTION: the fusion author 'default' has no option 'singleton': its options are contractions, small-flops, singletons, byte-products, views, algorithms, points; did you mean 'singletons'?
 // TWICE: 'singletons' is given both to the pass and to the fusion author 'default'; give it once
