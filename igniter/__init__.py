@@ -1,8 +1,9 @@
 """Igniter: a multi-level IR compiler for ONNX.
 
-`load`, `parse`, `compile`, `jit`, `shape_engine`, `Module`, `Schedule`, `CompileOptions`, `Artifact`, `Function`,
-`VerificationFailed` and `IgniterError` are the public API. Importing the package imports no module that does work: each
-name is imported at its first use. Modules that moved are found by their former names, too (`igniter.moved`).
+`load`, `parse`, `compile`, `bench`, `experiment`, `jit`, `shape_engine`, `Module`, `Schedule`, `CompileOptions`,
+`Artifact`, `Function`, `VerificationFailed` and `IgniterError` are the public API. Importing the package imports no
+module that does work: each name is imported at its first use. Modules that moved are found by their former names, too
+(`igniter.moved`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from igniter.errors import IgniterError
     from igniter.functions import Function, jit
     from igniter.module import Module, load, parse
+    from igniter.toolbox.bench.bench import bench
+    from igniter.toolbox.experiment.experiment import experiment
     from igniter.toolbox.kernel.schedules import Schedule
 
 __all__ = [
@@ -30,7 +33,9 @@ __all__ = [
     "Schedule",
     "VerificationFailed",
     "__version__",
+    "bench",
     "compile",
+    "experiment",
     "jit",
     "load",
     "parse",
@@ -45,7 +50,9 @@ _WHERE = {
     "Module": "igniter.module",
     "Schedule": "igniter.toolbox.kernel.schedules",
     "VerificationFailed": "igniter.compiler.artifact",
+    "bench": "igniter.toolbox.bench.bench",
     "compile": "igniter.api",
+    "experiment": "igniter.toolbox.experiment.experiment",
     "jit": "igniter.functions",
     "load": "igniter.module",
     "parse": "igniter.module",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
@@ -76,6 +76,10 @@ class FusionSummary:
     """The largest ones, largest first."""
     left: dict[str, int]
     """The number of nodes in no region, by the kind of the reason."""
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    """The sizes of symbols in the figures."""
+    assumed: tuple[str, ...] = ()
+    """The symbols whose size is a default, because none was given."""
 
     def to_dict(self) -> dict[str, Any]:
         """Converts the summary to JSON's types."""
@@ -86,7 +90,9 @@ class FusionSummary:
         regions = [replace(r, bytes_saved=_bytes_at(r.formula, sizes, r.bytes_saved)) for r in self.regions]
         missed = [replace(m, bytes=_bytes_at(m.formula, sizes, m.bytes)) for m in self.missed]
         missed.sort(key=lambda m: -m.bytes)
-        return replace(self, regions=tuple(regions), missed=tuple(missed))
+        known = {name: sizes.get(name, size) for name, size in {**dict.fromkeys(self.symbols, 0), **self.sizes}.items()}
+        assumed = tuple(name for name in self.assumed if name not in sizes)
+        return replace(self, regions=tuple(regions), missed=tuple(missed), sizes=known, assumed=assumed)
 
     @property
     def bytes_saved(self) -> int:
@@ -114,13 +120,24 @@ class FusionSummary:
         regions: list[dict[str, Any]] = data["regions"]
         fields["regions"] = tuple(RegionSummary(**dict(r, ops=tuple(r["ops"]))) for r in regions)
         fields["missed"] = tuple(MissedFusion(**m) for m in data["missed"])
+        fields["assumed"] = tuple(data.get("assumed", ()))
         return FusionSummary(**fields)
+
+    def _where(self) -> str:
+        """Returns the formula of the bytes with the sizes of its symbols; "" where there is none."""
+        names = sorted(Expr.parse(self.formula).symbols) if self.formula else []
+        if not names or not set(names) <= self.sizes.keys():
+            return ""
+        given = ", ".join(f"{name}={self.sizes[name]}" for name in names if name not in self.assumed)
+        assumed = ", ".join(f"{name}={self.sizes[name]}" for name in names if name in self.assumed)
+        parts = [*([f"at {given}"] if given else []), *([f"assuming {assumed}"] if assumed else [])]
+        return f": {self.formula} {', '.join(parts)}"
 
     def __str__(self) -> str:
         saved = self.bytes_saved
         lines = [
             f"{self.graph}: {self.nodes_before} nodes before, {self.nodes_after} after, {len(self.regions)} of them "
-            f"regions, which save {saved:,} bytes of memory traffic",
+            f"regions, which save {saved:,} bytes of memory traffic{self._where()}",
             *(f"  {region}" for region in self.regions),
         ]
         if self.left:

@@ -47,9 +47,8 @@ def run(request: BenchRequest) -> int:
             raise IgniterError("--sweep and --csv are for times of whole models: leave out --profile and --trace")
         run_profile(request)
         return 0
-    cases = _cases(request)
     with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
-        rows, artifact = _rows(request, cases, Path(folder))
+        rows, artifact = bench_rows(request, Path(folder))
     if request.csv:
         write_whole(request.csv, _csv(rows))
     if request.json:
@@ -63,9 +62,9 @@ def run(request: BenchRequest) -> int:
     return 1 if any("error" in row for row in rows) else 0
 
 
-def _rows(request: BenchRequest, cases: list[dict[str, int]], folder: Path) -> tuple[list[dict[str, Any]], Artifact]:
-    """Returns the times, and the compiled model."""
-    asked, json = request.given, request.json
+def bench_rows(request: BenchRequest, folder: Path) -> tuple[list[dict[str, Any]], Artifact]:
+    """Returns the times at all sizes, and the compiled model, which is made in `folder` if the request has none."""
+    asked, json, cases = request.given, request.json, _cases(request)
     if Path(request.model).is_dir():
         artifact = Artifact.load(request.model)
         _require_dims(_original(artifact, request.reference), cases)

@@ -46,7 +46,7 @@ def _csv_line(row: Row) -> dict[str, object]:
         **(_interval_cells(row.ratio) if row.ratio is not None else {}),
     }
     plain = ("model", "threads", "variant", "status", "reason", "kernels", "regions", "left", "bytes_saved")
-    more = ("bytes_formula", "bytes_exact", "code_bytes", "peak_memory")
+    more = ("bytes_formula", "bytes_exact", "compile_memory", "code_bytes", "peak_memory")
     cells: dict[str, object] = {name: getattr(row, name) for name in (*plain, *more)}
     return {**{k: "" if v is None else v for k, v in cells.items()}, **numbers, "sizes": sizes_text(row.sizes)}
 
@@ -88,6 +88,7 @@ COLUMNS: dict[str, tuple[tuple[str, Cell], ...]] = {
     "left": (("left", lambda r: _count(r.left)),),
     "bytes_saved": (("MB saved", lambda r: _megabytes(r.bytes_saved)),),
     "compile_seconds": (("compile s", lambda r: _number(r.compile_seconds, "{:.2f}")),),
+    "compile_memory": (("compile MB", lambda r: _megabytes(r.compile_memory)),),
     "code_bytes": (("code KB", lambda r: "" if r.code_bytes is None else f"{r.code_bytes / 1e3:.4g}"),),
     "peak_memory": (("peak MB", lambda r: _megabytes(r.peak_memory)),),
 }
@@ -127,11 +128,15 @@ def notes_of(result: ExperimentResult) -> list[str]:
     found = [f"{r.model}, {r.variant}: {r.status}: {r.reason}" for r in result.rows if r.reason]
     if "bytes_saved" in result.metrics:
         found += [
-            f"{r.model}, {r.variant}: bytes kept out of memory = {r.bytes_formula}"
+            f"{r.model}, {r.variant}: bytes kept out of memory = {r.bytes_formula}{_assumed(r)}"
             for r in result.rows
             if r.bytes_formula
         ]
     return list(dict.fromkeys(found))
+
+
+def _assumed(row: Row) -> str:
+    return "" if row.bytes_exact else ", where long formulas and sizes that depend on data are assumed"
 
 
 def summary_of(result: ExperimentResult) -> str:

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, cast
 
 from igniter.errors import IgniterError
-from igniter.toolbox.experiment.comparison import is_unchanged
+from igniter.toolbox.experiment.comparison import LOCAL, is_unchanged
 from igniter.toolbox.experiment.results import ExperimentResult, Mean, Row, Status
 from igniter.toolbox.experiment.spec import Spec
 from igniter.toolbox.experiment.spec_reading import spec_of
@@ -110,7 +110,9 @@ def _rows(spec: Spec, records: CaseRecords) -> list[Row]:
 
 def _row(spec: Spec, records: CaseRecords, name: str, compared: Mapping[str, Compared]) -> Row:
     build, check, about = records.builds.get(name, {}), records.checks.get(name, {}), records.about
-    figures: dict[str, Any] = {k: build.get(k) for k in ("kernels", "regions", "left", "compile_seconds", "code_bytes")}
+    figures: dict[str, Any] = {
+        k: build.get(k) for k in ("kernels", "regions", "left", "compile_seconds", "compile_memory", "code_bytes")
+    }
     memory = [launch["memory"][name] for launch in records.launches if launch["memory"].get(name)]
     figures |= {"peak_memory": int(median(memory)) if memory else None, "bytes_saved": check.get("bytes_saved")}
     figures |= {"bytes_formula": check.get("bytes_formula", ""), "bytes_exact": check.get("bytes_exact")}
@@ -120,7 +122,9 @@ def _row(spec: Spec, records: CaseRecords, name: str, compared: Mapping[str, Com
         return Row(*place, "unavailable", str(build["unavailable"]))
     reason = records.failure(name)
     if reason:
-        return Row(*place, "failed", reason, **figures)
+        # A peer that does not take a model is no failure of the experiment.
+        is_peer = spec.variant(name).system not in LOCAL and "error" not in about
+        return Row(*place, "unavailable" if is_peer else "failed", reason, **figures)
     if is_unchanged(spec, spec.variant(name), records.builds):
         why = f"its kernels are those of '{spec.base}', to the byte"
         return Row(*place, "unchanged", why, ratio=ONE, **figures)

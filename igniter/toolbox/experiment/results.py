@@ -10,7 +10,8 @@ from igniter.toolbox.experiment import outputs
 from igniter.toolbox.experiment.statistics import Interval
 
 Status = Literal["base", "faster", "slower", "inconclusive", "unchanged", "failed", "unavailable"]
-"""The outcome of a variant: `unchanged` has the base's kernels to the byte, `unavailable` a peer that is not installed;
+"""The outcome of a variant: `unchanged` has the base's kernels to the byte, `unavailable` is a peer that is not
+installed or does not take the model;
 the verdicts are those of `statistics.py`."""
 
 
@@ -42,6 +43,8 @@ class Row:
     bytes_exact: bool | None = None
     """False if a size that depends on data was assumed."""
     compile_seconds: float | None = None
+    compile_memory: int | None = None
+    """The peak resident memory of the compilation, in bytes."""
     code_bytes: int | None = None
     peak_memory: int | None = None
     """The peak resident memory of the process that ran the model, in bytes."""

@@ -17,9 +17,8 @@ from igniter.toolbox.experiment.cluster import RayCluster
 from igniter.toolbox.experiment.outputs import notes_of, table_of
 from igniter.toolbox.experiment.plots import can_plot
 from igniter.toolbox.experiment.runs import run_experiment, write_outputs
-from igniter.toolbox.experiment.shipped import shipped_spec, shipped_specs
+from igniter.toolbox.experiment.shipped import shipped_spec, shipped_specs, spec_named
 from igniter.toolbox.experiment.spec import ModelSpec, Spec
-from igniter.toolbox.experiment.spec_reading import like, read_spec
 from igniter.toolbox.output import console, parse_shapes, print_json, progress
 
 if TYPE_CHECKING:
@@ -45,19 +44,6 @@ def run(request: ExperimentRequest) -> int:
     result = _run(spec, folder, text, request)
     _show(result, request, folder / ARCHIVE)
     return 1 if result.failures else 0
-
-
-def spec_named(name: str) -> tuple[Spec, str]:
-    """Returns the specification in a file, or a shipped one, and its text."""
-    if Path(name).is_file():
-        return read_spec(name), Path(name).read_text(encoding="utf-8")
-    there = shipped_specs()
-    if name in there:
-        return shipped_spec(name), there[name]
-    raise IgniterError(
-        f"there is no specification '{name}': neither a file nor a shipped one; shipped are {', '.join(there)}"
-        f"{like(name, there)}"
-    )
 
 
 def _changed(spec: Spec, request: ExperimentRequest) -> Spec:

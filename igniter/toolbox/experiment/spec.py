@@ -20,6 +20,7 @@ METRICS = {
     "left": "nodes left to ONNX Runtime",
     "bytes_saved": "bytes that fusion keeps out of memory, at the sizes of the run",
     "compile_seconds": "seconds of a compilation without the cache, the median",
+    "compile_memory": "peak resident memory of the compilation",
     "code_bytes": "bytes of the libraries",
     "peak_memory": "peak resident memory of the process that runs the model",
 }

@@ -60,12 +60,13 @@ def require_models(spec: Spec) -> None:
 
 def _kind(name: str, spec: Spec) -> str:
     path = Path(spec.folder) / name
+    # First: a shipped specification means the same wherever it is run.
+    if name in NETWORKS:
+        return "network"
     if path.is_file():
         return "file"
     if path.is_dir():
         return "folder"
-    if name in NETWORKS:
-        return "network"
     others = benchmark_models()
     if name in others:
         return "benchmark"

@@ -21,7 +21,7 @@ do not look into regions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import partial
@@ -48,6 +48,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import base_name
 from igniter.dialects.onnx.names import is_loop
 from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.remarks import Remarks, remark, remarks_of
 from igniter.rewrite_budget import budget
@@ -161,6 +162,9 @@ class FormFusionRegions(ModulePass):
             after = sum(is_node(op) for op in block.ops)
             kinds = count_kinds(selection.left.values())
             summary = FusionSummary(name, len(graph.nodes), after, regions, missed, kinds)
+            given: Mapping[str, int] = getattr(ctx, "sizes", {})
+            sizes = {symbol: judges.cost.estimate(Expr.of(symbol)) for symbol in sorted(summary.symbols)}
+            summary = replace(summary, sizes=sizes, assumed=tuple(s for s in sizes if s not in given))
             remark(ctx, self.name, "", "note", str(summary).partition("\n")[0], summary=summary.to_dict())
 
 
