@@ -39,7 +39,9 @@ def draw(figure: Mapping[str, Any]) -> Any:
     inconclusive."""
     if not can_plot():
         raise IgniterError(f"plots need matplotlib: {install_command('experiment')}")
-    groups, series = list(figure["groups"]), list(figure["series"])
+    groups = list(figure["groups"])
+    # A variant without a single figure would be an empty place.
+    series = [each for each in figure["series"] if any(ratio is not None for ratio in each["ratio"])]
     width = 0.8 / max(1, len(series))
     made = import_module("matplotlib.figure").Figure(
         figsize=(max(5.0, 1.3 * len(groups) + 1), 3.6), layout="constrained"

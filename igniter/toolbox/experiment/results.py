@@ -10,9 +10,8 @@ from igniter.toolbox.experiment import outputs
 from igniter.toolbox.experiment.statistics import Interval
 
 Status = Literal["base", "faster", "slower", "inconclusive", "unchanged", "failed", "unavailable"]
-"""The outcome of a variant: `unchanged` has the base's kernels to the byte, `unavailable` is a peer that is not
-installed or does not take the model;
-the verdicts are those of `statistics.py`."""
+"""The outcome of a variant. `unchanged`: it has the base's kernels, to the byte. `unavailable`: a peer is not
+installed, or does not take the model. The verdicts are those of `statistics.py`."""
 
 
 @dataclass(frozen=True)
