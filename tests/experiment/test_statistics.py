@@ -101,6 +101,13 @@ def test_a_verdict_needs_the_interval_and_the_controls(ratio: Interval, controls
     assert verdict(ratio, controls) == expected
 
 
+def test_a_single_launch_is_inconclusive():
+    for seed in range(5):
+        launches = times(np.random.default_rng(seed), {"base": 1.0, "other": 0.5}, 0.0, launches=1)
+        found = compare(launches, "other", "base")
+        assert math.isclose(found.ratio.value, 0.5) and found.verdict == "inconclusive"
+
+
 def test_the_control_is_the_second_copy_beside_the_first():
     slow = Copies([[1.0]] * 4, [[1.5]] * 4)
     assert math.isclose(control_ratio([{"a": slow}], "a"), 1.5)

@@ -104,7 +104,8 @@ def _at_sizes(given: Mapping[str, int], report: Mapping[str, Any]) -> list[dict[
 
     found = [FusionSummary.from_dict({k: v for k, v in s.items() if k != "text"}) for s in report["fusion"]]
     full = {**dict.fromkeys({name for s in found for name in s.symbols}, MEMORY), **given}
-    return [{**s.to_dict(), "text": str(s)} for s in (s.at(full) for s in found)]
+    shown = [replace(s.at(full), assumed=tuple(sorted(s.symbols - given.keys()))) for s in found]
+    return [{**s.to_dict(), "text": str(s)} for s in shown]
 
 
 def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequest) -> None:

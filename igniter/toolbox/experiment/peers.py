@@ -10,7 +10,8 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-3
 """The largest difference from ONNX Runtime's outputs that counts as the same model, relative to the largest value."""
+
+
+@dataclass(frozen=True)
+class LoadedPeer:
+    """A model in a peer. It keeps the task, because peers run on its arrays without keeping them."""
+
+    run: Callable[[], object]
+    outputs: Callable[[], list[Any]]
+    task: Any
 
 
 def require_peers() -> None:
@@ -67,8 +77,8 @@ def load_peer(system: System) -> Runnable:
     task = protocol.Task(system.model, inputs, system.threads, spinning=system.spinning, torch=tuple(said["torch"]))
     folder = Path(tempfile.mkdtemp(prefix="igniter-peer-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    prepared: Runnable = systems.SYSTEMS[said["peer"]].prepare(task, folder)
-    return prepared
+    prepared = systems.SYSTEMS[said["peer"]].prepare(task, folder)
+    return LoadedPeer(prepared.run, prepared.outputs, task)
 
 
 def largest_error(expected: Sequence[Any], found: Sequence[Any]) -> float:

@@ -11,7 +11,7 @@ one pair of processes, the second copies another, and pairs are independent of e
   Resampling Inference with Complex Survey Data, JASA 83, 1988).
 * The control (A/A) of a system is the median ratio of its second copy to its first, which would be 1 without noise.
 * A figure is *inconclusive* if its interval contains 1, or if the control of the system or of the base is as far from 1
-  as the figure.
+  as the figure. So is any figure of a single launch: both of its pairs are often on the same side of 1 by chance.
 * In a mean over models the models are fixed: the pairs and rounds of each are drawn.
 """
 
@@ -26,6 +26,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 Verdict = Literal["faster", "slower", "inconclusive"]
+
+LEAST_PAIRS = 4
+"""The fewest pairs of processes for a verdict: two launches."""
 
 Rounds = Sequence[Sequence[float]]
 """The seconds of the runs of every turn of one process."""
@@ -91,10 +94,11 @@ def compare(
     launches: Launches, name: str, base: str, *, seed: int = 0, resamples: int = 2000, confidence: float = 0.95
 ) -> Compared:
     """Compares a system with the base of a comparison."""
-    drawn = _bootstrap(_log_ratios(launches, name, base), np.random.default_rng(seed), resamples)
-    ratio = _interval(_median(_log_ratios(launches, name, base)), drawn, confidence)
+    ratios = _log_ratios(launches, name, base)
+    ratio = _interval(_median(ratios), _bootstrap(ratios, np.random.default_rng(seed), resamples), confidence)
     controls = control_ratio(launches, name), control_ratio(launches, base)
-    return Compared(median_seconds(launches, name), ratio, controls[0], verdict(ratio, controls))
+    said = verdict(ratio, controls) if len(ratios) >= LEAST_PAIRS else "inconclusive"
+    return Compared(median_seconds(launches, name), ratio, controls[0], said)
 
 
 def verdict(ratio: Interval, controls: Sequence[float]) -> Verdict:
