@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Attribute
 
 from igniter.dialects.loop.attrs import Combiner
@@ -23,7 +24,7 @@ from igniter.dialects.loop.combiners import combining_op
 from igniter.errors import IgniterError
 from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, isl
 from igniter.verification.prove.matching import COMMUTATIVE, Matching, empty, equal_leaves, meet, shown, union
-from igniter.verification.prove.values import Apply, Case, Fold, Input, Number, Pick, Value, Whole, is_neutral
+from igniter.verification.prove.values import Apply, Case, Fold, Input, Number, Pick, Space, Value, Whole, is_neutral
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,10 @@ class Failure:
 class Equality:
     """The equalities between the values of two programs."""
 
-    def __init__(self, limits: Limits, sizes: Points):
+    def __init__(self, limits: Limits, sizes: Points, distributes: bool = False):
         self.limits = limits
+        self.distributes = distributes
+        """Scales of sums may be inside or outside of them, and factors in any order."""
         self.sizes = sizes
         """All valid sizes of the kernel."""
         self.shown: dict[tuple[int, int], list[Relation]] = {}
@@ -99,7 +102,10 @@ class Equality:
             return None if missing.is_empty() else Failure(_difference(a, b), missing.params())
         found = self._args(a.args, b.args, pairs)
         if found is not None and str(a.op[0]) in COMMUTATIVE and len(a.args) == 2:
-            return None if self._args(a.args, b.args[::-1], pairs) is None else found
+            if self._args(a.args, b.args[::-1], pairs) is None:
+                return None
+            if self.distributes and a.op[0] == "arith.mulf":
+                return self._match(self.factors(a), self.factors(b), pairs, exact=False)
         return found
 
     def _args(self, left: Sequence[Value], right: Sequence[Value], pairs: Relation) -> Failure | None:
@@ -192,8 +198,34 @@ class Equality:
             return [p for c in value.cases for p in self._picked(c, combiner, element)]
         if isinstance(value, Apply) and value.op[0] == _op_of(combiner, element):
             return [p for arg in value.args for p in self._renamed(self.flatten(arg, combiner, element))]
+        if self.distributes and combiner == "add" and isinstance(value, Apply) and value.op[0] == "arith.mulf":
+            scaled = self._distributed(value, element)
+            if scaled is not None:
+                return scaled
         identity = value.space.domain.identity()
         return self._renamed([Part(identity, value, identity)])
+
+    def factors(self, value: Value) -> list[Part]:
+        """Returns the factors of a product of floats."""
+        return self.flatten(value, "mul", Float32Type())
+
+    def _distributed(self, value: Apply, element: Attribute) -> list[Part] | None:
+        """Returns the points of a sum with a scale, each with the scale; None if no operand is a sum."""
+        for k, operand in enumerate(value.args):
+            parts = self.flatten(operand, "add", element)
+            if all(p.points.is_single_valued() for p in parts) or not all(p.points.is_injective() for p in parts):
+                continue
+            scale, found = value.args[1 - k], list[Part]()
+            for part in self._renamed(parts):
+                points = part.points.range()
+                kind = isl().dim_type.set
+                ids = tuple(f"q{i}" for i in range(points.dim(kind)))
+                space = Space(points.get_tuple_name(), ids, {}, points)
+                one = Pick(space, (Case("sum", part.at, part.value),))
+                other = Pick(space, (Case("scale", part.points.reverse(), scale),))
+                found.append(Part(part.points, Apply(space, value.op, (one, other)), points.identity()))
+            return self._renamed(found)
+        return None
 
     def _renamed(self, parts: Sequence[Part]) -> list[Part]:
         """Returns parts with tuples of their own, because a value may be added twice."""

@@ -71,9 +71,25 @@ class Matching:
     def _applied(self, a: Apply, b: Apply, exact: bool) -> Relation | None:
         if a.op != b.op or len(a.args) != len(b.args):
             return none(a.space, b.space)
+        if self.equality.distributes and a.op[0] == "arith.mulf":
+            return self._products(a, b, exact)
         found = self._args(a.args, b.args, exact)
         if str(a.op[0]) in COMMUTATIVE and len(a.args) == 2 and found is not None and found.is_empty():
             found = self._args(a.args, b.args[::-1], exact)
+        return found
+
+    def _products(self, a: Apply, b: Apply, exact: bool) -> Relation | None:
+        """Returns the pairs of instances of two products with a possible partner for each factor of the first."""
+        found: Any = None
+        for x in self.equality.factors(a):
+            partners: list[Relation | None] = []
+            for y in self.equality.factors(b):
+                guess = self.of(x.value, y.value, exact=exact)
+                left, right = x.points.apply_range(x.at), y.points.apply_range(y.at)
+                partners.append(None if guess is None else left.apply_range(guess).apply_range(right.reverse()))
+            each = _joined(a, b, partners)
+            if each is not None:
+                found = each if found is None else found.intersect(each)
         return found
 
     def _args(self, left: Sequence[Value], right: Sequence[Value], exact: bool) -> Relation | None:

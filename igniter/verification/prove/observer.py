@@ -59,7 +59,7 @@ class Prover:
                 print(f"prove: {this.name}: @{name}: skipped, because its symbols have other names", file=self.log)
                 del self._references[name]
                 continue
-            verdict = self._verdict(name, kernel)
+            verdict = self._verdict(this.name, name, kernel)
             proof = Proof(this.name, name, verdict)
             self.proofs.append(proof)
             print(f"prove: {proof}", file=self.log)
@@ -73,10 +73,10 @@ class Prover:
             write_whole(self.output, to_json(self.proofs))
         print(table(self.proofs), file=self.log)
 
-    def _verdict(self, name: str, kernel: KernelOp | FuncOp) -> Verdict:
+    def _verdict(self, pass_name: str, name: str, kernel: KernelOp | FuncOp) -> Verdict:
         if str(kernel) == self._texts[name]:
             return Verdict("unchanged", (self._known[name].reason if name in self._known else ""))
-        verdict = prove(self._references[name], kernel, Limits(MAX_OPERATIONS, self.seconds))
+        verdict = prove(self._references[name], kernel, Limits(MAX_OPERATIONS, self.seconds), pass_name)
         self._known[name] = verdict
         return verdict
 

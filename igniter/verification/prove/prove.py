@@ -32,18 +32,24 @@ class Verdict:
     seconds: float = 0.0
 
 
-def prove(before: KernelOp | FuncOp, after: KernelOp | FuncOp, limits: Limits | None = None) -> Verdict:
+DISTRIBUTING = frozenset(("postpone-scales", "schedule-kernels"))
+"""The passes with the rewrite of `sum(x*s)` as `sum(x)*s`, or that run such a pass."""
+
+
+def prove(
+    before: KernelOp | FuncOp, after: KernelOp | FuncOp, limits: Limits | None = None, pass_name: str = ""
+) -> Verdict:
     """Returns whether two kernels of one interface compute equal results for all sizes, with safe accesses.
 
-    `before` is taken as it is; of `after` also the bounds, the single write of every element of a result, and the
-    independence of the iterations of loops with threads are proven.
+    `pass_name` admits the rewrites of a pass. `before` is taken as it is; of `after` also the bounds, the single write
+    of every element of a result, and the independence of the iterations of loops with threads are proven.
     """
     start = time.perf_counter()
     sizes = Sizes()
     problems: list[Problem] = []
     try:
         with limits or Limits() as bounded:
-            problems = _problems(before, after, sizes, bounded)
+            problems = _problems(before, after, sizes, bounded, pass_name in DISTRIBUTING)
             if not problems:
                 return Verdict("proven", seconds=time.perf_counter() - start)
     except NotDecided as reason:
@@ -60,7 +66,9 @@ def prove(before: KernelOp | FuncOp, after: KernelOp | FuncOp, limits: Limits | 
     return Verdict("not decided", reason, {}, seconds)
 
 
-def _problems(before: KernelOp | FuncOp, after: KernelOp | FuncOp, sizes: Sizes, limits: Limits) -> list[Problem]:
+def _problems(
+    before: KernelOp | FuncOp, after: KernelOp | FuncOp, sizes: Sizes, limits: Limits, distributes: bool
+) -> list[Problem]:
     for kernel in (before, after):
         sizes.discover(kernel, kernel.symbol_names)
         sizes.require(kernel.requires)
@@ -71,7 +79,9 @@ def _problems(before: KernelOp | FuncOp, after: KernelOp | FuncOp, sizes: Sizes,
         reference = _program(before, sizes, "a", shapes)
         program = found or structured.program_of(_kernel(version), sizes, "b")
         problems += program.problems
-        problems += _differences(reference.outputs, program.outputs, sizes, limits)
+        problems += _differences(
+            reference.outputs, program.outputs, Equality(limits, sizes.context(), distributes), sizes
+        )
     return problems
 
 
@@ -101,10 +111,11 @@ def _program(
     return scheduled.program_of(copy, sizes, prefix)
 
 
-def _differences(expected: Sequence[Output], actual: Sequence[Output], sizes: Sizes, limits: Limits) -> list[Problem]:
+def _differences(
+    expected: Sequence[Output], actual: Sequence[Output], equality: Equality, sizes: Sizes
+) -> list[Problem]:
     if len(expected) != len(actual):
         return [Problem("values", f"{len(actual)} results instead of {len(expected)}")]
-    equality = Equality(limits, sizes.context())
     found: list[Problem] = []
     for k, (one, other) in enumerate(zip(expected, actual, strict=True)):
         if one.dims != other.dims:
