@@ -31,10 +31,10 @@ Relations: TypeAlias = Any
 Points: TypeAlias = Any
 """A set of isl (`isl.Set`)."""
 
-MAX_OPERATIONS = 20_000_000
+MAX_OPERATIONS = 8_000_000
 """The limit of isl's operations for the proof of one kernel after one pass."""
 MAX_SECONDS = 60.0
-"""The limit of time for the same."""
+"""The limit of processor time for the same, tested between operations."""
 UNUSED = frozenset(("grain", "offset", "scratch", "next_at", "requires", "typical"))
 """Properties with sizes outside of all relations."""
 PARAMETER = re.compile(r"\bp\d+\b")
@@ -76,7 +76,7 @@ class Limits:
     def check(self) -> None:
         """Raises `NotDecided` after the end of the time."""
         if time.process_time() > self._end:
-            raise NotDecided(f"it takes more than {self.seconds:.0f} s")
+            raise NotDecided(f"it takes more than {self.seconds:.0f} s of processor time")
 
 
 @dataclass

@@ -57,7 +57,8 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """The row as text."""
         numbers = (self.proven, self.refuted, self.open, self.unchanged)
-        return (self.pass_name, *map(str, numbers), f"{100 * self.share:.1f}%")
+        changed = sum(numbers[:3])
+        return (self.pass_name, *map(str, numbers), f"{100 * self.share:.1f}%" if changed else "-")
 
 
 HEADER = ("pass", "proven", "refuted", "not decided", "unchanged", "proven of changed")
