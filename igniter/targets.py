@@ -375,11 +375,17 @@ class Backend(ABC):
     def emit_module(self, module: ModuleOp, target: Target) -> str:
         """Emits every scheduled kernel of a module, as one text."""
 
-    def llvm_text(self, module: ModuleOp, target: Target, version: int | str | None = None) -> str:
+    def llvm_text(
+        self, module: ModuleOp, target: Target, version: int | str | None = None, debug_info: bool = False
+    ) -> str:
         """Returns what `--emit=llvm` writes: the text of `emit_module`, or with a `version` (a number, or `newest`) a
-        complete module for that LLVM. Raises `IgniterError` for a version if the backend emits no LLVM IR."""
-        if version is not None:
-            raise IgniterError(f"--llvm={version}: the target '{target.name}' has no LLVM IR; --llvm is for CPUs")
+        complete module for that LLVM, and with `debug_info` the nodes of each kernel. Raises `IgniterError` for these
+        options if the backend emits no LLVM IR."""
+        if version is not None or debug_info:
+            option = "--debug-info" if version is None else f"--llvm={version}"
+            raise IgniterError(
+                f"{option}: the target '{target.name}' has no LLVM IR; {option.split('=')[0]} is for CPUs"
+            )
         return self.emit_module(module, target)
 
     def vouch(self, text: str, target: Target) -> None:

@@ -28,7 +28,7 @@ LISTS = ("list_passes", "list_pipelines", "show_dialects", "list_fusion_authors"
 SEPARATOR = "// -----"
 """The line between the parts of a split file."""
 
-EMITS = ("mlir", "generic", "linalg", "onnx", "llvm", "asm", "none")
+EMITS = ("mlir", "generic", "linalg", "scf", "onnx", "llvm", "asm", "none")
 
 LLVM_VERSIONS = ("14", "17", "19", "newest")
 """The versions of LLVM with a text of their own (`igniter.backends.cpu.llvm_versions`), and llvmlite's."""
@@ -56,6 +56,8 @@ class OptOptions:
     emit: str
     target: str | None
     llvm: str | None
+    debug_info: bool
+    print_debuginfo: bool
     machine: str
     sizes: str
     verify_each: bool
@@ -153,6 +155,17 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         "--llvm",
         choices=LLVM_VERSIONS,
         help="with --emit=llvm: the LLVM that reads the text; the module is then complete, with its micro-kernels",
+    )
+    add(
+        "--debug-info",
+        action="store_true",
+        help="with --emit=llvm: the names of the ONNX nodes of each kernel, for debuggers and profilers",
+    )
+    add(
+        "--print-debuginfo",
+        "--mlir-print-debuginfo",
+        action="store_true",
+        help='print the location of each op, the name of its ONNX node: loc("softmax")',
     )
     add(
         "--machine",

@@ -98,6 +98,10 @@ class OptDriver:
         """Raises `IgniterError` for an option without effect."""
         passes = list(passes_within(IgniterContext(machine=machines[0] if machines else None), outer))
         check_watching(self.options.watch, passes)
+        if self.options.print_debuginfo and self.options.emit not in ("mlir", "generic"):
+            raise IgniterError("--print-debuginfo is for IR: it needs --emit=mlir or generic")
+        if self.options.debug_info and self.options.emit != "llvm":
+            raise IgniterError("--debug-info is for the text of --emit=llvm: give both, or neither")
         if self.options.llvm is not None and self.options.emit != "llvm":
             raise IgniterError("--llvm is the version of LLVM that --emit=llvm writes for: give both, or neither")
         if self.options.proofs and "prove" not in self.options.check_each:
@@ -149,6 +153,10 @@ class OptDriver:
             from igniter.backends.mlir.kernels import emit_linalg
 
             return emit_linalg(module)
+        if emit == "scf":
+            from igniter.backends.mlir.scheduled import emit_scf
+
+            return emit_scf(module)
         if emit in ("llvm", "asm"):
             from igniter.targets import backend_for
 
@@ -156,9 +164,10 @@ class OptDriver:
             backend = backend_for(name)
             target = backend.target_of(name)
             if emit == "llvm":
-                return backend.llvm_text(module, target, self.options.llvm)
+                return backend.llvm_text(module, target, self.options.llvm, self.options.debug_info)
             return backend.assembly(backend.emit_module(module, target), target)
-        return module_text(module, generic=emit == "generic" or self.options.watch.print_generic)
+        generic = emit == "generic" or self.options.watch.print_generic
+        return module_text(module, generic=generic, locations=self.options.print_debuginfo)
 
     def _write(self, outputs: list[str | bytes]) -> None:
         binary = [o for o in outputs if isinstance(o, bytes)]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from igniter.backends.cpu import (
         assembly,
         codegen,
+        debug_info,
         emit_llvm,
         jit,
         llvm_versions,
@@ -19,7 +20,17 @@ if TYPE_CHECKING:
         tile_kernels,
     )
 
-__all__ = ["assembly", "codegen", "emit_llvm", "jit", "llvm_versions", "micro_kernels", "rates", "tile_kernels"]
+__all__ = [
+    "assembly",
+    "codegen",
+    "debug_info",
+    "emit_llvm",
+    "jit",
+    "llvm_versions",
+    "micro_kernels",
+    "rates",
+    "tile_kernels",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -83,15 +83,18 @@ class CpuBackend(Backend):
     def emit_module(self, module: ModuleOp, target: AnyTarget) -> str:
         return cpu.emit_llvm.emit_module(module, _own(target))
 
-    def llvm_text(self, module: ModuleOp, target: AnyTarget, version: int | str | None = None) -> str:
-        own = _own(target)
-        versions = cpu.llvm_versions
-        if version is None:
-            return versions.header(own) + self.emit_module(module, own)
-        text = cpu.emit_llvm.emit_whole(module, own)
-        if version == "newest" or version == versions.llvm_version()[0]:
-            return versions.header(own) + text
-        return versions.header(own, int(version)) + versions.text_for(text, int(version), own)
+    def llvm_text(
+        self, module: ModuleOp, target: AnyTarget, version: int | str | None = None, debug_info: bool = False
+    ) -> str:
+        own, versions = _own(target), cpu.llvm_versions
+        whole = version is not None
+        text = (cpu.emit_llvm.emit_whole if whole else cpu.emit_llvm.emit_module)(module, own, debug_info)
+        older = None if version in (None, "newest", versions.llvm_version()[0]) else int(version or 0)
+        if older is not None:
+            text = versions.text_for(text, older, own)
+        if debug_info:
+            text = cpu.debug_info.with_debug_info(text, module)
+        return versions.header(own, older) + text
 
     # -- linking ------------------------------------------------------------------------------------------------------
 

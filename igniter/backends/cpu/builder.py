@@ -53,6 +53,8 @@ class LlvmModule:
     defined: set[str] = field(default_factory=set[str])
     """The kernels in this module; other functions of it call them without a declaration."""
     loops: int = 0
+    locations: bool = False
+    """Whether a comment names the node of each op, for `debug_info`."""
     sanitizer: Sanitizer | None = None
     """The run-time check of every access."""
 

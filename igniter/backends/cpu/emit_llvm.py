@@ -35,6 +35,7 @@ from igniter.backends.cpu.tile_calls import NEAREST, prefetch
 from igniter.backends.cpu.tile_products import emit_tile_product
 from igniter.backends.cpu.tile_registers import release_at_end
 from igniter.backends.cpu.transposes import transposed
+from igniter.dialects.locations import name_of
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -64,6 +65,9 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, linearize, product
 from igniter.dialects.sym.ranges import is_nonneg, simplify
 
+MARK = "; node "
+"""The begin of a comment with the node of the instructions after it."""
+
 MAX_STACK_BYTES = 64 << 10
 """The largest `local` buffer on the stack of a task, in bytes."""
 
@@ -78,18 +82,18 @@ def emit_llvm(func: FuncOp, target: Target, sanitize: bool = False) -> str:
     return module.text()
 
 
-def emit_module(ops: ModuleOp, target: Target) -> str:
-    """Emits every `loop.func` of a module as one LLVM module."""
-    module = LlvmModule(target)
+def emit_module(ops: ModuleOp, target: Target, locations: bool = False) -> str:
+    """Emits every `loop.func` of a module as one LLVM module, with `locations` in comments if wanted."""
+    module = LlvmModule(target, locations=locations)
     for op in ops.walk():
         if isinstance(op, FuncOp):
             emit_into(module, op)
     return module.text()
 
 
-def emit_whole(ops: ModuleOp, target: Target) -> str:
-    """Emits every `loop.func` of a module, and the micro-kernels that they call, as one LLVM module."""
-    module = LlvmModule(target)
+def emit_whole(ops: ModuleOp, target: Target, locations: bool = False) -> str:
+    """Emits every `loop.func` of a module, and the micro-kernels that they call, as `emit_module` does."""
+    module = LlvmModule(target, locations=locations)
     for op in ops.walk():
         if isinstance(op, FuncOp):
             emit_into(module, op)
@@ -196,6 +200,8 @@ class FuncEmitter:
 
     def _block(self, f: Function, block: Block) -> None:
         for op in block.ops:
+            if self.module.locations and name_of(op):
+                f.raw(f"{MARK}{name_of(op)}")
             handler = self.handlers.get(type(op))
             if handler is not None:
                 handler(f, op)

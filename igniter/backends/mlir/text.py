@@ -63,9 +63,15 @@ class Writer:
         """Returns a constant of type `index`."""
         found = self._constants.get(value)
         if found is None:
-            found = self._constants[value] = self.fresh(f"c{value}" if value >= 0 else f"cm{-value}")
-            self._head.append(f"    {found} = arith.constant {value} : index")
+            hint = f"c{value}" if value >= 0 else f"cm{-value}"
+            found = self._constants[value] = self.let_first(hint, f"arith.constant {value} : index")
         return found
+
+    def let_first(self, hint: str, text: str) -> str:
+        """Writes an op without operands at the head of the function; returns its name."""
+        name = self.fresh(hint)
+        self._head.append(f"    {name} = {text}")
+        return name
 
     @contextmanager
     def deeper(self) -> Generator[None]:

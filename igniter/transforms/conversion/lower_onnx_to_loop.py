@@ -46,6 +46,7 @@ from igniter.analysis.fusion.region_signature import region_signature
 from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.typical_sizes import give_sizes, sizes_of, typical_of
 from igniter.dialects.fusion import DimsOp, RegionOp, UnpackOp
+from igniter.dialects.locations import name_added
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.dialects.onnx.lowering import KernelBuilder, Lowering, LoweringError
@@ -218,7 +219,9 @@ def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAV
     reason = spec.legal(op) if spec.legal is not None else None
     if reason is not None:
         raise context.fail(reason)
+    last = kernel.block.last_op
     _bind(op, context, list(spec.lower(context)), values)
+    name_added(kernel.block, last, op.node_name or op.op_type)
 
 
 def unpacked(kernel: KernelBuilder, op: UnpackOp, packed: SSAValue) -> SSAValue:

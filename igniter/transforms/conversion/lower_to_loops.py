@@ -41,6 +41,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.dialects.locations import name_added, name_of
 from igniter.dialects.loop import (
     AllocOp,
     ComputeOp,
@@ -203,7 +204,9 @@ class _Lowering:
         levels = levels_of(nest)
         if any(level.axis.kind == "parallel" and level.axis.extent == ZERO for level in levels):
             return  # nothing to compute; the buffers exist and are empty
+        last = self.block.last_op
         NestLoops(nest, levels, self.buffers, self._axis).lower(self.block)
+        name_added(self.block, last, name_of(nest.yield_op))
 
     def _copy(self, source: SSAValue, target: SSAValue) -> None:
         if ZERO in dims_of(target.type):

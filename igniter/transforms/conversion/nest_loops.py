@@ -340,6 +340,7 @@ class NestLoops:
                 copy = IndexOp(op.value.substitute(values))
             else:
                 copy = op.clone(mapping)
+            copy.location = op.location
             block.add_op(copy)
             for old, new in zip(op.results, copy.results, strict=True):
                 new.name_hint = old.name_hint

@@ -31,6 +31,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.dialects.arith import vector_class
+from igniter.dialects.locations import name_added, name_of
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -240,7 +241,9 @@ class _Vectorizer:
                 target.add_op(fresh)
                 mapping[op.result] = fresh.result
             elif isinstance(op, MemoryOp):
+                last = target.last_op
                 self._emit_access(op, target, mapping, values, guard, copy)
+                name_added(target, last, name_of(op))
             elif isinstance(op, IndexOp):
                 self._emit_index(op, target, mapping, values)
             elif is_pure(op):
@@ -300,6 +303,7 @@ class _Vectorizer:
         copy = vector_class(op).create(
             operands=wide, result_types=results, properties=op.properties.copy(), attributes=op.attributes.copy()
         )
+        copy.location = op.location
         target.add_op(copy)
         for old, new in zip(op.results, copy.results, strict=True):
             new.name_hint = old.name_hint

@@ -59,6 +59,8 @@ def form(total: arith.AddfOp) -> bool:
     for term, other in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
         product = term.owner
         if isinstance(product, arith.MulfOp) and not is_dequantized(product):
-            replace_op(total, math.FmaOp(product.lhs, product.rhs, other))
+            fused = math.FmaOp(product.lhs, product.rhs, other)
+            fused.location = total.location
+            replace_op(total, fused)
             return True
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -18,19 +19,25 @@ from igniter.backends.cpu.tile_kernels import with_tile_kernels
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp
 from igniter.verification.interp.scheduled import run_func
+from tests.backends.mlir.mlir_kit import MlirFunc
 from tests.guarded import run_guarded
 
 from .emulator import EmulatedFunc, is_emulated
 
 Array = np.ndarray
 
+MLIR = "mlir"
+"""Stock MLIR in the place of a target: its code for what `--emit=scf` writes."""
+
 # With and without FMA, masks and rounding instructions; and another architecture, emulated.
-TARGETS = ("native", "x86-64", "aarch64")
+TARGETS = tuple(os.environ.get("IGNITER_TEST_TARGETS", "native,x86-64,aarch64").split(","))
 
 
 @cache
-def compiled(text: str, target: str) -> CompiledFunc | EmulatedFunc:
+def compiled(text: str, target: str) -> CompiledFunc | EmulatedFunc | MlirFunc:
     func = parse_func(text)
+    if target == MLIR:
+        return MlirFunc(func)
     if is_emulated(target):
         ir = with_tile_kernels(emit_llvm(func, target_of(target)), target_of(target))
         return EmulatedFunc(func.sym_name.data, ir, target_of(target), func.symbol_names, func.scratch_bytes)

@@ -50,9 +50,9 @@ def flags(version: int) -> list[str]:
     return ["-opaque-pointers"] if version < 15 else []
 
 
-def emitted(file: Path, target: str, version: str) -> str:
+def emitted(file: Path, target: str, version: str, *options: str) -> str:
     out, err = io.StringIO(), io.StringIO()
-    args = [str(file), "-p", "cpu", "--isolate", "--emit=llvm", f"--llvm={version}", f"--target={target}"]
+    args = [str(file), "-p", "cpu", "--isolate", "--emit=llvm", f"--llvm={version}", f"--target={target}", *options]
     assert run(args, io.BytesIO(), out, err) == 0, err.getvalue()
     return out.getvalue()
 
@@ -235,3 +235,12 @@ def test_the_newest_text_has_the_kernels_alone_unless_asked():
     assert "declare hidden void @igniter.tile" not in whole and "@igniter.tile" in whole
     codegen.parse(whole).verify()
     assert set(VERSIONS) == {14, 17, 19}
+
+
+@pytest.mark.parametrize("version", [14, 19])
+def test_objects_name_the_nodes_of_a_kernel(version: int, tmp_path: Path):
+    text = emitted(EXAMPLES / "mask_softmax.mlir", "x86-64-v4", str(version), "--debug-info")
+    codegen.parse(text).verify()
+    assert b"scale_scores, add_mask, softmax" in compiled(text, version, tmp_path).read_bytes()
+    # A line of the graph is a node: `scale_scores` is the first of three.
+    assert {f"!DILocation(line: {k}, " in text for k in (1, 2, 3)} == {True}
