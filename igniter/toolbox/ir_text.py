@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from io import StringIO
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.printer import Printer
 
 from igniter.dialects.generic_text import GenericPrinter
 from igniter.dialects.locations import name_of, set_name
-from igniter.dialects.onnx.base import OnnxOp
 
 
 class LocationPrinter(Printer):
@@ -28,8 +27,10 @@ def module_text(module: ModuleOp, *, generic: bool = False, locations: bool = Fa
     out = StringIO()
     if locations:
         for op in module.walk():
-            if isinstance(op, OnnxOp) and op.node_name and not name_of(op):
-                set_name(op, op.node_name)
+            # Without the class of nodes: text needs nothing of ONNX.
+            node = op.properties.get("node_name")
+            if isinstance(node, StringAttr) and node.data and not name_of(op):
+                set_name(op, node.data)
     if generic:
         printer = GenericPrinter(stream=out, print_generic_format=True, print_debuginfo=locations)
     else:

@@ -149,14 +149,10 @@ class OptDriver:
             from igniter.transforms.fusion.inline_regions import onnx_level
 
             return export_model(onnx_level(module)).SerializeToString()
-        if emit == "linalg":
-            from igniter.backends.mlir.kernels import emit_linalg
+        if emit in ("linalg", "scf"):
+            from igniter.backends import mlir
 
-            return emit_linalg(module)
-        if emit == "scf":
-            from igniter.backends.mlir.scheduled import emit_scf
-
-            return emit_scf(module)
+            return mlir.emit(module, emit)
         if emit in ("llvm", "asm"):
             from igniter.targets import backend_for
 
