@@ -8,6 +8,7 @@ module that does work: each name is imported at its first use. Modules that move
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from igniter._version import __version__
@@ -60,6 +61,8 @@ _WHERE = {
 }
 
 install()
+# The library prints nothing: an application that configures `logging` sees the loggers `igniter.*`.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:

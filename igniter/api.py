@@ -18,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from igniter.compiler.arguments import CompileArguments, require_known
 from igniter.compiler.artifact import VerificationFailed
 from igniter.compiler.compilation import chosen_options
 from igniter.compiler.results import Results
@@ -75,12 +76,14 @@ def shape_engine(model: Model, values: Sequence[str] | None = None) -> ShapeEngi
     return load(model).shape_engine(values)
 
 
-def compile(model: Model, output: str | PathLike[str] | None = None, **options: Any) -> Artifact:
+def compile(model: Model, output: str | PathLike[str] | None = None, **options: Unpack[CompileArguments]) -> Artifact:
     """Returns `load(model).compile(output, ...)`. For a model file compiled before with the same options, the finished
-    result comes from the cache."""
-    given = {k: options[k] for k, default in VERIFY_OPTIONS.items() if options.get(k, default) != default}
+    result comes from the cache. Raises `UnknownArgument` for an argument that `Module.compile` does not have."""
+    require_known("compile", options.keys(), CompileArguments.__annotations__.keys())
+    said: dict[str, Any] = {**options}
+    given = {k: said[k] for k, default in VERIFY_OPTIONS.items() if said.get(k, default) != default}
     verify = given if options.get("verify", True) else None
-    results = _results(model, options)
+    results = _results(model, said)
     if results is not None:
         load_it = bool(options.get("load", True))
         found = results.take(Path(output) if output is not None else None, verify, load_it)
@@ -89,8 +92,9 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
     # Not before: a result from the cache needs no compiler.
     from igniter.module import load
 
-    if results is not None and options.get("progress") is not None:
-        options["progress"]("reading")
+    progress = options.get("progress")
+    if results is not None and progress is not None:
+        progress("reading")
     module = load(model)
     artifact = module.compile(output, **options)
     if results is not None:

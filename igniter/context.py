@@ -14,6 +14,7 @@ from igniter.observation import PassWatcher, Unit
 from igniter.observation.statistics import Statistics
 from igniter.registry import DIALECTS, external, load_dialect
 from igniter.remarks import Remarks
+from igniter.reproducers import Recorder
 from igniter.rewrite_budget import Rewrites
 
 
@@ -47,6 +48,10 @@ class IgniterContext(Context):
     """The kernel of the nested run of passes; `None` outside of one."""
     verify_each: bool = False
     """True if the IR is verified after each nested pass; `run_passes` sets it."""
+    strict: bool = False
+    """True if a failed rule of a plug-in is an error rather than a warning."""
+    recorder: Recorder | None = None
+    """The setting for reproducers of failures (`igniter.reproducers`); `None` leaves none."""
 
     def clone(self) -> IgniterContext:
         """Returns a copy with the same collector of remarks and count of rewrites: remarks and rewrites on a clone
@@ -63,7 +68,17 @@ class IgniterContext(Context):
             self.sizes,
             self.rewrites,
             statistics=self.statistics,
+            strict=self.strict,
+            recorder=self.recorder,
         )
+
+    def quiet(self) -> IgniterContext:
+        """Returns a context with the same dialects, machine and sizes for a trial: without remarks, isolation, a limit
+        of rewrites observers or reproducers."""
+        plain = self.on(self.machine, Isolation())
+        plain.remarks, plain.rewrites, plain.recorder = Remarks(enabled=False), Rewrites(), None
+        plain.statistics, plain.watchers, plain.unit = Statistics(), (), None
+        return plain
 
     def whole(self) -> IgniterContext:
         """Returns the same context without isolation, for passes inside the step of one unit."""
@@ -90,6 +105,8 @@ class IgniterContext(Context):
             self.watchers,
             self.unit,
             self.verify_each,
+            self.strict,
+            self.recorder,
         )
 
     def observed(self, watchers: tuple[PassWatcher, ...], unit: Unit | None = None) -> IgniterContext:

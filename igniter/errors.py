@@ -2,10 +2,56 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+INTERNAL = "IGN0000"
+"""The code of an error that is not the user's: a fault of Igniter."""
+SYSTEM = "IGN0002"
+"""The code of an error of the operating system: a missing file, a full disk."""
+
 
 class IgniterError(Exception):
     """An error within the user's control; the message is one clear paragraph, shown without a traceback."""
 
+    code: ClassVar[str] = "IGN0001"
+    """The code of the kind of error, for scripts (`docs/reference/errors.md`). It stays the same across versions."""
+    exit_status: int = 1
+    """The exit status of a tool after it: 1, 3 for a wrong result, 4 for a plug-in that failed."""
+
     def __init__(self, message: str):
         super().__init__(message)
         self.message = message
+        self.reproducer = ""
+        """The file that repeats the failure (`igniter.reproducers`), if one was written."""
+
+
+def code_of(error: BaseException) -> str:
+    """Returns the code of an error: the class's own, or that of errors of the system or of faults of Igniter."""
+    if isinstance(error, IgniterError):
+        return error.code
+    return SYSTEM if isinstance(error, OSError) else INTERNAL
+
+
+def is_crash(error: BaseException) -> bool:
+    """True for an error that no part of Igniter raised on purpose, or that such an error caused."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if not isinstance(cause, (IgniterError, OSError)):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+def reproducer_of(error: BaseException) -> str:
+    """Returns the path of the reproducer that an error, or one of its causes, left; "" if there is none."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if found := getattr(seen, "reproducer", ""):
+            return str(found)
+        seen = seen.__cause__
+    return ""
+
+
+def how_to_repeat(path: str) -> str:
+    """Returns the sentence of messages about a reproducer."""
+    return f"reproducer: {path} (igniter-opt {path} --run-reproducer repeats the failure; igniter reduce shrinks it)"

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from igniter.errors import IgniterError
+from igniter.crashes import crash_text
+from igniter.errors import IgniterError, reproducer_of
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -56,4 +57,6 @@ def attempt(ctx: Context, step: Callable[[], T], fail: Callable[[str], None]) ->
 
 def reason_of(error: Exception) -> str:
     """Returns an error as the reason of a remark."""
-    return error.message if isinstance(error, IgniterError) else f"{type(error).__name__}: {error}"
+    text = error.message if isinstance(error, IgniterError) else crash_text(error)
+    path = reproducer_of(error)
+    return f"{text}; reproducer: {path}" if path else text

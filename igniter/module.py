@@ -22,16 +22,18 @@ from igniter.compiler.measuring.request import Measure
 from igniter.context import IgniterContext
 from igniter.dialects.onnx import building
 from igniter.dialects.onnx.structure import GraphOp
-from igniter.dialects.source import SourceParser
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, fits_message, import_model, save_model, why_invalid
 from igniter.memory import collection_paused
 from igniter.model_tools import ModelTools
 from igniter.passes import PassError, run_pipeline
 from igniter.remarks import Remarks
+from igniter.reproducers import Recorder
 from igniter.runtime.cache import default_cache
 from igniter.runtime.session import SessionError
 from igniter.targets import described_machines
+from igniter.toolbox.html import module_html
+from igniter.toolbox.reproducing import parse_ir
 from igniter.transforms.fusion.inline_regions import onnx_level
 
 if TYPE_CHECKING:
@@ -42,6 +44,12 @@ if TYPE_CHECKING:
     from igniter.observation import PassObserver
 
     Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"
+
+
+class NotAModel(IgniterError, TypeError):
+    """Raised if `load` gets an object that is no model."""
+
+    code = "IGN0004"
 
 
 class Module(ModelTools):
@@ -70,20 +78,26 @@ class Module(ModelTools):
         machine: Machine = None,
         sizes: Mapping[str, int] | None = None,
         observers: Sequence[PassObserver] = (),
+        reproducer: str | PathLike[str] | None = None,
     ) -> Self:
         """Runs a pipeline (`"infer-shapes,form-fusion-regions{...}"`) over the IR, in place.
 
         Passes work for the CPU `target`; `machine` overrides its figures. Without either they work for a typical
         machine with AVX-512. `sizes` are typical sizes of the module's symbols. `observers` are called around every
-        pass; those of `igniter.observation` see the passes that run kernel by kernel, too.
+        pass; those of `igniter.observation` see the passes that run kernel by kernel, too. With `reproducer`, a failure
+        leaves the IR before the failing pass and the rest of the pipeline in this file (.mlir).
         """
         give_module_sizes(self.ir, sizes or {})
         watched: Mapping[str, Any] = {"verify_each": verify_each, "observers": tuple(observers)}
+        recorder = None if reproducer is None else Recorder(str(reproducer))
         if target is None and machine is None:
-            run_pipeline(self.ctx.on(self.ctx.machine, None, sizes), self.ir, pipeline, **watched)
+            ctx = self.ctx.on(self.ctx.machine, None, sizes)
+            ctx.recorder = recorder
+            run_pipeline(ctx, self.ir, pipeline, **watched)
             return self
         machines = described_machines(target, machine)
         ctx = self.ctx.on(machines[0], None, sizes)
+        ctx.recorder = recorder
         run_pipeline(ctx, self.ir, pipeline, figures=pass_figures(machines), **watched)
         return self
 
@@ -209,6 +223,10 @@ class Module(ModelTools):
         where = "a model in memory" if self.source is None or isinstance(self.source, bytes) else str(self.source)
         return f"<igniter.Module of {where}: {count_nodes(self.ir)} nodes>"
 
+    def _repr_html_(self) -> str:
+        """Returns the graph with its regions, for notebooks."""
+        return module_html(self.ir, repr(self)[1:-1])
+
 
 def load(model: Model) -> Module:
     """Loads an ONNX model: a path, the bytes of a file, or a `ModelProto`. Weights stay in their file.
@@ -221,6 +239,11 @@ def load(model: Model) -> Module:
     ctx = IgniterContext()
     ctx.remarks.enabled = True
     source: str | Path | bytes | None = None
+    if not isinstance(cast("object", model), (bytes, str, PathLike)) and not hasattr(model, "SerializeToString"):
+        raise NotAModel(
+            f"load takes the path of a model (.onnx) or of IR (.mlir), the bytes of a model, or an onnx.ModelProto, "
+            f"not {type(model).__name__} ({model!r:.60})"
+        )
     if isinstance(model, bytes):
         source = model
     elif isinstance(model, (str, PathLike)):
@@ -241,7 +264,7 @@ def parse(text: str, name: str = "<text>") -> Module:
     ctx = IgniterContext()
     ctx.remarks.enabled = True
     try:
-        return Module(SourceParser(ctx, text, name).parse_module(), ctx)
+        return Module(parse_ir(ctx, text, name), ctx)
     except ParseError as error:
         raise IgniterError(str(error).strip()) from error
 

@@ -16,9 +16,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
+from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from igniter.activity import doing
 from igniter.context import IgniterContext
+from igniter.crashes import crash_text, is_outside
 from igniter.errors import IgniterError
 from igniter.observation import PassObserver, PassWatcher, Unit
 from igniter.observation.logs import log_run
@@ -26,10 +28,19 @@ from igniter.observation.units import symbol_of
 from igniter.pipeline_text import Element, PipelineError, expand
 from igniter.registry import load_pass
 from igniter.remarks import remark
+from igniter.reproducers import recording
+
+PLUGIN_FAILED = 4
+"""The exit status after a plug-in that raised."""
+
+REFUSALS = (ValueError, DiagnosticException, VerifyException)
+"""The errors by which Igniter's and xDSL's own passes refuse IR; in a plug-in they count as crashes."""
 
 
 class PassError(IgniterError):
     """Raised when a pass fails or leaves invalid IR; the cause is chained."""
+
+    code = "IGN0102"
 
     def __init__(self, pass_name: str, message: str):
         super().__init__(f"pass '{pass_name}': {message}")
@@ -160,16 +171,18 @@ def run_passes(
     ):
         ctx = ctx.observed(watchers, unit)
         ctx.verify_each = verify_each
+    checks = any(getattr(observer, "checks_results", False) for observer in observers)
     if unit is not None:
         for watcher in watchers:
             watcher.enter(unit)
     try:
-        for this in passes:
-            for observer in everyone:
-                observer.before(this, module)
-            _run_one(ctx, module, this, verify_each, watchers)
-            for observer in everyone:
-                observer.after(this, module)
+        for place, this in enumerate(passes):
+            with recording(ctx, module, passes[place:], verify_each=verify_each, check_each=checks):
+                for observer in everyone:
+                    observer.before(this, module)
+                _run_one(ctx, module, this, verify_each, watchers)
+                for observer in everyone:
+                    observer.after(this, module)
     finally:
         if unit is not None:
             for watcher in watchers:
@@ -203,7 +216,9 @@ def _apply(ctx: Context, module: ModuleOp, this: ModulePass) -> None:
     except PassError:
         raise
     except Exception as error:
-        raise PassError(this.name, str(error) or type(error).__name__) from error
+        failed = PassError(this.name, _failure(error))
+        failed.exit_status = getattr(error, "exit_status", PLUGIN_FAILED if is_outside(error) else failed.exit_status)
+        raise failed from error
 
 
 def _verify(module: ModuleOp, this: ModulePass) -> None:
@@ -211,6 +226,14 @@ def _verify(module: ModuleOp, this: ModulePass) -> None:
         module.verify()
     except Exception as error:
         raise PassError(this.name, f"left IR that does not verify: {error}") from error
+
+
+def _failure(error: Exception) -> str:
+    """Returns the text of a failure: the message of a refusal, or the type, the message and the place of a crash."""
+    refused = isinstance(error, IgniterError)
+    if not refused and (is_outside(error) or not isinstance(error, REFUSALS)):
+        return crash_text(error)
+    return str(error) or type(error).__name__
 
 
 def run_pipeline(

@@ -44,6 +44,8 @@ _PLACE = re.compile(r"(?P<name>[\w.-]+)(?:#(?P<number>\d+|all))?")
 class PipelineError(IgniterError):
     """Raised for a pipeline with a wrong form, an unknown name or place, or an unknown option of a pass."""
 
+    code = "IGN0101"
+
 
 @dataclass
 class Element:

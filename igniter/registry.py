@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from igniter.crashes import crash_text
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
@@ -180,6 +181,8 @@ BACKENDS: dict[str, str] = {
 class UnknownName(IgniterError):
     """Raised for a name unknown to Igniter and to installed packages. With `listed`, the message lists all names."""
 
+    code = "IGN0103"
+
     def __init__(self, kind: str, name: str, known: Mapping[str, object], listed: bool = False):
         import difflib
 
@@ -221,9 +224,35 @@ def _installed() -> Any:
     return entry_points()
 
 
+GROUPS = (
+    "dialects",
+    "passes",
+    "pipelines",
+    "ops",
+    "patterns",
+    "fusion_authors",
+    "schedule_authors",
+    "micro_kernels",
+    "backends",
+)
+"""The groups of entry points."""
+
+
+@cache
+def plugins() -> tuple[str, ...]:
+    """Returns the installed distributions with entry points of Igniter, each as "NAME VERSION"."""
+    found: set[str] = set()
+    for group in GROUPS:
+        for point in _installed().select(group=f"igniter.{group}"):
+            if point.dist is not None:
+                found.add(f"{point.dist.name} {point.dist.version}")
+    return tuple(sorted(found))
+
+
 def forget_packages() -> None:
     """Reads the installed packages anew at the next question."""
     external.cache_clear()
+    plugins.cache_clear()
     _installed.cache_clear()
 
 
@@ -286,9 +315,7 @@ def _load_named(kind: str, name: str, where: str) -> Any:
     try:
         return load(where)
     except Exception as error:
-        raise IgniterError(
-            f"the {kind} '{name}' cannot be loaded from {where}: {type(error).__name__}: {error}"
-        ) from error
+        raise IgniterError(f"the {kind} '{name}' cannot be loaded from {where}: {crash_text(error)}") from error
 
 
 def all_passes() -> dict[str, str]:
@@ -312,6 +339,8 @@ def load_external(group: str) -> list[Any]:
     for name, where in sorted(external(group).items()):
         try:
             found.append(load(where))
-        except (ImportError, AttributeError) as error:
-            raise IgniterError(f"the entry point '{name} = {where}' of igniter.{group} cannot be loaded: {error}")
+        except Exception as error:
+            raise IgniterError(
+                f"the entry point '{name} = {where}' of igniter.{group} cannot be loaded: {crash_text(error)}"
+            ) from error
     return found

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from igniter.analysis.machine import TYPICAL, Given, MachineError, MachineModel, given_of, machine_of, override
+from igniter.crashes import crash_text
 from igniter.errors import IgniterError
 from igniter.registry import BACKENDS, external, load_backend
 
@@ -545,7 +546,11 @@ def _backend_name(target: str) -> str:
 
 @cache
 def _made(name: str) -> Backend:
-    return load_backend(name)()
+    made = load_backend(name)
+    try:
+        return made()
+    except Exception as error:
+        raise IgniterError(f"the backend '{name}' cannot be made: {crash_text(error)}") from error
 
 
 # -- machines that are given ------------------------------------------------------------------------------------------

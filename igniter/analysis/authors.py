@@ -21,6 +21,9 @@ from igniter.errors import IgniterError
 class AuthorError(IgniterError):
     """A failed author, or an invalid answer of one."""
 
+    code = "IGN0401"
+    exit_status = 4
+
 
 A = TypeVar("A", bound=ArgSpecConvertible)
 

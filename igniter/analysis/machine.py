@@ -55,6 +55,8 @@ CHEAP_MATH = frozenset(f"math.{name}" for name in ("absf", "absi", "ceil", "copy
 class MachineError(IgniterError):
     """An unknown figure, or an impossible value for the target's machine."""
 
+    code = "IGN0201"
+
 
 def fact(default: Any, unit: str, about: str) -> Any:
     """Declares a figure of the model, with its description for the table of `igniter machine`."""
@@ -184,6 +186,19 @@ class MachineModel:
         """Returns every figure by its name, in JSON's types."""
         found = {f.name: getattr(self, f.name) for f in figures()}
         return {**found, "op_cycles": dict(self.op_cycles)}
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, Any]) -> MachineModel:
+        """Returns the machine with these figures, and the default's where there is none: `values` of a machine gives
+        an equal one."""
+        known = {f.name for f in figures()}
+        unknown = sorted(values.keys() - known)
+        if unknown:
+            raise MachineError(f"a machine has no figure '{unknown[0]}'")
+        said = dict(values)
+        if "op_cycles" in said:
+            said["op_cycles"] = _checked_ops(said["op_cycles"])
+        return cls(**said)
 
     def key(self) -> str:
         """Returns a hash of the figures: part of the cache keys of code for the machine."""

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from igniter.errors import IgniterError
+from igniter.registry import load
 from igniter.runtime.digests import file_digest
 from igniter.runtime.folders import (
     FAILED,
@@ -54,6 +55,9 @@ _RELOADS = 20
 class VerificationFailed(NotGood):
     """Raised when the outputs of the compiled model differ from the original's; `verification` has the figures,
     `folder` the model."""
+
+    code = "IGN0603"
+    exit_status = 3
 
     def __init__(self, message: str, verification: Verification):
         super().__init__(message)
@@ -107,6 +111,11 @@ class Artifact:
     def __repr__(self) -> str:
         nodes = f"{self.report.get('nodes_before', '?')} nodes became {self.report.get('nodes_after', '?')}"
         return f"<igniter.Artifact {self.folder}: {nodes}, for {self.report.get('target', '?')}>"
+
+    def _repr_html_(self) -> str:
+        """Returns the summary and, if it was measured, the speed, for notebooks."""
+        html: str = load("igniter.toolbox.html:artifact_html")(str(self.folder), self.report)
+        return html
 
     @property
     def model_path(self) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     Machine: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | None"
     Inputs: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | Path | None"
 
+
+_log = logging.getLogger(__name__)
 
 WINOGRAD = ("off", "auto", "on")
 """The values of `winograd`, besides the largest tile."""
@@ -333,6 +336,7 @@ class Compilation:
         """Returns the context of passes, for one machine, or for all of the compilation, represented by the first. The
         failure of a kernel affects only this kernel, unless the compilation is strict."""
         self.isolation.enabled = not self.strict
+        self.ctx.strict = self.strict
         ctx = self.ctx.on(machine or self.machines[0], self.isolation, dict(self.options.sizes))
         return ctx.observed(self.watchers) if self.observers else ctx
 
@@ -364,7 +368,9 @@ class Compilation:
                     steps.enter_context(watcher.step(f"({name})"))
                 yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            seconds = time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+            _log.info("stage %s: %.3f s", name, seconds)
             self.peak_memory[name] = peak_memory()
 
     def report_seconds(self) -> dict[str, float]:

@@ -30,6 +30,7 @@ from igniter.compiler.driver import (
 )
 from igniter.compiler.kernel_checks import is_function, require_kernel
 from igniter.compiler.loading import NotLoaded, again, not_loaded, require_loads
+from igniter.compiler.reproduce import kernel_recorder, leaving_reproducer
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, save_model
@@ -69,9 +70,11 @@ def compile_model(
     _require_dims(original, verify)
     c.require_options()
     c.require_library()
+    c.ctx.recorder = c.ctx.recorder or kernel_recorder()
     with _runs_of_original(c, source, verify) as ahead:
         while True:
-            lower_to_kernels(c)
+            with leaving_reproducer(c, original, lower_to_kernels):
+                lower_to_kernels(c)
             try:
                 return _write(c, make_library(c), source, original, folder, verify, load, ahead)
             except NotLoaded as error:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.parser import Parser
 
 from igniter._version import build_id
@@ -40,10 +41,11 @@ from igniter.dialects.made import MakeOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.ort import LibraryOp
-from igniter.errors import IgniterError
+from igniter.errors import IgniterError, is_crash
 from igniter.isolation import attempt
 from igniter.passes import flat_passes, parse_passes, run_passes, with_options
 from igniter.remarks import Remark, remark
+from igniter.reproducers import leave_emission
 from igniter.runtime.cache import cache_key
 from igniter.runtime.library import LibraryPart, build_library
 from igniter.transforms.conversion.schedule_kernels import schedule_kernel
@@ -62,14 +64,16 @@ from igniter.transforms.scheduled.form_ort_library import (
 )
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Block, Operation
     from xdsl.passes import ModulePass
 
     from igniter.analysis.fusion.fallback_nodes import FallbackNode
+    from igniter.context import IgniterContext
     from igniter.dialects.ort import OpOp
     from igniter.runtime.library import Library
-    from igniter.targets import Part, Target
+    from igniter.targets import Backend, Part, Target
+
+_log = logging.getLogger(__name__)
 
 EXPECTED = "expected"
 """The pass name of remarks about the expected duration of launches."""
@@ -249,6 +253,7 @@ def compile_kernel(c: Compilation, kernel: KernelOp, text: str) -> CompiledKerne
     remarks = c.ctx.remarks
     key = kernel_key(c, text)
     found = c.cache.get(key) if c.cache is not None else None
+    _log.debug("kernel %s: %s", kernel.sym_name.data, "compiled" if found is None else "from the cache")
     if found is None:
         before = len(remarks)
         compiled = _compile_variants(c, kernel)
@@ -283,13 +288,24 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
             if not texts:
                 tasks = None if (shared := scheduled.tasks) is None else shared.to_dict()
             func.sym_name = StringAttr(name + suffix)
-            texts.append(backend.emit_func(func, target, options.sanitize))
-            backend.vouch(texts[-1], target)
+            texts.append(_emitted(c, ctx, backend, func, target))
             for each in backend.expected(func, texts[-1], target):
                 remark(ctx, EXPECTED, name, "note", str(each), **asdict(each))
             op = described if op is None else with_scratch(op, described.scratch)
         ops.append(str(op))
     return CompiledKernel(name, tuple(texts), tuple(ops), tasks)
+
+
+def _emitted(c: Compilation, ctx: IgniterContext, backend: Backend, func: FuncOp, target: Target) -> str:
+    """Returns the text of a kernel; an emission that crashes leaves a reproducer."""
+    try:
+        text = backend.emit_func(func, target, c.options.sanitize)
+        backend.vouch(text, target)
+    except Exception as error:
+        if is_crash(error):
+            leave_emission(ctx, ModuleOp([func.clone()]), error)
+        raise
+    return text
 
 
 def emit_programs(c: Compilation) -> None:

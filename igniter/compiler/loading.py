@@ -9,6 +9,7 @@ A library for another machine, or for a missing execution provider, is not loade
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import replace
 
@@ -23,6 +24,8 @@ from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.runtime.session import LibraryElsewhere, SessionError, said_by_onnxruntime
 
+_log = logging.getLogger(__name__)
+
 MOST_TRIES = 8
 """The limit of compilations of one model, each with kernels for one more op."""
 NAMED = re.compile(
@@ -33,6 +36,8 @@ NAMED = re.compile(
 
 class NotLoaded(IgniterError):
     """Raised if ONNX Runtime cannot load a compiled model for want of a kernel for `op`, "" if its error names none."""
+
+    code = "IGN0504"
 
     def __init__(self, message: str, op: str = ""):
         super().__init__(message)
@@ -74,6 +79,7 @@ def again(c: Compilation, original: ModuleOp, error: NotLoaded) -> Compilation:
     wanted = sorted(op for op in choices if not error.op or op.rpartition(".")[2] == error.op)
     if not set(wanted) - set(c.required) or len(c.required) >= MOST_TRIES or is_fused(original):
         raise error
+    _log.info("compiled again with kernels for %s: ONNX Runtime does not load %s", ", ".join(wanted), error.op or "it")
     ctx = c.ctx.clone()
     del ctx.remarks.items[:]
     remark(ctx, "load", "", "note", f"ONNX Runtime does not load {', '.join(wanted)}, and kernels need it")

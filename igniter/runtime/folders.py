@@ -28,6 +28,8 @@ _TRIES = 10
 class NotGood(IgniterError):
     """Raised for a compiled model that must not be put in place. `folder` is where it is kept, if it is."""
 
+    code = "IGN0505"
+
     folder: Path | None = None
 
     def kept_in(self, folder: Path, target: Path) -> None:

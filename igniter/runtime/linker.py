@@ -10,6 +10,7 @@ would be an error at load time, so it is an error here.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -39,8 +40,13 @@ LOADER_SYMBOLS = frozenset(("dlopen", "dlsym", "dlerror"))
 TIMEOUT = 120
 
 
+_log = logging.getLogger(__name__)
+
+
 class LinkError(IgniterError):
     """Raised if there is no linker, or if it fails."""
+
+    code = "IGN0501"
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,7 @@ def link_shared(
         listed = " ".join(f"{name};" for name in exports)
         (Path(folder) / "exports.map").write_text(f"{{ global: {listed} local: *; }};\n")
         command = [*linker.command, *link_arguments(linker, arch, exports), "-o", "library.so", *names]
+        _log.debug("%s", " ".join(command))
         try:
             result = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=TIMEOUT, check=False

@@ -70,9 +70,13 @@ SCF_PASSES = (
 class MlirError(IgniterError):
     """Raised if a tool of MLIR refuses a text, or if a call of its code fails."""
 
+    code = "IGN0507"
+
 
 class MlirMissing(MlirError):
     """Raised if no stock MLIR is installed."""
+
+    code = "IGN0508"
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,19 @@ CPU_PROVIDER = "CPUExecutionProvider"
 class SessionError(IgniterError):
     """Raised if ONNX Runtime refuses a model, with its message."""
 
+    code = "IGN0502"
+
 
 class LibraryElsewhere(IgniterError):
     """Raised if a library of Igniter's is for another machine, or for another ONNX Runtime."""
 
+    code = "IGN0503"
+
 
 class ProviderMissing(LibraryElsewhere):
     """Raised if the installed ONNX Runtime lacks the execution provider of a library."""
+
+    code = "IGN0506"
 
 
 def onnxruntime_package() -> Any:

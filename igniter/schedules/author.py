@@ -20,6 +20,7 @@ from xdsl.utils.arg_spec import ArgSpecConvertible
 
 from igniter.analysis.authors import AuthorError, AuthorKind
 from igniter.analysis.machine import MachineModel
+from igniter.crashes import crash_text
 from igniter.dialects.loop import ComputeOp, KernelOp
 from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.registry import load_schedule_author
@@ -62,7 +63,7 @@ def choices_of(author: ScheduleAuthor, kernel: KernelOp, machine: MachineModel) 
     try:
         found = author(kernel, machine)
     except Exception as error:
-        raise AuthorError(f"{where} failed: {type(error).__name__}: {error}") from error
+        raise AuthorError(f"{where} failed: {crash_text(error)}") from error
     there = {op.label: op for op in kernel.computations}
     said: set[str] = set()
     for choice in found:

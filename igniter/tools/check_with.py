@@ -14,6 +14,9 @@ TEXTS = ("linalg", "scf")
 class PassWrong(IgniterError):
     """Raised for a fault of an external pass."""
 
+    code = "IGN0106"
+    exit_status = 3
+
 
 def check_with(text: str, command: str, seed: int, log: IO[str]) -> str:
     """Returns the text after the command. Raises `PassWrong` if the command changes a result, crashes or fails.

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 
 import typer
 
+from igniter.crashes import crash_text
 from igniter.environment import require_lock
-from igniter.errors import IgniterError
+from igniter.errors import INTERNAL, IgniterError, code_of, how_to_repeat, reproducer_of
 from igniter.toolbox.output import console, print_json, printable
+from igniter.tools.log_lines import shown_warnings
 
 
 @contextmanager
@@ -21,24 +23,36 @@ def reported(debug: bool, as_json: bool = False) -> Generator[None]:
     """
     try:
         require_lock()
-        yield
+        with shown_warnings("igniter"):
+            yield
     except (typer.Exit, typer.Abort, KeyboardInterrupt):
         raise
     except Exception as error:
         if debug:
             console(stderr=True).print_exception()
         expected = isinstance(error, (IgniterError, OSError))
-        message = _paragraph(error) if expected else f"{type(error).__name__}: {_paragraph(error)}"
-        raise typer.Exit(print_error(message, expected=expected, as_json=as_json)) from None
+        message = _paragraph(error) if expected else printable(crash_text(error))
+        status = print_error(
+            message, expected=expected, as_json=as_json, code=code_of(error), reproducer=reproducer_of(error)
+        )
+        raise typer.Exit(_status(error) if expected else status) from None
 
 
-def print_error(message: str, *, expected: bool, as_json: bool) -> int:
-    """Prints an error, and returns the exit status; `expected` marks errors within the user's control."""
+def _status(error: Exception) -> int:
+    return error.exit_status if isinstance(error, IgniterError) else 1
+
+
+def print_error(message: str, *, expected: bool, as_json: bool, code: str = INTERNAL, reproducer: str = "") -> int:
+    """Prints an error, and returns the exit status; `expected` marks errors within the user's control, `code` is its
+    code and `reproducer` the file that repeats it."""
     kind = "error" if expected else "internal error"
     if as_json:
-        print_json({"error": {"kind": kind, "message": message}})
+        named = {"reproducer": reproducer} if reproducer else {}
+        print_json({"error": {"kind": kind, "code": code, "message": message, **named}})
     told = message if expected else f"{message} (--debug shows where; please report it)"
     print(f"igniter: {kind}: {told}", file=sys.stderr)
+    if reproducer:
+        print(f"igniter: {how_to_repeat(reproducer)}", file=sys.stderr)
     return 1 if expected else 2
 
 

@@ -77,6 +77,12 @@ class OptOptions:
     stop_after: int | None
     isolate: bool
     debug: bool
+    strict: bool = False
+    error_format: str = "text"
+    crash_reproducer: str = ""
+    local_reproducer: bool = False
+    reproducer_weights: str = "auto"
+    run_reproducer: bool = False
 
 
 class _AppendPass(argparse.Action):
@@ -184,6 +190,7 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         action="store_true",
         help="a kernel that a pass refuses costs its own regions alone, as in 'igniter compile', and is no error",
     )
+    add("--strict", action="store_true", help="a plug-in's rule that raises is an error, and no warning")
     add_options(parser)
     group = parser.add_argument_group("checking")
     add = group.add_argument
@@ -257,6 +264,38 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         help="accept ops of unknown dialects",
     )
     add("--debug", action="store_true", help="a traceback with an error")
+    add(
+        "--error-format",
+        choices=("text", "json"),
+        default="text",
+        help="json: an error is an object with its code, message and reproducer (on standard error)",
+    )
+    group = parser.add_argument_group("reproducers")
+    add = group.add_argument
+    add(
+        "--crash-reproducer",
+        "--mlir-pass-pipeline-crash-reproducer",
+        default="",
+        metavar="FILE",
+        help="if a pass fails, write the IR before it and the rest of the pipeline to FILE (.mlir)",
+    )
+    add(
+        "--local-reproducer",
+        "--mlir-pass-pipeline-local-reproducer",
+        action="store_true",
+        help="write the failing pass alone rather than the pipeline from it",
+    )
+    add(
+        "--reproducer-weights",
+        choices=("auto", "elide", "keep"),
+        default="auto",
+        help="weights of more than 64 elements in the reproducer (default: kept if it does not fail without them)",
+    )
+    add(
+        "--run-reproducer",
+        action="store_true",
+        help="run the pipeline of a reproducer, with its machine, sizes and seed",
+    )
     group = parser.add_argument_group("about")
     lists: dict[str, Any] = {"nargs": "?", "const": "text", "default": "", "choices": ("text", "json")}
     group.add_argument("--list-passes", help="every pass: its options and what it does", **lists)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from igniter.context import IgniterContext
-from igniter.dialects.source import SourceParser
+from igniter.crashes import crash_text
 from igniter.environment import require_lock
-from igniter.errors import IgniterError
+from igniter.errors import IgniterError, code_of, how_to_repeat, reproducer_of
 from igniter.observation import PassObserver, passes_within
 from igniter.observation.times import VERIFY
 from igniter.passes import parse_passes, run_passes
@@ -23,9 +24,12 @@ from igniter.pipeline_text import expand
 from igniter.rewrite_budget import what_counts
 from igniter.runtime.files import write_whole
 from igniter.toolbox.ir_text import module_text
+from igniter.toolbox.reproducing import parse_ir
 from igniter.tools.diagnostics import check_expected, has_expectations
 from igniter.tools.igniter_opt import SEPARATOR, OptOptions
+from igniter.tools.log_lines import shown_warnings
 from igniter.tools.opt_watching import Watching, check_watching, debug_log, print_pipeline
+from igniter.tools.reproducing import discard, recorder_for, reproduced, require_possible
 from igniter.tools.roundtrip import require_roundtrip
 
 if TYPE_CHECKING:
@@ -50,14 +54,19 @@ class OptDriver:
         """Returns the exit status: 0, or 1 after a reported error."""
         try:
             require_lock()
-            machines = self._machines()
-            passes = self._passes(machines)
-            self._check(passes, machines)
-            for note in expand(self.options.pipeline).notes:
-                print(f"igniter-opt: note: {note}", file=self.stderr)
-            if self.options.dump_pass_pipeline:
-                print_pipeline(IgniterContext(machine=machines[0] if machines else None), passes, self.stderr)
-            data, name, frontend = self._read()
+            require_possible(self.options)
+            if self.options.run_reproducer:
+                data, name, frontend = self._read()
+                self.options, machines, passes = reproduced(self.options, data, name)
+            else:
+                machines = self._machines()
+                passes = self._passes(machines)
+                self._check(passes, machines)
+                for note in expand(self.options.pipeline).notes:
+                    print(f"igniter-opt: note: {note}", file=self.stderr)
+                if self.options.dump_pass_pipeline:
+                    print_pipeline(IgniterContext(machine=machines[0] if machines else None), passes, self.stderr)
+                data, name, frontend = self._read()
         except (IgniterError, OSError) as error:
             return self._report(error)
         chunks = [(data, 0)]
@@ -65,10 +74,11 @@ class OptDriver:
             chunks = split_chunks(data, self.options.split_input_file)
         status = 0
         outputs: list[str | bytes] = []
-        for chunk, offset in chunks:
-            text, failed = self._run_chunk(chunk, name, offset, frontend, passes, machines)
-            outputs.append(text)
-            status = max(status, failed)
+        with shown_warnings("igniter-opt", self.stderr):
+            for chunk, offset in chunks:
+                text, failed = self._run_chunk(chunk, name, offset, frontend, passes, machines)
+                outputs.append(text)
+                status = max(status, failed)
         # A failed run creates no empty file, and leaves an existing one alone.
         if any(outputs) or status == 0:
             try:
@@ -134,8 +144,7 @@ class OptDriver:
 
     def _parse(self, ctx: IgniterContext, data: bytes, name: str, frontend: str, first_line: int = 1) -> ModuleOp:
         if frontend == "mlir":
-            parser = SourceParser(ctx, data.decode(), name, first_line)
-            return parser.parse_module(self.options.implicit_module)
+            return parse_ir(ctx, data.decode(), name, first_line, self.options.implicit_module)
         from igniter.frontend import import_model
 
         return import_model(data if name == "<stdin>" else name)
@@ -197,6 +206,8 @@ class OptDriver:
         ctx.remarks.enabled = bool(self.options.watch.remarks)
         ctx.rewrites.limit = self.options.stop_after
         ctx.isolation.enabled = self.options.isolate
+        ctx.strict = self.options.strict
+        ctx.recorder = recorder_for(self.options)
         watching = Watching.of(self.options.watch, self.stdout, self.stderr, again=offset > 0)
         output: str | bytes = ""
         failure: Exception | None = None
@@ -221,8 +232,10 @@ class OptDriver:
                 output = self._emit(module)
                 if self.options.check_with:
                     output = self._check_with(str(output))
+            discard(ctx)
         except Exception as error:
             failure = error
+            discard(ctx, error)
         if self.prover is not None:
             self.prover.finish()
         try:
@@ -294,8 +307,14 @@ class OptDriver:
             import traceback
 
             traceback.print_exception(error, file=self.stderr)
+        if self.options.error_format == "json":
+            found = {"code": code_of(error), "message": describe(error, offset), "reproducer": reproducer_of(error)}
+            print(json.dumps({"error": {name: text for name, text in found.items() if text}}), file=self.stderr)
+            return _status(error)
         print(f"igniter-opt: error: {describe(error, offset)}", file=self.stderr)
-        return 1
+        if path := reproducer_of(error):
+            print(f"igniter-opt: note: {how_to_repeat(path)}", file=self.stderr)
+        return _status(error)
 
     def _rewrites(self, ctx: IgniterContext, passes: Sequence[ModulePass]) -> None:
         """Reports the effect of --stop-after."""
@@ -310,6 +329,10 @@ class OptDriver:
         counted = f"{made} rewrite{'s' if made != 1 else ''}"
         text = counted if made == limit else f"no more than {counted} to make"
         print(f"igniter-opt: note: --stop-after={limit}: {text}{last}", file=self.stderr)
+
+
+def _status(error: Exception) -> int:
+    return error.exit_status if isinstance(error, IgniterError) else 1
 
 
 def split_chunks(data: bytes, marker: str = SEPARATOR) -> list[tuple[bytes, int]]:
@@ -336,4 +359,4 @@ def describe(error: BaseException, offset: int = 0) -> str:
     text = str(error).strip() or type(error).__name__
     if isinstance(error, (IgniterError, ValueError, VerifyException)):
         return text
-    return f"{type(error).__name__}: {text}"
+    return crash_text(error) if isinstance(error, Exception) else f"{type(error).__name__}: {text}"

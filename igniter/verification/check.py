@@ -7,10 +7,10 @@ kernel to a scheduled one), because both forms have the same name and inputs.
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from xdsl.context import Context
@@ -55,17 +55,24 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 
+_log = logging.getLogger(__name__)
+
+
 class ResultChanged(IgniterError):
     """Raised if the IR computes another result after a pass."""
+
+    code = "IGN0104"
 
 
 @dataclass
 class ResultChecker:
     """A `PassObserver` with runs of the module around every pass. `sizes` are the requested sizes of symbols."""
 
+    checks_results: ClassVar[bool] = True
     ctx: Context
     seed: int = 0
-    log: IO[str] = field(default_factory=lambda: sys.stderr)
+    log: IO[str] | None = None
+    """The stream for the outcome of each pass; `None` logs it."""
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     _runner: ModuleRunner | None = None
     _before: dict[str, list[Array | None]] | None = None
@@ -84,16 +91,22 @@ class ResultChecker:
         worst = 0.0
         for name in compared:
             worst = max(worst, self._compare(this.name, name, expected[name], now[name]))
-        print(f"check: {this.name}: {len(compared)} results agree, largest relative error {worst:.1e}", file=self.log)
+        self._tell(f"check: {this.name}: {len(compared)} results agree, largest relative error {worst:.1e}")
         # An item removed by a pass (an inlined function) stays unknown; a new one is the next reference. An item
         # temporarily too big to run stays too.
         self._before = {**{k: v for k, v in expected.items() if self._runner.is_waiting(k)}, **now}
         self._say()
 
+    def _tell(self, line: str) -> None:
+        if self.log is None:
+            _log.info("%s", line)
+        else:
+            print(line, file=self.log)
+
     def _say(self) -> None:
         assert self._runner is not None
         for line in self._runner.said:
-            print(f"check: {line}", file=self.log)
+            self._tell(f"check: {line}")
         self._runner.said.clear()
 
     def _compare(
@@ -110,7 +123,7 @@ class ResultChecker:
             found = compare_output(f"result {index}", reference, got, noise=noise)
             if found.says_nothing:
                 # No comparison is possible: any order of additions gives another result.
-                print(f"check: {name}, {found.name} is not compared: {found.reason}", file=self.log)
+                self._tell(f"check: {name}, {found.name} is not compared: {found.reason}")
                 continue
             if not found.ok:
                 raise ResultChanged(f"pass '{pass_name}' changed {name}, {found.name}: {found.reason}")

@@ -17,6 +17,8 @@ POLL_SECONDS = 0.02
 class TooMuch(IgniterError):
     """The error of a run over its limit of time or memory."""
 
+    code = "IGN0602"
+
 
 def guarded_run(
     session: Any, names: Sequence[str] | None, feed: Mapping[str, Any], seconds: float | None, memory: int | None = None

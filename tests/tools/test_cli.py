@@ -233,6 +233,7 @@ def test_json_is_printed_after_a_failure_too(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert json.loads(done.stdout)["error"] == {
         "kind": "error",
+        "code": "IGN0001",
         "message": f"cannot read {tmp_path / 'missing.onnx'}: No such file or directory",
     }
     for command in ("verify", "bench", "inspect"):

@@ -142,6 +142,19 @@ def test_a_crash(worker: Worker, blocks: Path, tmp_path: Path):
     assert rerun(worker, found, small).kind == CRASH
 
 
+def test_a_reproducer_knows_its_pipeline_and_stays_one(worker: Worker, blocks: Path, tmp_path: Path):
+    left, small = tmp_path / "left.mlir", tmp_path / "small.mlir"
+    passes = "infer-shapes,refuse-softmax,cse"
+    assert opt(str(blocks), "-p", passes, "--target=x86-64-v3", f"--crash-reproducer={left}").status == 1
+    found = shrink(worker, left, small)
+    assert found.outcome.kind == REFUSAL and "probabilities" in found.outcome.message
+    assert found.case.passes == ("refuse-softmax",)
+    text = small.read_text(encoding="utf-8")
+    assert "onnx.Softmax" in text and "onnx.Erf" not in text and '\\"name\\": \\"x86-64-v3\\"' in text
+    again = opt(str(small), "--run-reproducer", "--emit=none")
+    assert again.status == 1 and "probabilities" in again.err
+
+
 def test_a_hang(worker: Worker, tmp_path: Path):
     made, small = Blocks(), tmp_path / "small.mlir"
     chain = made.node("Neg", made.node("Erf", made.node("Abs", "x")))

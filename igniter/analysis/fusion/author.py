@@ -25,6 +25,7 @@ from xdsl.utils.arg_spec import ArgSpecConvertible
 
 from igniter.analysis.authors import AuthorError, AuthorKind
 from igniter.analysis.fusion.legality import Reason
+from igniter.crashes import crash_text
 from igniter.registry import load_fusion_author
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def asking(author: FusionAuthor, what: str, *labels: str) -> Generator[None]:
     except AuthorError:
         raise
     except Exception as error:
-        raise AuthorError(f"{_where(author, what, labels)} failed: {type(error).__name__}: {error}") from error
+        raise AuthorError(f"{_where(author, what, labels)} failed: {crash_text(error)}") from error
 
 
 def checked(author: FusionAuthor, what: str, answer: T, expected: type, *labels: str) -> T:

@@ -21,6 +21,8 @@ from igniter.errors import IgniterError
 class CodegenError(IgniterError):
     """Raised if LLVM refuses the IR."""
 
+    code = "IGN0303"
+
 
 @lru_cache(maxsize=1)
 def _llvm() -> Any:

@@ -10,6 +10,8 @@ from igniter.errors import IgniterError
 class EmitError(IgniterError):
     """Raised for a `loop.func` without a translation on the CPU backend; names the func and the op."""
 
+    code = "IGN0302"
+
     def __init__(self, func: str, op: Operation, reason: str):
         super().__init__(f"cannot emit '{func}' for the CPU: {op.name}: {reason}\n  in: {_one_line(op)}")
         self.op = op

@@ -25,6 +25,8 @@ Arch = Literal["x86_64", "aarch64"]
 class UnknownTarget(IgniterError):
     """Raised for an unknown target name."""
 
+    code = "IGN0202"
+
 
 @dataclass(frozen=True)
 class Target:

@@ -22,6 +22,8 @@ BARE_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 class MlirRefusal(IgniterError):
     """Raised for a kernel that has no form in MLIR's dialects; the message names the op and the kernel."""
 
+    code = "IGN0305"
+
 
 class Writer:
     """The lines of one function. Constants of `index` are defined once, at its head."""

@@ -95,6 +95,8 @@ _UNORDERED = {9: "<=", 10: "<", 11: ">=", 12: ">"}
 class Unprintable(IgniterError):
     """Raised for an op without a translation to Python."""
 
+    code = "IGN0304"
+
 
 def type_name(element: Attribute) -> str:
     """Returns Triton's name of the type of an element."""

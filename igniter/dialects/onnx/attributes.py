@@ -350,7 +350,7 @@ def _print_weight(printer: Printer, weight: Weight) -> None:
     printer.print_string("".join(f"{d}x" for d in weight.shape))
     printer.print_attribute(weight.element_type)
     printer.print_string(", ")
-    if weight.elided:
+    if weight.elided or getattr(weight.derivation, "printed", "") == "elided":
         printer.print_string("elided")
     elif weight.strings is not None:
         with printer.in_square_brackets():

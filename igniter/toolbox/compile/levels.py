@@ -12,6 +12,7 @@ import igniter
 from igniter.api import blaming, is_fused, report
 from igniter.compiler import driver
 from igniter.compiler.compilation import Compilation, CompileOptions
+from igniter.compiler.reproduce import kernel_recorder, leaving_reproducer
 from igniter.errors import IgniterError
 from igniter.runtime.cache import default_cache
 from igniter.runtime.files import write_whole
@@ -41,7 +42,9 @@ def print_level(request: CompileRequest, options: CompileOptions) -> None:
             strict=request.strict,
             progress=step,
         )
-        with blaming(module.source):
+        original = module.clone().ir
+        module.ctx.recorder = kernel_recorder()
+        with blaming(module.source), leaving_reproducer(c, original, lambda c: emit(c, request.emit)):
             text = emit(c, request.emit)
     if request.json:
         payload = text if isinstance(text, str) else f"{len(text)} bytes"

@@ -92,7 +92,11 @@ class CompileRequest(Request):
     given: InputRequest = DEFAULT_INPUTS
     cache: Annotated[bool, Option("Use kernels and results of earlier runs.")] = True
     strict: Annotated[
-        bool, Option("Fail where a node would be left to ONNX Runtime for want of a kernel.", "--strict")
+        bool,
+        Option(
+            "Fail where a node would be left to ONNX Runtime for want of a kernel, or a plug-in's rule raises.",
+            "--strict",
+        ),
     ] = False
     profile: Annotated[bool, Option("Have programs note the time, for `igniter bench --profile`.", "--profile")] = False
     sanitize: Annotated[

@@ -19,6 +19,7 @@ from igniter.dialects.onnx.structure import FunctionOp, GraphOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr
 from igniter.frontend import export_model
+from igniter.reproducers import Reproducer
 
 UNKNOWN = 1 << 20
 """The size counted for a symbolic dim: more than any size that replaces it."""
@@ -52,13 +53,21 @@ class Case:
     module: ModuleOp
     suffix: str
     passes: tuple[str, ...] | None = None
+    reproducer: Reproducer | None = None
+    """The facts of the file, if it is a reproducer; the reduced file is one, too."""
 
     @cached_property
     def data(self) -> bytes:
         """The file: a model, or the text of the IR."""
         if self.suffix == ".mlir":
-            return text_of(self.module).encode()
+            return f"{text_of(self.module)}{self._section()}".encode()
         return export_model(self.module).SerializeToString()
+
+    def _section(self) -> str:
+        if self.reproducer is None:
+            return ""
+        facts = {**self.reproducer.facts, "pipeline": ",".join(self.passes or ())}
+        return Reproducer(facts).section()
 
     @cached_property
     def size(self) -> Size:

@@ -17,6 +17,8 @@ from igniter.toolbox.reduce.cleanup import clean
 class CannotEdit(IgniterError):
     """Raised for an edit without anything left to check, such as the removal of the last output."""
 
+    code = "IGN0105"
+
 
 @dataclass(frozen=True)
 class Edit:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 import igniter
@@ -21,6 +20,7 @@ from igniter.runtime.session import make_session
 from igniter.targets import backend_for
 from igniter.toolbox.reduce.case import text_of
 from igniter.toolbox.reduce.outcome import INVALID, PASSED, REFUSAL, WRONG, CheckRequest, Outcome
+from igniter.toolbox.reproducing import ReproducedRun, parse_ir, read_reproducer, run_of
 from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.check import ResultChanged, ResultChecker
 from igniter.verification.original import unoptimised
@@ -34,9 +34,11 @@ Say = Callable[[Mapping[str, object]], None]
 
 def judge(request: CheckRequest, say: Say) -> Outcome:
     """Returns the outcome of a candidate; a crash or a hang of it affects this process."""
-    ctx = IgniterContext()
+    facts = read_reproducer(request.path)
+    run = None if facts is None else run_of(facts)
+    ctx = IgniterContext() if run is None else run.context()
     made = ctx.rewrites
-    made.limit = request.stop_after
+    made.limit = request.stop_after if run is None or request.stop_after is not None else run.stop_after
     made.at_limit = lambda: say({"rewrites": made.count, "last_rewrite": made.last})
     try:
         module = read(request.path, ctx)
@@ -50,7 +52,7 @@ def judge(request: CheckRequest, say: Say) -> Outcome:
         return Outcome(PASSED, text=text_of(module))
     if request.passes is None:
         return Outcome(PASSED) if request.task == "validate" else _compile(request)
-    found = _run_passes(request, ctx, module, say)
+    found = _run_passes(request, ctx, module, say, run)
     if request.task == "lower" and found.kind == PASSED:
         return replace(found, text=text_of(module))
     return replace(found, rewrites=ctx.rewrites.count, last_rewrite=ctx.rewrites.last)
@@ -60,7 +62,7 @@ def read(path: str, ctx: IgniterContext) -> ModuleOp:
     """Reads and verifies the module of a file."""
     if path.endswith(".mlir"):
         with open(path, encoding="utf-8") as file:
-            module = Parser(ctx, file.read(), path).parse_module()
+            module = parse_ir(ctx, file.read(), path)
     else:
         module = import_model(path)
     module.verify()
@@ -112,9 +114,11 @@ class _Announcer:
         return
 
 
-def _run_passes(request: CheckRequest, ctx: IgniterContext, module: ModuleOp, say: Say) -> Outcome:
+def _run_passes(
+    request: CheckRequest, ctx: IgniterContext, module: ModuleOp, say: Say, run: ReproducedRun | None
+) -> Outcome:
     figures = None
-    if request.target:
+    if request.target and run is None:
         machine = backend_for(request.target).machine_for(request.target)
         ctx, figures = ctx.on(machine), pass_figures([machine])
     passes = parse_passes(",".join(request.passes or ()), figures)

@@ -15,6 +15,7 @@ from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.errors import IgniterError
 from igniter.passes import flat_passes, parse_passes
+from igniter.reproducers import Reproducer
 from igniter.rewrite_budget import what_counts
 from igniter.runtime.files import write_whole
 from igniter.targets import backend_for
@@ -26,6 +27,7 @@ from igniter.toolbox.reduce.mlir_reducer import reduce_mlir
 from igniter.toolbox.reduce.outcome import COMMAND, FAILURES, INVALID, PASSED, WRONG, CheckRequest, Outcome
 from igniter.toolbox.reduce.request import ReduceOptions
 from igniter.toolbox.reduce.search import Search, Step
+from igniter.toolbox.reproducing import read_reproducer, run_of
 
 LEAST_LIMIT, TIMES_FIRST = 10.0, 10.0
 """The time limit of a candidate: seconds, or a multiple of the input's time, within the overall time limit."""
@@ -63,6 +65,9 @@ def reduce(
     `start` gets the outcome and the size of the input, `say` every step. `worker` is a running server. Raises
     `IgniterError` if the input does not fail.
     """
+    facts = _facts(Path(path), options)
+    if facts is not None:
+        options = replace(options, passes=facts.pipeline, seed=run_of(facts).seed)
     require_possible(options)
     began = time.monotonic()
     if options.check_with:
@@ -72,7 +77,7 @@ def reduce(
         seconds = time.monotonic() - began
         best, steps = search.best, tuple(search.steps)
         return Reduced(found, before, best, best.describe(), steps, tried, seconds, search.interrupted, None)
-    case = read_case(Path(path), options)
+    case = replace(read_case(Path(path), options), reproducer=facts)
     _check_output(Path(output), case, options)
     with Worker() if worker is None else nullcontext(worker) as worker:
         request = CheckRequest(
@@ -100,6 +105,12 @@ def reduce(
         search.interrupted,
         rewrite,
     )
+
+
+def _facts(path: Path, options: ReduceOptions) -> Reproducer | None:
+    """Returns the facts of a reproducer, unless the options say what to run."""
+    said = options.passes is not None or options.command or options.check_with
+    return None if said or not path.is_file() else read_reproducer(path)
 
 
 def require_possible(options: ReduceOptions) -> None:

@@ -144,7 +144,7 @@ class Search:
         found = self.worker.ask(replace(self.request, path=path, task="lower", passes=before, check_results=False))
         if found.kind == PASSED:
             module = Parser(IgniterContext(), found.text).parse_module()
-            lower = Case(module, ".mlir", this)
+            lower = Case(module, ".mlir", this, case.reproducer)
             if self.interest.holds(lower):
                 self._keep(lower)
                 self._note("go to the pass")

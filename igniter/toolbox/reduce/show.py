@@ -62,6 +62,8 @@ def again(where: str, found: Reduced, options: ReduceOptions) -> str:
     if options.check_with:
         seed = f" --check-seed={options.seed}" if options.seed else ""
         return f"igniter-opt {shlex.quote(where)} --check-with={shlex.quote(options.check_with)}{seed} --emit=none"
+    if found.case.reproducer is not None:
+        return f"igniter-opt {shlex.quote(where)} --run-reproducer --emit=none"
     if found.case.passes is None:
         strict = " --strict" if options.strict else ""
         return f"igniter compile {shlex.quote(where)}{strict} --no-cache"

@@ -31,11 +31,12 @@ from xdsl.passes import ModulePass
 from igniter.analysis.machine import MachineModel, machine_of, pass_figures
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp, LaunchOp
-from igniter.errors import IgniterError
+from igniter.errors import IgniterError, is_crash, reproducer_of
 from igniter.isolation import attempt, reason_of
 from igniter.observation import Unit
 from igniter.passes import PassError, parse_passes, run_passes
 from igniter.remarks import remark
+from igniter.reproducers import name_reproducer, reproduce
 from igniter.schedules.task_chains import KernelTasks, kernel_tasks
 from igniter.targets import backend_of
 from igniter.transforms.fusion.inline_failed_regions import SAYS, mark_failed
@@ -107,26 +108,34 @@ def schedule_kernel(
     name = kernel.sym_name.data
     alone = ModuleOp([kernel.clone()])
     try:
-        _run(ctx, alone, name, passes, tuned, verify_each)
+        _run(ctx, kernel, alone, passes, tuned, verify_each)
     except PassError as error:
         if not tuned:
             raise
         # A schedule in the database may use features removed from the passes. Its other schedules stay valid.
         remark(ctx, SAYS, name, "missed", f"compiled without the schedules of {tuned}: {reason_of(error)}")
         alone = ModuleOp([kernel.clone()])
-        _run(ctx, alone, name, passes, "", verify_each)
+        _run(ctx, kernel, alone, passes, "", verify_each)
     func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
     if func is None:
         raise IgniterError(f"the passes '{passes}' leave kernel @{name} unscheduled")
     return ScheduledKernel(func, machine_of(ctx))
 
 
-def _run(ctx: IgniterContext, alone: ModuleOp, name: str, pipeline: str, tuned: str, verify_each: bool) -> None:
+def _run(ctx: IgniterContext, kernel: KernelOp, alone: ModuleOp, pipeline: str, tuned: str, verify_each: bool) -> None:
+    """Runs a pipeline on `alone`, a copy of `kernel`."""
     passes: Sequence[ModulePass] = _passes(pipeline, _machine(ctx))
     if tuned:
         passes = _with_database(passes, pipeline, tuned)
     # A failure inside is the failure of the whole kernel.
-    run_passes(ctx.whole(), alone, tuple(passes), verify_each=verify_each, unit=Unit(KernelOp.name, name))
+    whole = ctx.whole()
+    try:
+        unit = Unit(KernelOp.name, kernel.sym_name.data)
+        run_passes(whole, alone, tuple(passes), verify_each=verify_each, unit=unit)
+    except PassError as error:
+        if is_crash(error) and not reproducer_of(error):
+            name_reproducer(error, reproduce(whole, ModuleOp([kernel.clone()]), tuple(passes)))
+        raise
 
 
 def _machine(ctx: Context) -> MachineModel | None:

@@ -47,6 +47,7 @@ from igniter.dialects.fusion import GroupOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import base_name
 from igniter.dialects.onnx.names import is_loop
+from igniter.dialects.onnx.rule_guards import say_failed_rules
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
@@ -104,6 +105,7 @@ class FormFusionRegions(ModulePass):
             within = replace(judges, author=checked(author, "within_loop", author.within_loop(), FusionAuthor))
         for name, block, inputs, whole in _graphs(op, judges):
             self._form(ctx, name, block, inputs, names, within if whole else judges)
+        say_failed_rules(ctx, op, self.name)
 
     def _judges(self, ctx: Context, module: ModuleOp) -> Judges:
         """Returns the author, cost model and limits for the machine of the context."""

@@ -39,6 +39,7 @@ from igniter.dialects.onnx.base import (
 from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
+from igniter.dialects.onnx.rule_guards import NoAnswer, say_failed_rules
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.onnx.weights import Weight
@@ -84,6 +85,7 @@ class FoldConstants(ModulePass):
                 folder.known_integers(graph.body)
                 folder.collect(graph.body)
                 folder.finish()
+        say_failed_rules(ctx, op, self.name)
 
 
 @dataclass(frozen=True)
@@ -324,7 +326,10 @@ class _Folder:
                 arrays.append(weights[value].array())
             else:
                 return None
-        return spec.fold(op, arrays)
+        try:
+            return spec.fold(op, arrays)
+        except NoAnswer:  # It is noted on the node.
+            return None
 
     # -- running ------------------------------------------------------------------------------------------------------
 

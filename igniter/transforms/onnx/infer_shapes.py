@@ -31,6 +31,7 @@ from igniter.analysis.onnx.shape_inference import ShapeFacts, infer_shapes, oper
 from igniter.dialects.onnx import building
 from igniter.dialects.onnx.base import OnnxOp, constant_weight
 from igniter.dialects.onnx.registry import SIGNATURE_ATTRIBUTE, VALUES_ATTRIBUTE, Dims
+from igniter.dialects.onnx.rule_guards import failures_of, say_failed_rules
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym import DimsAttr, requirements_attr, tensor_of
 from igniter.dialects.sym.expr import Expr
@@ -53,9 +54,12 @@ class InferShapes(ModulePass):
             text = "its dims are inconsistent"
             assume(graph, [equal(resolve(given), resolve(found), text) for given, found in dims])
         for node, reason in facts.failures:
+            if failures_of(node):
+                continue  # Those of plug-ins are said below.
             message = f"the shape rule of {node.qualified_name} failed: {reason}"
             remark(ctx, self.name, node.node_name, "missed", message)
         apply_facts(op, facts)
+        say_failed_rules(ctx, op, self.name)
 
 
 def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:

@@ -52,6 +52,8 @@ def fold_of(combiner: Combiner, element: Attribute) -> np.ufunc:
 class InterpreterError(IgniterError):
     """Raised for IR that cannot run: an op unknown to the interpreter, or undefined behaviour."""
 
+    code = "IGN0601"
+
 
 def stored_dtype(element: Attribute) -> np.dtype[Any]:
     """Returns the dtype of a tensor's elements in the interpreters: small floats are bits."""

@@ -36,6 +36,8 @@ PASSES = (
 class NotRun(IgniterError):
     """Raised if MLIR's runner cannot execute a module; the message says why."""
 
+    code = "IGN0607"
+
 
 def declared(module: ModuleOp) -> list[Declared]:
     """Returns the functions without a body, those of the C library left out."""

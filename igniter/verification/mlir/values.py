@@ -31,13 +31,19 @@ Array = np.ndarray[Any, Any]
 class Undefined(IgniterError):
     """Raised where the behaviour of the program is undefined."""
 
+    code = "IGN0604"
+
 
 class Unsupported(IgniterError):
     """Raised for an op, a type or an attribute that the interpreter does not know."""
 
+    code = "IGN0605"
+
 
 class OutOfSteps(IgniterError):
     """Raised if the program executes more ops than allowed."""
+
+    code = "IGN0606"
 
 
 class Poison:

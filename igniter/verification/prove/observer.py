@@ -21,6 +21,9 @@ from igniter.verification.prove.report import Proof, table, to_json
 class ProofFailed(IgniterError):
     """Raised after a refuted pass."""
 
+    code = "IGN0608"
+    exit_status = 3
+
 
 @dataclass
 class Prover:

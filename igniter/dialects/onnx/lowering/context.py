@@ -59,6 +59,8 @@ def call_scalars(function: ScalarFunction, scalars: Sequence[Scalar]) -> Scalar:
 class LoweringError(IgniterError):
     """An error for a node in a region that cannot be lowered."""
 
+    code = "IGN0301"
+
 
 class Lowering:
     """The lowering of one op into `kernel`. `values` maps the region's values to the kernel's."""

@@ -14,14 +14,15 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import is_bound
 from igniter.dialects.onnx.ops.families import FAMILIES, FAMILY_OF
 from igniter.dialects.onnx.registry import OpSpec
-from igniter.registry import load_external
+from igniter.registry import load, load_external
 
 _registered: dict[str, OpSpec] = {}
 
 
 def register(spec: OpSpec) -> OpSpec:
-    """Registers the spec of an op, or replaces the known one; for packages outside Igniter."""
-    _registered[spec.name] = spec
+    """Registers the spec of an op, or replaces the known one; for packages outside Igniter. Its rules are guarded
+    (`igniter.dialects.onnx.rule_guards`): one that raises costs its own node."""
+    _registered[spec.name] = load("igniter.dialects.onnx.rule_guards:guarded")(spec)
     return spec
 
 

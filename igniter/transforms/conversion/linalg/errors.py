@@ -13,6 +13,8 @@ from igniter.errors import IgniterError
 class LinalgError(IgniterError):
     """Raised for an op that cannot be lowered; the message has the op, its line, the reason and what to do."""
 
+    code = "IGN0306"
+
 
 def refused(op: Operation, reason: str) -> LinalgError:
     """Returns the error for `op`; `reason` is a clause, with what to do."""

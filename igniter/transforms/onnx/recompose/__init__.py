@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.rule_guards import guarded_pattern, say_failed_rules
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.frontend.opsets import import_domains, raise_opset
 from igniter.registry import load_external
@@ -36,7 +37,10 @@ def all_patterns() -> Rules:
     from igniter.transforms.onnx.recompose import activations, convolutions, linear, normalizations, softmax
 
     table: dict[str, list[Rule]] = {}
-    outside: list[Rules] = load_external("patterns")
+    outside = [
+        {name: tuple(map(guarded_pattern, rules)) for name, rules in group.items()}
+        for group in load_external("patterns")
+    ]
     for group in (*outside, normalizations.RULES, softmax.RULES, activations.RULES, linear.RULES, convolutions.RULES):
         for name, rules in group.items():
             table.setdefault(name, []).extend(rules)
@@ -62,6 +66,7 @@ class Recompose(ModulePass):
             else:
                 remark(ctx, self.name, "", "missed", f"a pattern needs opset {version}: {reason}")
         import_domains(op)
+        say_failed_rules(ctx, op, self.name)
         for rule, count in sorted(rewriter.applied.items()):
             remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
 

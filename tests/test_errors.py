@@ -1,0 +1,70 @@
+"""Error codes, and a library that prints nothing."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import igniter
+from igniter.errors import INTERNAL, SYSTEM, IgniterError, code_of
+from igniter.passes import PassError
+from tests.docs.error_table import PAGE, TABLE, classes, table
+
+ROOT = Path(__file__).parents[1] / "igniter"
+PRINTERS = ("tools", "toolbox")
+"""The wings that talk to a user."""
+DEVELOPMENT = {"backends/c_runtime/build.py"}
+"""Programs for the development of Igniter."""
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    found = {each.name: each.code for each in classes()}
+    assert {"IgniterError", "PassError", "VerificationFailed", "RuleError"} <= found.keys()
+    assert [name for name, code in found.items() if not re.fullmatch(r"IGN\d{4}", code)] == []
+    assert [code for code, n in Counter([*found.values(), INTERNAL, SYSTEM]).items() if n > 1] == []
+
+
+def test_the_page_has_the_codes_of_the_classes() -> None:
+    shown = TABLE.search(PAGE.read_text(encoding="utf-8"))
+    assert shown is not None
+    assert shown.group(0) == table(), "python -m tests.docs.error_table writes it"
+
+
+def test_codes_of_errors() -> None:
+    assert code_of(IgniterError("no")) == "IGN0001"
+    assert code_of(PassError("cse", "no")) == PassError.code == "IGN0102"
+    assert code_of(FileNotFoundError("no")) == SYSTEM
+    assert code_of(KeyError("no")) == INTERNAL
+    assert (igniter.VerificationFailed.code, igniter.VerificationFailed.exit_status) == ("IGN0603", 3)
+
+
+def test_the_library_does_not_print() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in ROOT.rglob("*.py")
+        if path.relative_to(ROOT).parts[0] not in PRINTERS and str(path.relative_to(ROOT)) not in DEVELOPMENT
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+        # A stream that the caller gives is the caller's.
+        and not any(k.arg == "file" and ast.unparse(k.value) not in ("sys.stdout", "sys.stderr") for k in node.keywords)
+    ]
+    assert found == []
+
+
+def test_loggers_are_called_like_modules(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="igniter")
+    igniter.parse("builtin.module {}").run_passes("cse")
+    assert {name.partition(".")[0] for name, _, _ in caplog.record_tuples} <= {"igniter", "xdsl"}
+    loggers = [name for name in logging.root.manager.loggerDict if name.startswith("igniter.")]
+    modules = {".".join(("igniter", *p.relative_to(ROOT).with_suffix("").parts)) for p in ROOT.rglob("*.py")}
+    packages = {name.removesuffix(".__init__") for name in modules}
+    parents = {".".join(name.split(".")[:n]) for name in modules for n in range(1, 9)}
+    # The remarks of the driver are logged under its name, which is no module's.
+    assert [name for name in loggers if name not in packages | parents | {"igniter.driver"}] == []
