@@ -22,7 +22,7 @@ from xdsl.ir import Attribute
 from igniter.dialects.loop.attrs import Combiner
 from igniter.dialects.loop.combiners import combining_op
 from igniter.errors import IgniterError
-from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, isl
+from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, coalesced, isl
 from igniter.verification.prove.matching import COMMUTATIVE, Matching, empty, equal_leaves, meet, shown, union
 from igniter.verification.prove.values import Apply, Case, Fold, Input, Number, Pick, Space, Value, Whole, is_neutral
 
@@ -66,7 +66,7 @@ class Equality:
     def failures(self, a: Value, b: Value, pairs: Relation) -> Failure | None:
         """Returns the first reason why the values of some pair are not shown to be equal; None if all are."""
         self.limits.check()
-        pairs = pairs.coalesce()
+        pairs = coalesced(pairs)
         if pairs.is_empty():
             return None
         key = id(a), id(b)

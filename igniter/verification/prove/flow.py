@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from igniter.dialects.loop import AccumulateOp, LoadOp, StoreOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import INDIRECT, Expr, symbols_of
-from igniter.verification.prove.integers import Relation, Sizes, isl
+from igniter.verification.prove.integers import Relation, Sizes, coalesced, isl
 from igniter.verification.prove.matching import maps, union
 from igniter.verification.prove.statements import Event
 
@@ -78,7 +78,7 @@ def flow(events: Sequence[Event], sizes: Sizes) -> list[Source]:
     sources: list[Source] = []
     for relation in maps(found.get_may_dependence().union(found.get_must_dependence())):
         source = by_name[relation.get_tuple_name(isl().dim_type.in_)]
-        sources.append((relation.get_tuple_name(isl().dim_type.out), source, relation.reverse().coalesce()))
+        sources.append((relation.get_tuple_name(isl().dim_type.out), source, coalesced(relation.reverse())))
     return sources
 
 

@@ -37,6 +37,8 @@ MAX_SECONDS = 60.0
 """The limit of processor time for the same, tested between operations."""
 UNUSED = frozenset(("grain", "offset", "scratch", "next_at", "requires", "typical"))
 """Properties with sizes outside of all relations."""
+OUT_OF_OPERATIONS = "maximal number of operations"
+"""The error of isl at the limit."""
 PARAMETER = re.compile(r"\bp\d+\b")
 
 
@@ -50,9 +52,17 @@ def isl() -> Any:
     try:
         return importlib.import_module("islpy")
     except ImportError as error:
-        raise IgniterError(
-            "proofs need islpy and z3-solver, which are not installed: pip install 'onnx-igniter[prove]'"
-        ) from error
+        raise IgniterError("proofs need islpy, which is not installed: pip install 'onnx-igniter[prove]'") from error
+
+
+def coalesced(relation: Relation) -> Relation:
+    """Returns a relation in fewer pieces; as it is if isl's heuristic fails with an internal error."""
+    try:
+        return relation.coalesce()
+    except isl().Error as error:
+        if OUT_OF_OPERATIONS in str(error):
+            raise
+        return relation
 
 
 @dataclass

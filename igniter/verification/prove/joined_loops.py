@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import IntAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Block, Operation
 
 from igniter.dialects.loop import ForOp, FuncOp
@@ -44,7 +44,7 @@ def _split(loop: ForOp, divisor: Expr) -> list[ForOp]:
     body.add_op(made)
     loop.axis_attr = StringAttr(outer)
     loop.bounds = DimsAttr([ZERO, split_quotient(end, divisor)[0]])
-    loop.step_attr = IntAttr(1)
+    loop.step_attr = made.step_attr
     for op in statements:
         _rewrite(op, lambda e: _replaced(e, axis, divisor, quotient, remainder))
     return [loop, made]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import IntegerAttr
 
-from igniter.verification.prove.integers import Relation, Relations, isl
+from igniter.verification.prove.integers import Relation, Relations, coalesced, isl
 from igniter.verification.prove.values import (
     Apply,
     Fold,
@@ -114,7 +114,7 @@ class Matching:
                 if inner is None:
                     inner = everything(x.value.space, y.value.space)
                 each = x.relation.apply_range(inner).apply_range(y.relation.reverse())
-                if x.key == y.key == "masked" and a.pin[0] == b.pin[0]:
+                if x.key == y.key == "masked" and a.pin[0] == b.pin[0] and _meet_in_one_array(a.pin[1], b.pin[1]):
                     each = each.intersect(meet(a.pin[1], b.pin[1]))
                 found.append(each)
         return _joined(a, b, found)
@@ -179,6 +179,12 @@ def meet(a: Relation, b: Relation) -> Relation:
     return a.apply_range(b.reverse())
 
 
+def _meet_in_one_array(a: Relation, b: Relation) -> bool:
+    """True if the accesses have as many subscripts: a buffer in a loop has more, and may have the label of another."""
+    kind = isl().dim_type.out
+    return a.dim(kind) == b.dim(kind)
+
+
 def everything(a: Space, b: Space) -> Relation:
     """Returns all pairs of instances."""
     right = ", ".join(f"{i}_" for i in b.ids)
@@ -196,7 +202,7 @@ def _joined(a: Value, b: Value, relations: Sequence[Relation | None]) -> Relatio
         if relation is None:
             return None
         found = found.union(relation)
-    return found.coalesce() if len(relations) > 1 else found
+    return coalesced(found) if len(relations) > 1 else found
 
 
 def empty() -> Relations:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO
@@ -35,6 +36,9 @@ class Prover:
 
     log: IO[str] = field(default_factory=lambda: sys.stderr)
     seconds: float = MAX_SECONDS
+    """The limit of processor time for one pass and kernel."""
+    kernel_seconds: float = float("inf")
+    """The limit of processor time for all passes of a kernel."""
     keep_going: bool = False
     """Does not raise after a refutation."""
     proofs: list[Proof] = field(default_factory=list[Proof])
@@ -43,6 +47,7 @@ class Prover:
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     _references: dict[str, KernelOp | FuncOp] = field(default_factory=dict[str, KernelOp | FuncOp])
     _known: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
+    _used: dict[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
         isl()
@@ -79,7 +84,13 @@ class Prover:
     def _verdict(self, pass_name: str, name: str, kernel: KernelOp | FuncOp) -> Verdict:
         if str(kernel) == self._texts[name]:
             return Verdict("unchanged", (self._known[name].reason if name in self._known else ""))
-        verdict = prove(self._references[name], kernel, Limits(MAX_OPERATIONS, self.seconds), pass_name)
+        left = self.kernel_seconds - self._used.get(name, 0.0)
+        if left <= 0:
+            return Verdict("not decided", f"the kernel takes more than {self.kernel_seconds:.0f} s of processor time")
+        start = time.process_time()
+        limits = Limits(MAX_OPERATIONS, min(self.seconds, left))
+        verdict = prove(self._references[name], kernel, limits, pass_name)
+        self._used[name] = self._used.get(name, 0.0) + time.process_time() - start
         self._known[name] = verdict
         return verdict
 

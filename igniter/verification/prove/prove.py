@@ -12,7 +12,7 @@ from igniter.dialects.sym.expr import Expr
 from igniter.verification.prove import scheduled, structured
 from igniter.verification.prove.checks import check_accesses
 from igniter.verification.prove.equality import Equality
-from igniter.verification.prove.integers import Limits, NotDecided, Points, Sizes, isl
+from igniter.verification.prove.integers import OUT_OF_OPERATIONS, Limits, NotDecided, Points, Sizes, isl
 from igniter.verification.prove.joined_loops import split_joined_loops
 from igniter.verification.prove.values import Output, Problem, Program
 from igniter.verification.prove.witness import find_witness
@@ -55,9 +55,8 @@ def prove(
     except NotDecided as reason:
         problems = [Problem("values", str(reason))]
     except isl().Error as error:
-        if "maximal number of operations" not in str(error):
-            raise
-        problems = [Problem("values", "too many operations of isl")]
+        exceeded = OUT_OF_OPERATIONS in str(error)
+        problems = [Problem("values", "too many operations of isl" if exceeded else f"isl fails: {error}")]
     witness = find_witness(before, after, sizes, [p.sizes for p in problems if p.sizes is not None])
     seconds = time.perf_counter() - start
     reason = "; ".join(dict.fromkeys(p.reason for p in problems[:3]))

@@ -17,8 +17,11 @@ def reshape(sizes: Sizes, source: Sequence[Expr], target: Sequence[Expr], left: 
     Raises `NotDecided` if a stride inside a group of dims is a size.
     """
     names = [f"i{k}" for k in range(len(source))], [f"j{k}" for k in range(len(target))]
-    constraints: list[str] = []
-    for group in _groups(source, target):
+    kept = [k for k, d in enumerate(source) if d != ONE], [k for k, d in enumerate(target) if d != ONE]
+    constraints = [f"i{k} = 0" for k in range(len(source)) if k not in kept[0]]
+    constraints += [f"j{k} = 0" for k in range(len(target)) if k not in kept[1]]
+    for places in _groups([source[k] for k in kept[0]], [target[k] for k in kept[1]]):
+        group = [kept[0][k] for k in places[0]], [kept[1][k] for k in places[1]]
         if len(group[0]) == 1 and len(group[1]) == 1:
             constraints.append(f"i{group[0][0]} = j{group[1][0]}")
             continue
@@ -35,8 +38,6 @@ def _offset(dims: Sequence[Expr], axes: Sequence[int], prefix: str, constraints:
     stride = ONE
     for k in reversed(axes):
         constraints.append(f"0 <= {prefix}{k} < {sizes.text(dims[k], {})}")
-        if dims[k] == ONE:
-            continue
         step = stride.constant
         if step is None:
             raise NotDecided(f"a view of {_shown(dims)} has the stride {stride}, a size")

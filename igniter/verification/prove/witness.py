@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
@@ -22,6 +23,8 @@ from igniter.verification.prove.integers import Points, Sizes, isl
 
 MOST_ELEMENTS = 1 << 18
 """The limit of elements in the buffers of a run."""
+MOST_SECONDS = 5.0
+"""No further sizes are run after this processor time."""
 BOUNDS = (4, 20, 70, 140, 520)
 """Sizes are first looked for below these bounds."""
 LARGE = 300.0
@@ -45,8 +48,9 @@ def find_witness(
 ) -> Witness | None:
     """Runs two kernels at sizes out of `failing`; returns the first that differ, None if none do."""
     tried: list[dict[str, int]] = []
+    end = time.process_time() + MOST_SECONDS
     for values in _candidates(before, sizes, failing):
-        if values in tried or len(tried) == 6:
+        if values in tried or len(tried) == 6 or (tried and time.process_time() > end):
             continue
         tried.append(values)
         difference = run_both(before, after, values)
