@@ -7,9 +7,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 
 from igniter.context import IgniterContext
+from igniter.dialects.source import SourceParser
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
 from igniter.registry import PASSES, load_pass
@@ -27,6 +28,7 @@ UNCOUNTED = {
     "drop-checks",
     "elide-weights",
     "fold-packs",
+    "form-kernel-graph",
     "form-ort-library",
     "form-programs",
     "guard-assumptions",
@@ -72,9 +74,10 @@ def _run(pipeline: str, target: str, text: str, limit: int | None) -> tuple[Rewr
         ctx.machine = backend_for(target).machine_for(target)
     ctx.rewrites.limit = limit
     try:
-        module = Parser(ctx, text).parse_module()
+        module = SourceParser(ctx, text).parse_module()
+        module.verify()
         run_passes(ctx, module, parse_passes(pipeline))
-    except IgniterError:
+    except (IgniterError, VerifyException):
         return None
     return ctx.rewrites, module_text(module)
 
