@@ -147,6 +147,7 @@ def test_a_database_of_the_former_layout_is_taken_up(tmp_path: Path):
         pass
     with sqlite3.connect(path) as raw:
         raw.execute("alter table schedules drop column citation")
+        raw.execute("alter table trials drop column features")
         raw.execute("pragma user_version = 1")
     with opened(path) as database:
         (found,) = import_schedules(BY_HAND, TARGET, database)

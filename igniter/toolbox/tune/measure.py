@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from xdsl.utils.exceptions import VerifyException
@@ -19,6 +19,7 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.errors import IgniterError
 from igniter.passes import PassError, parse_passes, run_passes
+from igniter.schedules.cost_features import features_of
 from igniter.schedules.loop_cost import body_cycles
 from igniter.targets import backend_for
 from igniter.toolbox.kernel.workbench import (
@@ -93,6 +94,8 @@ class Measurement:
     """The ratio of its time to the baseline's: the median over the rounds."""
     noise: float = 0.0
     """The distance of the baseline from itself in the same rounds."""
+    features: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The features of the scheduled kernel (`igniter/schedules/cost_features.py`); empty on a GPU."""
 
 
 def measure(job: Job) -> Measurement:
@@ -108,12 +111,13 @@ def measure(job: Job) -> Measurement:
         return Measurement("refused", str(error))
     # Kernels of a GPU are beside the func that launches them.
     digest = hashlib.sha256(str(func.parent_op()).encode()).hexdigest()[:16]
-    found = Measurement("ranked", cost=_cost(func, job.sizes, target), digest=digest)
+    features = _features(kernel, func, job.sizes, target)
+    found = Measurement("ranked", cost=_cost(func, job.sizes, target), digest=digest, features=features)
     if not job.baseline:
         return found
     if digest in job.known:
-        return Measurement("same", "it is the same code as a candidate before", found.cost, digest)
-    return _timed(job, kernel, func, target, found)
+        return replace(found, outcome="same", reason="it is the same code as a candidate before")
+    return replace(_timed(job, kernel, func, target, found), features=features)
 
 
 def scheduled(text: str, target: Target) -> tuple[KernelOp, FuncOp]:
@@ -151,6 +155,12 @@ def _cost(func: FuncOp, sizes: dict[str, int], target: Target) -> float:
         return seconds
     cycles = body_cycles(func.block, backend_for(target.name).machine_for(target))
     return float(max(0, cycles.evaluate({**dict.fromkeys(cycles.symbols, 0), **sizes})))
+
+
+def _features(kernel: KernelOp, func: FuncOp, sizes: dict[str, int], target: Target) -> dict[str, float]:
+    """Returns the features of a kernel scheduled for a CPU."""
+    backend = backend_for(target.name)
+    return {} if backend.provider else features_of(kernel, func, backend.machine_for(target), sizes)
 
 
 def _timed(job: Job, kernel: KernelOp, func: FuncOp, target: Target, found: Measurement) -> Measurement:

@@ -35,5 +35,9 @@ class TuneRequest(Request):
     estimate: Annotated[
         bool, Option("Order candidates for a GPU by their expected time; run and keep nothing.", "--estimate")
     ] = False
+    learned: Annotated[
+        bool,
+        Option("Order candidates by a cost model learned from the database's trials; needs scikit-learn.", "--learned"),
+    ] = False
     seed: Seed = 0
     json: Json = False

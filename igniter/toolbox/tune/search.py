@@ -3,7 +3,7 @@
     tuner = Tuner(subject_of("gemm.mlir"), executor, database, Limits(seconds=60))
     print(tuner.run())
 
-Candidates come from a `ScheduleSpace`. The first ones are enumerated, ordered by the cost model and handed to Optuna,
+Candidates come from a `ScheduleSpace`. The first ones are enumerated, ordered by a cost model and handed to Optuna,
 whose sampler (TPE, with a seed) learns from their times and suggests the rest. A candidate faster than the best by more
 than the noise is compared once more, with the default and in more rounds, and becomes the best if that confirms it; it
 is in the database from then on. So a search can be ended at any time and keeps its results, and a later one continues
@@ -28,6 +28,7 @@ from igniter.dialects.loop import KernelOp
 from igniter.distribution import install_command
 from igniter.errors import IgniterError
 from igniter.schedules.citation import schedule_texts, structure_hash
+from igniter.schedules.learned_costs import beside
 from igniter.schedules.space import AUTHOR, ScheduleSpace
 from igniter.targets import backend_for
 from igniter.toolbox.kernel.workbench import choose_sizes, find_kernel
@@ -44,6 +45,7 @@ from igniter.transforms.structured.schedule_database import (
 
 if TYPE_CHECKING:
     from igniter.dialects.loop.schedule import ScheduleAttr
+    from igniter.schedules.learned_costs import LearnedCosts
     from igniter.targets import SearchSpace, Target
 
 RANKED = 48
@@ -119,6 +121,8 @@ class Tuned:
     """The duration of this run in seconds."""
     schedules: dict[str, str]
     """The best schedule of each nest; empty if it is the default."""
+    order: str
+    """The cost model that ordered the first candidates, in words."""
     interrupted: bool = False
 
     @property
@@ -199,7 +203,8 @@ def _text(kernel: KernelOp) -> str:
 
 
 class Tuner:
-    """One search. `space` is by default that of the kernel; `progress` gets messages."""
+    """One search. `space` is by default that of the kernel; `learned` orders its first candidates, without it the
+    counted cycles do; `progress` gets messages."""
 
     def __init__(
         self,
@@ -209,6 +214,7 @@ class Tuner:
         executor: Executor | None = None,
         *,
         space: SearchSpace | None = None,
+        learned: LearnedCosts | None = None,
         rounds: int = 9,
         seed: int = 0,
         progress: Callable[[str], None] = lambda _: None,
@@ -223,6 +229,7 @@ class Tuner:
         local = isinstance(self.executor, LocalExecutor)
         self._alone = self.executor if local else LocalExecutor(getattr(self.executor, "work", LocalExecutor().work))
         self.space: SearchSpace = space or space_of(what)
+        self.learned = learned
         self.rounds = rounds
         self.seed = seed
         self.progress = progress
@@ -235,6 +242,7 @@ class Tuner:
         self._since = 0
         self._own = 0
         self._default_seconds = 0.0
+        self._features: Mapping[str, float] = {}
         self._noise = 0.0
 
     def run(self) -> Tuned:
@@ -263,6 +271,7 @@ class Tuner:
             stopped,
             time.monotonic() - self._start,
             {} if best is None else dict(zip(labels, best.schedules, strict=True)),
+            "counted cycles" if self.learned is None else str(self.learned),
             interrupted,
         )
 
@@ -309,6 +318,7 @@ class Tuner:
         found = self._alone.run([self._job(self.what.default, self.what.default, 2 * self.rounds)])[0]
         if found.outcome != "timed":
             raise IgniterError(f"the default schedule of @{self.what.name} cannot be timed: {found.reason}")
+        self._features = found.features
         self._default_seconds, self._noise = found.seconds, max(found.noise, abs(found.ratio - 1))
         self._known.setdefault(found.digest, 1.0)
         self._baseline = self._baseline or self.what.default
@@ -363,22 +373,33 @@ class Tuner:
         and points with equal code are recorded here."""
         count = min(RANKED, 4 * self.limits.trials or RANKED)
         points = [p for p in islice(self.space.points(self.seed), count) if _point_key(p) not in self._tried]
-        costs: list[tuple[float, dict[str, str]]] = []
+        ranked: list[tuple[dict[str, str], Measurement]] = []
+        rest: list[dict[str, str]] = []
         step = max(1, self.executor.width)
         for k in range(0, len(points), step):
             # At most a part of the time: on a slow machine the cost model has a cost.
             if self._spent() > self.limits.seconds / 4:
-                costs += [(float("inf"), p) for p in points[k:]]
+                rest = points[k:]
                 break
             batch = points[k : k + step]
             self.progress(f"ranking {k + 1} of {len(points)}")
             found = self.executor.run([self._job(self._candidate(p), "", self.rounds) for p in batch])
             for point, each in zip(batch, found, strict=True):
                 if each.outcome == "ranked":
-                    costs.append((-1.0 if point == self.space.first() else cost_of(self.space, point, each), point))
+                    ranked.append((point, each))
                 elif each.outcome == "refused":
                     self._note(point, Trial(point, "refused", each.reason))
-        return [point for _, point in sorted(costs, key=lambda c: c[0])]
+        return [*self._ordered(ranked), *rest]
+
+    def _ordered(self, ranked: Sequence[tuple[dict[str, str], Measurement]]) -> list[dict[str, str]]:
+        """Returns candidates by the learned ratio to the default, or by their counted cost; point 0 is first."""
+        if self.learned is None:
+            costs = [cost_of(self.space, point, each) for point, each in ranked]
+        else:
+            costs = self.learned.ratios([beside(each.features, self._features) for _, each in ranked])
+        first = self.space.first()
+        order = sorted(range(len(ranked)), key=lambda k: (ranked[k][0] != first, costs[k]))
+        return [ranked[k][0] for k in order]
 
     def _candidate(self, point: Mapping[str, str]) -> str:
         """Returns the IR of the kernel with the schedule of a point."""
@@ -412,7 +433,8 @@ class Tuner:
             self._own += 1
             self._since += 1
             against = ratio * found.ratio if found.outcome == "timed" else self._known.get(found.digest)
-            trial = Trial(point, found.outcome, found.reason, against, found.seconds or None, found.digest)
+            features = beside(found.features, self._features) if found.features and self._features else {}
+            trial = Trial(point, found.outcome, found.reason, against, found.seconds or None, found.digest, features)
             self._note(point, trial)
             if found.digest and found.outcome != "same":
                 self._known[found.digest] = against

@@ -16,6 +16,7 @@ from igniter.errors import IgniterError
 from igniter.targets import backend_for
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
 from igniter.toolbox.tune.executors import LocalExecutor, RayExecutor
+from igniter.toolbox.tune.learned import learned_from
 from igniter.toolbox.tune.models import kernels_of
 from igniter.toolbox.tune.ranking import show_ranking
 from igniter.toolbox.tune.search import Limits, Tuner
@@ -56,12 +57,16 @@ def run(request: TuneRequest) -> int:
     if "tuned" in backend.lacking:
         raise IgniterError(f"the backend '{backend.name}' does not have tuning: its kernels run nowhere here")
     target = backend.target_of(request.target)
+    if request.learned and backend.provider:
+        raise IgniterError("--learned orders candidates for a CPU; those for a GPU are ordered by expected times")
     if request.estimate:
         return show_ranking(request, backend, target)
     device = backend.timed_on(target)
     path = database_path(request.db)
     given = parse_sizes(request.sizes)
     with opened(path, create=True) as database, closing(_executor(request)) as executor:
+        if request.learned:
+            learned_from(database, target)
         with progress("timing the kernels", request.json) as step:
             uses = kernels_of(
                 request.model,
@@ -106,8 +111,19 @@ def _tune_all(
             continue
         limits = Limits(part, request.trials, request.patience, request.limit)
         with progress(f"@{use.what.name}", request.json) as step:
-            tuner = Tuner(use.what, database, limits, executor, rounds=request.rounds, seed=request.seed, progress=step)
             try:
+                # Fitted again for each kernel: the trials of the kernels before it count.
+                learned = learned_from(database, use.what.target, request.seed) if request.learned else None
+                tuner = Tuner(
+                    use.what,
+                    database,
+                    limits,
+                    executor,
+                    learned=learned,
+                    rounds=request.rounds,
+                    seed=request.seed,
+                    progress=step,
+                )
                 rows.append(Row(use, tuner.run()))
             except IgniterError as error:
                 rows.append(Row(use, None, error.message))
@@ -166,6 +182,8 @@ def _print(rows: list[Row], db: str, target: str, took: float) -> None:
             escape(done.stopped),
         )
     out.print(table)
+    for order in dict.fromkeys(row.tuned.order for row in rows if row.tuned is not None):
+        out.print(f"candidates were ordered by {order}", markup=False)
     for row in rows:
         if row.tuned is not None and row.tuned.schedules:
             out.print(f"@{escape(row.use.what.name)}", markup=False)

@@ -6,7 +6,8 @@ tried candidate, to let a later run resume. The key of a kernel is `structure_ha
 of its sizes.
 
 A schedule is valid for one version of Igniter. The fingerprint of the code (`build_id`) is stored beside it: only the
-same code resumes from a trial.
+same code resumes from a trial. A trial has the features of its schedule (`igniter/schedules/cost_features.py`) with
+their version: the learned cost model learns from trials of every build with its version.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import sqlite3
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -24,8 +25,9 @@ from typing import Any
 
 from igniter._version import __version__, build_id
 from igniter.errors import IgniterError
+from igniter.schedules.cost_features import FEATURES
 
-LAYOUT = 2
+LAYOUT = 3
 """The version of the tables, in SQLite's `user_version`."""
 
 _TABLES = """
@@ -36,10 +38,14 @@ create table if not exists schedules (
 );
 create table if not exists trials (
   kernel text, target text, build text, bucket text, point text, outcome text, reason text, ratio real, seconds real,
-  digest text, tried text,
+  digest text, tried text, features text not null default '',
   primary key (kernel, target, build, bucket, point)
 );
 """
+
+
+_ADDED = ((2, "schedules", "citation"), (3, "trials", "features"))
+"""The columns added since the first layout: the layout that has it, its table, its name."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ class Trial:
     ratio: float | None = None
     seconds: float | None = None
     digest: str = ""
+    features: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The features of its schedule beside those of the default; empty if they were not counted."""
 
 
 def bucket_of(sizes: Mapping[str, int], threads: int = 1, device: str = "") -> str:
@@ -113,10 +121,7 @@ class ScheduleDatabase:
             # Several processes may tune at once: one waits for the other's write.
             self._connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             (layout,) = self._connection.execute("pragma user_version").fetchone()
-            if layout == 1:
-                self._connection.execute("alter table schedules add column citation text not null default ''")
-                self._connection.execute(f"pragma user_version = {LAYOUT}")
-                layout = LAYOUT
+            layout = self._migrated(layout)
             if layout not in (0, LAYOUT) or (layout == 0 and not create):
                 raise IgniterError(
                     f"{self.path} is not a database of schedules of this version of Igniter; name another"
@@ -126,6 +131,23 @@ class ScheduleDatabase:
                 self._connection.execute(f"pragma user_version = {LAYOUT}")
         except (OSError, sqlite3.Error) as error:
             raise IgniterError(f"cannot open the database of schedules {self.path}: {error}") from error
+
+    def _migrated(self, layout: int) -> int:
+        """Adds the columns that an older layout lacks, in one transaction; returns the layout afterwards."""
+        if layout not in (1, 2):
+            return layout
+        self._connection.execute("begin immediate")
+        try:
+            # Another process may have migrated the file in the meantime.
+            (layout,) = self._connection.execute("pragma user_version").fetchone()
+            for _, table, column in (each for each in _ADDED if layout < each[0]):
+                self._connection.execute(f"alter table {table} add column {column} text not null default ''")
+            self._connection.execute(f"pragma user_version = {LAYOUT}")
+        except sqlite3.Error:
+            self._connection.execute("rollback")
+            raise
+        self._connection.execute("commit")
+        return LAYOUT
 
     def close(self) -> None:
         """Releases the file."""
@@ -163,7 +185,8 @@ class ScheduleDatabase:
     def note(self, subject: Subject, trial: Trial) -> None:
         """Stores a trial."""
         row = (subject.kernel, subject.target, build_id(), subject.bucket, _text(trial.point), trial.outcome)
-        row += (trial.reason, trial.ratio, trial.seconds, trial.digest, _now())
+        features = json.dumps([FEATURES, dict(sorted(trial.features.items()))]) if trial.features else ""
+        row += (trial.reason, trial.ratio, trial.seconds, trial.digest, _now(), features)
         self._execute(f"insert or replace into trials values ({', '.join('?' * len(row))})", row)
 
     def trials(self, subject: Subject) -> list[Trial]:
@@ -174,6 +197,21 @@ class ScheduleDatabase:
             (subject.kernel, subject.target, build_id(), subject.bucket),
         )
         return [Trial(json.loads(row[0]), *row[1:]) for row in rows]
+
+    def examples(self, target: str) -> list[tuple[str, str, Trial]]:
+        """Returns the timed trials of all kernels for a target that have features of this version, each with its kernel
+        and its bucket of sizes, oldest first."""
+        rows = self._execute(
+            "select kernel, bucket, point, outcome, ratio, seconds, digest, features from trials "
+            "where target = ? and outcome = 'timed' and ratio > 0 and features != '' order by rowid",
+            (target,),
+        )
+        found: list[tuple[str, str, Trial]] = []
+        for kernel, bucket, point, outcome, ratio, seconds, digest, text in rows:
+            version, features = json.loads(text)
+            if version == FEATURES:
+                found.append((kernel, bucket, Trial(json.loads(point), outcome, "", ratio, seconds, digest, features)))
+        return found
 
     def digest(self, targets: Iterable[str]) -> str:
         """Returns a hash of the schedules that compiling for `targets` may use: part of cache keys."""
