@@ -195,3 +195,28 @@ def test_planted_bugs_of_schedules_are_refuted(what: str, statements: tuple[str,
     found = prove(kernel, twice(*statements))
     assert found.status == "refuted", f"{what}: {found}"
     assert set(found.sizes) == {"n"} and (found.sizes["n"] == 8 or what != "a gap between variants")
+
+
+PAIR = """
+  loop.kernel @pair symbols [n, m] (%x: tensor<?x?x4xf32, #sym.dims<n, m, 4>>)
+      -> (tensor<?x?x4xf32, #sym.dims<n, m, 4>>) {
+    %y = loop.nest "square" [i: parallel n, j: parallel m, k: parallel 4] -> tensor<?x?x4xf32, #sym.dims<n, m, 4>> {
+      %0 = loop.read %x[i, j, k] : f32
+      %1 = arith.mulf %0, %0 : f32
+      loop.yield none %1 at [i, j, k]
+    }
+    loop.return %y : tensor<?x?x4xf32, #sym.dims<n, m, 4>>
+  }"""
+
+
+def test_axes_joined_over_a_product_of_sizes_are_proven_and_wrong_ones_refuted() -> None:
+    ctx = IgniterContext()
+    module = Parser(ctx, PAIR, "pair").parse_module()
+    before = next(k for k in module.ops if isinstance(k, KernelOp)).clone()
+    run_passes(ctx, module, parse_passes("collapse-axes"))
+    after = next(k for k in module.ops if isinstance(k, KernelOp))
+    assert [str(axis.extent) for axis in after.nests[0].axes] == ["4*m*n"], after
+    assert prove(before, after).status == "proven"
+    wrong = Parser(ctx, str(after).replace("[i_j_k] : f32", "[4*m*n - 1 - i_j_k] : f32"), "wrong").parse_op()
+    assert isinstance(wrong, KernelOp) and str(wrong) != str(after)
+    assert prove(before, wrong).status == "refuted"

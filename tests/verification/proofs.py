@@ -196,7 +196,7 @@ def prove_all(
     """Yields the proofs of every kernel, in the order in which they end.
 
     `seconds` is the limit of processor time for one pass, `whole` for all passes of a kernel. A process that needs
-    twice the latter is ended, and the pass under proof is not decided.
+    twice the latter is ended; a signal ends it alone, and the pass under proof is not decided.
     """
     fork = multiprocessing.get_context("fork")
     waiting = list(subjects)
@@ -217,13 +217,14 @@ def prove_all(
             except EOFError:
                 process.join()
             del running[each]
-            if process.exitcode not in (0, -signal.SIGXCPU):
+            if process.exitcode > 0:
                 raise RuntimeError(f"the process of {outcome.subject.name} ended with {process.exitcode}")
-            _collect(outcome, messages)
+            _collect(outcome, messages, -process.exitcode)
             yield outcome
 
 
-def _collect(outcome: Outcome, messages: Sequence[object]) -> None:
+def _collect(outcome: Outcome, messages: Sequence[object], number: int) -> None:
+    """Adds the proofs of a process; a signal ends a process at its limit, or at a crash inside of isl."""
     name = outcome.subject.name
     started = ""
     for message in messages:
@@ -237,7 +238,9 @@ def _collect(outcome: Outcome, messages: Sequence[object]) -> None:
             return
         else:
             outcome.refused = f"{started}: {str(message).splitlines()[0]}"
-    outcome.proofs.append(Proof(started, name, Verdict("not decided", "the process ended at its limit")))
+    outcome.proofs.append(
+        Proof(started, name, Verdict("not decided", f"the process ended with {signal.Signals(number).name}"))
+    )
 
 
 # -- the report -------------------------------------------------------------------------------------------------------
@@ -283,10 +286,20 @@ def to_json(outcomes: Sequence[Outcome]) -> str:
     return json.dumps({"passes": passes, "kernels": kernels}, indent=1)
 
 
+def _show(outcome: Outcome) -> None:
+    counts = Counter(p.verdict.status for p in outcome.proofs)
+    shown = ", ".join(f"{n} {status}" for status, n in counts.items())
+    print(f"{outcome.subject.name}: {shown} ({outcome.seconds:.0f} s)", file=sys.stderr, flush=True)
+    for proof in (p for p in outcome.proofs if p.verdict.status in ("refuted", "not decided")):
+        print(f"  {proof.pass_name}: {proof.verdict.reason} ({proof.verdict.seconds:.0f} s)", file=sys.stderr)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.verification.proofs", description=__doc__.splitlines()[0])
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"{', '.join(SOURCES)} (default: all)")
-    parser.add_argument("--only", default="", help="kernels with this text in their name")
+    parser.add_argument(
+        "--only", default="", help="kernels with one of these texts, separated by commas, in their name"
+    )
     parser.add_argument("--seconds", type=float, default=SECONDS, help="processor time of one pass (default: 60)")
     parser.add_argument("--kernel-seconds", type=float, default=KERNEL_SECONDS, help="of a kernel (default: 300)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
@@ -297,16 +310,14 @@ def main() -> int:
     if unknown:
         parser.error(f"there is no source '{unknown[0]}': the sources are {', '.join(SOURCES)}")
     subjects = unique([s for name in args.sources or SOURCES for s in SOURCES[name]()])
+    subjects = [s for s in subjects if any(name in s.name for name in args.only.split(","))]
     outcomes: list[Outcome] = []
-    for outcome in prove_all(
-        [s for s in subjects if args.only in s.name], SCHEDULE, args.seconds, args.kernel_seconds, args.jobs
-    ):
-        outcomes.append(outcome)
-        counts = Counter(p.verdict.status for p in outcome.proofs)
-        shown = ", ".join(f"{n} {status}" for status, n in counts.items())
-        print(f"{outcome.subject.name}: {shown} ({outcome.seconds:.0f} s)", file=sys.stderr, flush=True)
-        for proof in (p for p in outcome.proofs if p.verdict.status in ("refuted", "not decided")):
-            print(f"  {proof.pass_name}: {proof.verdict.reason} ({proof.verdict.seconds:.0f} s)", file=sys.stderr)
+    try:
+        for outcome in prove_all(subjects, SCHEDULE, args.seconds, args.kernel_seconds, args.jobs):
+            outcomes.append(outcome)
+            _show(outcome)
+    except KeyboardInterrupt:
+        print(f"interrupted: {len(subjects) - len(outcomes)} kernels are not in the table")
     print(report(outcomes, as_markdown=args.markdown))
     if args.json is not None:
         args.json.write_text(to_json(outcomes))

@@ -12,6 +12,7 @@ from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import INDIRECT, Expr, product, symbols_of
 from igniter.verification.prove.integers import Points, Relation, Relations, Sizes
 from igniter.verification.prove.matching import empty, union
+from igniter.verification.prove.products import refined
 from igniter.verification.prove.scheduled import ScheduledValues
 from igniter.verification.prove.statements import Event, Place, Root
 from igniter.verification.prove.values import Problem
@@ -72,11 +73,12 @@ def _inputs(values: ScheduledValues, func: FuncOp) -> Iterator[Problem]:
 def _inside(
     sizes: Sizes, active: Points, left: str, subscripts: Sequence[Expr], env: Mapping[str, str], dims: tuple[Expr, ...]
 ) -> Iterator[Problem]:
+    shown = ", ".join(map(str, subscripts))
+    dims, subscripts = refined(sizes, dims, subscripts, env, active, left)
     texts = [sizes.text(s, env) for s in subscripts]
     inside = sizes.points(left, _in_dims(sizes, texts, dims)) if dims else active
     outside = active.subtract(inside).intersect_params(sizes.context())
     if not outside.is_empty():
-        shown = ", ".join(map(str, subscripts))
         yield Problem("bounds", f"a load at [{shown}] of an input is out of bounds", outside.params())
 
 

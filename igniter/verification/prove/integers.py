@@ -101,6 +101,8 @@ class Sizes:
     """The definitions of quotients."""
     exprs: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """The meaning of every parameter."""
+    shapes: list[tuple[Expr, ...]] = field(default_factory=list[tuple[Expr, ...]])
+    """The dims of tensors that axes over products of sizes are split by; none for scheduled kernels."""
     _context: tuple[int, Points] | None = None
 
     def symbol(self, name: str) -> str:

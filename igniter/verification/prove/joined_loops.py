@@ -46,7 +46,7 @@ def _split(loop: ForOp, divisor: Expr) -> list[ForOp]:
     loop.bounds = DimsAttr([ZERO, split_quotient(end, divisor)[0]])
     loop.step_attr = made.step_attr
     for op in statements:
-        _rewrite(op, lambda e: _replaced(e, axis, divisor, quotient, remainder))
+        _rewrite(op, lambda e: replaced(e, axis, divisor, quotient, remainder))
     return [loop, made]
 
 
@@ -73,7 +73,7 @@ def _divisor(loop: ForOp) -> Expr | None:
     return least[0] if least else None
 
 
-def _replaced(e: Expr, axis: str, divisor: Expr, quotient: Expr, remainder: Expr) -> Expr:
+def replaced(e: Expr, axis: str, divisor: Expr, quotient: Expr, remainder: Expr) -> Expr:
     """Returns an expression with `axis` as `quotient*divisor + remainder`, where `0 <= remainder < divisor`."""
     if axis not in e.symbols:
         return e
@@ -88,8 +88,8 @@ def _replaced(e: Expr, axis: str, divisor: Expr, quotient: Expr, remainder: Expr
             if rest == ZERO:
                 return remainder if times == ONE else mod(quotient, times) * divisor + remainder
         if atom.fn == "mod" and (inner := atom.args[0].call) is not None and inner.fn == "floordiv":
-            return mod(_replaced(atom.args[0], axis, divisor, quotient, remainder), atom.args[1])
-        return call(atom.fn, [_replaced(a, axis, divisor, quotient, remainder) for a in atom.args])
+            return mod(replaced(atom.args[0], axis, divisor, quotient, remainder), atom.args[1])
+        return call(atom.fn, [replaced(a, axis, divisor, quotient, remainder) for a in atom.args])
 
     return e.map_atoms(of_atom)
 

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from xdsl.dialects.builtin import TensorType
+
 from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr
 from igniter.verification.prove import scheduled, structured
 from igniter.verification.prove.checks import check_accesses
@@ -72,6 +75,9 @@ def _problems(
         sizes.discover(kernel, kernel.symbol_names)
         sizes.require(kernel.requires)
     problems: list[Problem] = []
+    if isinstance(before, KernelOp) and isinstance(after, KernelOp):
+        values = [v for k in (before, after) for v in (*k.block.args, *(r for op in k.walk() for r in op.results))]
+        sizes.shapes += dict.fromkeys(tuple(dims_of(v.type)) for v in values if v.type.name == TensorType.name)
     for version in _versions(after):
         found = _scheduled(version, sizes, problems) if isinstance(version, FuncOp) else None
         shapes = None if found is None else [o.dims for o in found.outputs]

@@ -12,6 +12,7 @@ from igniter.dialects.loop.attrs import as_integer, is_float, scalar_type
 from igniter.dialects.sym.expr import INDIRECT, Expr, symbols_of
 from igniter.verification.prove.bodies import expression_value
 from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, isl
+from igniter.verification.prove.products import refined
 from igniter.verification.prove.reshapes import reshape
 from igniter.verification.prove.values import Apply, Case, Input, Number, Pick, Space, Value
 
@@ -38,11 +39,12 @@ class Reader:
         """Returns the value of a read under a view with `dims`. `data` are the values of indirect names."""
         if any(INDIRECT.fullmatch(n) for n in symbols_of((*subscripts, *guards))):
             return self._by_data(dims, subscripts, guards, space, env, data, otherwise, element)
+        active = active_points(self.sizes, space, guards, env) if guards else space.domain
+        dims, subscripts = refined(self.sizes, dims, subscripts, env, active, space.text)
         array, access = self._access(dims, subscripts, space, env)
         inner = Input(space, array, access)
         if not guards:
             return inner
-        active = active_points(self.sizes, space, guards, env)
         return guarded(inner, active, space, element, otherwise, (str(array), access.set_tuple_name(OUT(), "A")))
 
     def _access(

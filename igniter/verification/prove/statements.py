@@ -26,9 +26,10 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.loop.attrs import Combiner
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import INDIRECT, ZERO, Expr, symbols_of
+from igniter.dialects.sym.expr import INDIRECT, ZERO, Expr, product, symbols_of
 from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes
 from igniter.verification.prove.joined_loops import JOINED
+from igniter.verification.prove.products import refined
 from igniter.verification.prove.reshapes import reshape
 from igniter.verification.prove.values import Space
 
@@ -259,8 +260,13 @@ class Statements:
         if conditions:
             active = active.intersect(self.sizes.points(space.text, conditions))
         dims = tuple(dims_of(buffer.type)) if of is None else of
+        named = active.set_tuple_name(name)
+        dims, subscripts = refined(self.sizes, dims, subscripts, env, named, space.named(name))
+        if not root.events and product(dims) == product(root.dims) and len(dims) > len(root.dims):
+            # The first access names the dims behind a product of sizes.
+            root.dims = dims
         access = self.access(root, dims, subscripts, space.named(name), env)
-        access = access.intersect_domain(active.set_tuple_name(name))
+        access = access.intersect_domain(named)
         found = Event(kind, name, op, space, place, root, active, access, time, combiner)
         self.events.append(found)
         root.events.append(found)

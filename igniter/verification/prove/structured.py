@@ -13,6 +13,7 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import INDIRECT, Expr, symbols_of
 from igniter.verification.prove.bodies import body_value, position
 from igniter.verification.prove.integers import Relation, Sizes, isl
+from igniter.verification.prove.products import Split, refined, split_axis
 from igniter.verification.prove.reads import Reader, active_points, by_data, guarded, zero
 from igniter.verification.prove.reshapes import reshape
 from igniter.verification.prove.scheduled import ScheduledValues
@@ -26,6 +27,8 @@ class Written:
 
     clause: Clause
     space: Space
+    dims: tuple[Expr, ...]
+    """The dims of the elements, products of sizes as several dims."""
     relation: Relation
     """From the elements, the tuple `E`, to the points."""
     value: Value
@@ -41,6 +44,7 @@ class StructuredValues:
         for k, arg in enumerate(kernel.block.args):
             self.readers[arg] = Reader(sizes, k, tuple(dims_of(arg.type)))
         self.spaces: dict[NestOp, Space] = {}
+        self.splits: dict[Space, list[Split]] = {}
         self.written: dict[SSAValue, Written] = {}
         self.procedures: dict[ProcedureOp, ScheduledValues] = {}
         self.problems: list[Problem] = []
@@ -81,12 +85,14 @@ class StructuredValues:
             other = otherwise or Number(space, zero(element))
             whole = self._whole(tensor, dims, space)
             return by_data(self.sizes, ("computed",), [whole], subscripts, guards, space, space.env, data or {}, other)
+        active = active_points(self.sizes, space, guards, space.env) if guards else space.domain
+        dims, subscripts = refined(self.sizes, dims, subscripts, space.env, active, space.text)
         texts = ", ".join(self.sizes.text(s, space.env) for s in subscripts)
         access = self.sizes.relation(space.text, f"E[{texts}]")
-        own = tuple(dims_of(tensor.type))
+        is_written = isinstance(tensor.owner, NestOp)
+        own = self._written(tensor).dims if is_written else tuple(dims_of(tensor.type))
         if own != dims:
             access = access.apply_range(reshape(self.sizes, dims, own, "E", "E"))
-        active = active_points(self.sizes, space, guards, space.env) if guards else space.domain
         access = access.intersect_domain(active)
         found = self._element(tensor, access, space)
         if not guards:
@@ -125,20 +131,35 @@ class StructuredValues:
             assert isinstance(nest, NestOp)
             clause = nest.yield_op.clauses[list(nest.outputs).index(tensor)]  # pyright: ignore
             space = self._space(nest)
-            texts = ", ".join(self.sizes.text(s, space.env) for s in clause.subscripts)
+            at = [self.split(s, space) for s in clause.subscripts]
+            dims, at = refined(self.sizes, tuple(dims_of(tensor.type)), at, space.env, space.domain, space.text)
+            texts = ", ".join(self.sizes.text(s, space.env) for s in at)
             writes = self.sizes.relation(space.text, f"E[{texts}]").intersect_domain(space.domain)
-            self.written[tensor] = Written(clause, space, writes.reverse(), _Body(self, space).value(clause.value))
+            self.written[tensor] = Written(
+                clause, space, dims, writes.reverse(), _Body(self, space).value(clause.value)
+            )
         return self.written[tensor]
 
     def _space(self, nest: NestOp) -> Space:
         if nest not in self.spaces:
-            ids = tuple(f"x{k}" for k in range(len(nest.axes)))
-            bounds = [f"0 <= {i} < {self.sizes.text(a.extent, {})}" for i, a in zip(ids, nest.axes, strict=True)]
+            splits, axes = list[Split](), list[tuple[str, Expr]]()
+            for axis in nest.axes:
+                more, pair = split_axis(axis.name, axis.extent, self.sizes)
+                splits, axes = [*splits, *more], [*axes, *pair]
+            ids = tuple(f"x{k}" for k in range(len(axes)))
+            bounds = [f"0 <= {i} < {self.sizes.text(extent, {})}" for i, (_, extent) in zip(ids, axes, strict=True)]
             name = f"{self.prefix}N{len(self.spaces)}"
-            env = {a.name: i for i, a in zip(ids, nest.axes, strict=True)}
+            env = {a: i for i, (a, _) in zip(ids, axes, strict=True)}
             domain = self.sizes.points(f"{name}[{', '.join(ids)}]", bounds)
             self.spaces[nest] = Space(name, ids, env, domain)
+            self.splits[self.spaces[nest]] = splits
         return self.spaces[nest]
+
+    def split(self, e: Expr, space: Space) -> Expr:
+        """Returns an expression with the axes of a nest split."""
+        for split in self.splits.get(space, ()):
+            e = split.apply(e)
+        return e
 
     # -- procedures ---------------------------------------------------------------------------------------------------
 
@@ -212,12 +233,13 @@ class _Body:
         op = ssa.owner
         assert isinstance(op, Operation)
         if isinstance(op, IndexOp):
-            return position(op.value, self.space, self.values.sizes)
+            return position(self.values.split(op.value, self.space), self.space, self.values.sizes)
         if isinstance(op, ReadOp):
             data = {f"_{k}": self.value(v) for k, v in enumerate(op.indices)}
             otherwise = None if op.otherwise is None else self.value(op.otherwise)
             dims = tuple(dims_of(op.source.type))
-            return self.values.read(op.source, dims, op.subscripts, self.space, op.guards, data, otherwise)
+            at, guards = ([self.values.split(e, self.space) for e in each] for each in (op.subscripts, op.guards))
+            return self.values.read(op.source, dims, at, self.space, guards, data, otherwise)
         return body_value(op, self.space, self.value)
 
 
