@@ -56,13 +56,13 @@ def isl() -> Any:
 
 
 def coalesced(relation: Relation) -> Relation:
-    """Returns a relation in fewer pieces; as it is if isl's heuristic fails with an internal error."""
+    """Returns a relation in fewer pieces. After an internal error of isl the operand cannot be used any more."""
     try:
         return relation.coalesce()
     except isl().Error as error:
         if OUT_OF_OPERATIONS in str(error):
             raise
-        return relation
+        raise NotDecided("isl fails to coalesce a relation") from error
 
 
 @dataclass
