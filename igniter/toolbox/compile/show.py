@@ -63,12 +63,7 @@ def _compile_library(request: CompileRequest) -> None:
     output = request.output or f"{Path(request.model).stem}.igniter"
     times = PassTimes() if request.pass_timing else None
     with progress("compiling", request.json, lines=True) as step:
-        compile_it: Callable[..., Artifact] = partial(igniter.compile, request.model)
-        if request.bind_dim:
-            from igniter.toolbox.compile.levels import bound
-
-            compile_it = bound(request).compile
-        artifact = compile_it(
+        artifact = _compiler(request)(
             output,
             options=_options(request),
             verify=request.verify,
@@ -95,6 +90,15 @@ def _compile_library(request: CompileRequest) -> None:
     _print_report(artifact, report, request)
     if times is not None:
         print_times(times, report)
+
+
+def _compiler(request: CompileRequest) -> Callable[..., Artifact]:
+    """Returns the call that compiles the model, with its bound dims."""
+    if not request.bind_dim:
+        return partial(igniter.compile, request.model)
+    from igniter.toolbox.compile.levels import bound
+
+    return bound(request).compile
 
 
 def _at_sizes(given: Mapping[str, int], report: Mapping[str, Any]) -> list[dict[str, Any]]:
