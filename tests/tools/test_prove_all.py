@@ -75,6 +75,15 @@ def test_no_kernel_of_a_network_is_refuted(name: str) -> None:
     assert whole.refuted == 0 and whole.proven, table(found)
 
 
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@pytest.mark.xfail(reason="88% to 95% are proven: limits and internal errors of isl, masks over products of sizes")
+def test_nearly_all_passes_of_the_networks_are_proven() -> None:
+    found = [p for o in prove_all(unique(list(models(MODELS))), seconds=60, whole=120) for p in o.proofs]
+    whole = rows(found)[-1]
+    assert whole.share >= 0.95, table(found)
+
+
 def test_kernels_of_equal_text_are_proven_once_and_the_table_counts_them() -> None:
     kernel = Subject("one", RELU.format(name="one"))
     same = Subject("two", RELU.format(name="two"))
