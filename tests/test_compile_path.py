@@ -99,7 +99,8 @@ def test_the_way_is_short_and_goes_down(tmp_path: Path) -> None:
     igniter.compile(path, tmp_path / "first", cache=False)
     calls = traced(path, tmp_path / "second")
     page = PAGE.read_text(encoding="utf-8")
-    assert len(calls) <= 25, "\n".join(map(str, calls))
+    # Two of them are a reproducer of a crash, and the reference of a function of linalg.
+    assert len(calls) <= 27, "\n".join(map(str, calls))
     assert sum(rank(called) < rank(caller) for caller, _, called, _ in calls) <= 1
     names = {name for *_, name in calls if "lambda" not in name}
     assert not [name for name in names if f"`{name}`" not in page and f"`{name.rpartition('.')[2]}`" not in page]

@@ -30,6 +30,8 @@ EXTRAS = {
     "tune": "`igniter tune`",
     "ray": "`igniter tune --ray` and `igniter experiment --ray`, on several machines",
     "experiment": "the plots of `igniter experiment`",
+    "learn": "`igniter tune --learned`",
+    "prove": "proofs for all sizes (`igniter-opt --check-each=prove`)",
 }
 """The purposes of the extras; extras of tests, benchmarks and docs are not for users."""
 
