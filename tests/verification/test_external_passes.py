@@ -112,7 +112,7 @@ def test_what_igniter_writes_is_checked() -> None:
     log = io.StringIO()
     assert igniter_opt.run([*command, f"--check-with={opt('--cse')}"], io.BytesIO(), io.StringIO(), log) == 0
     assert "arguments agree" in log.getvalue()
-    assert igniter_opt.run([*command, "--check-with=sed s/addf/subf/"], io.BytesIO(), io.StringIO(), log) == 1
+    assert igniter_opt.run([*command, "--check-with=sed s/addf/subf/"], io.BytesIO(), io.StringIO(), log) == 3
     assert "'sed s/addf/subf/': wrong: @r0: result 0" in log.getvalue()
 
 
