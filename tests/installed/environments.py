@@ -19,6 +19,9 @@ ALONE = {
     "triton": (("verbs.py", "--extra", "triton"),),
     "torch": (("modules.py",), ("verbs.py", "torch"), ("calls.py", "torch_calls")),
     "ray": (("verbs.py", "split", "serve"),),
+    "experiment": (("verbs.py", "experiment"),),
+    "learn": (("verbs.py", "tune"),),
+    "prove": (("verbs.py", "--extra", "prove"),),
 }
 """The extras of users, and what each is for."""
 

@@ -93,6 +93,12 @@ EXTRAS = {
         Run("igniter compile model.onnx -o gpu.igniter --target=cuda --no-verify", "gpu.igniter"),
         Run("igniter-opt model.onnx -p cuda --target=cuda --emit=asm", ".visible .entry"),
     ],
+    "prove": [
+        Run(
+            "igniter-opt model.onnx -p cpu-onnx,cpu-fusion,cpu-loop,choose-schedule,lower-to-loops --check-each=prove",
+            "proven",
+        ),
+    ],
 }
 """Command lines by the extra that they need."""
 
