@@ -97,7 +97,7 @@ def call_isolated(
     with tempfile.TemporaryDirectory(prefix="igniter-mlir-") as folder:
         given, made = Path(folder, "given"), Path(folder, "made")
         given.write_bytes(pickle.dumps((ir, name, list(arguments), list(results))))
-        command = [sys.executable, "-m", "igniter.runtime.mlir_library", str(given), str(made)]
+        command = [sys.executable, "-u", "-m", "igniter.runtime.mlir_library", str(given), str(made)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
