@@ -142,9 +142,15 @@ def int_literal(element: str, value: int) -> str:
     return str(value - (1 << width) if value >> (width - 1) else value)
 
 
-@lru_cache(maxsize=4096)
 def float_literal(element: str, value: float) -> str:
     """Returns a float in LLVM's syntax, the bits of a double; the 16-bit floats are integers here."""
+    return _float_literal(element, struct.pack("<d", value))
+
+
+@lru_cache(maxsize=4096)
+def _float_literal(element: str, double: bytes) -> str:
+    # The key is the bits: 0.0 and -0.0 are equal as numbers, and one would be given the other's text.
+    (value,) = struct.unpack("<d", double)
     if element in ("half", "bfloat"):
         return str(_to_bits(element, value))
     if element == "float":

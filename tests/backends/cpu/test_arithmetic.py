@@ -8,7 +8,7 @@ from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPER
 
 from igniter.backends.cpu import arithmetic, vmath
 
-from .cpu_kit import ALL_KINDS, Array, check_against_interpreter, compiled
+from .cpu_kit import ALL_KINDS, TARGETS, Array, check_against_interpreter, compiled
 
 INTEGERS = ("i8", "i16", "i32", "i64")
 FLOATS = ("f32", "f64")
@@ -201,3 +201,26 @@ def test_select_and_fma():
     run_op("arith.select", ["i1", "f32", "f32"], "f32", [values("i1", rng), x, y], "{1}")
     run_op("math.fma", ["f32", "f32", "f32"], "f32", [x, y, z], "{0}")
     run_op("math.fma", ["f64", "f64", "f64"], "f64", [a.astype("f8") for a in (x, y, z)], "{0}")
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_a_constant_of_negative_zero_is_not_that_of_zero(kind: str):
+    """Equal as numbers, so a cache by value gave the later of the two the text of the earlier, whatever the kernel."""
+    for first, second in (("0.0", "-0.0"), ("-0.0", "0.0")):
+        text = f"""
+loop.func @zeros symbols [] (%x: memref<4x{kind}>, %y: memref<2x4x{kind}>) outputs 1 {{
+  loop.for i = 0 to 4 {{
+    %x0 = loop.load %x[i] : {kind}
+    %a = arith.constant {first} : {kind}
+    %b = arith.constant {second} : {kind}
+    %p = arith.mulf %x0, %a : {kind}
+    %q = arith.mulf %x0, %b : {kind}
+    loop.store %p, %y[0, i]
+    loop.store %q, %y[1, i]
+  }}
+}}"""
+        x = np.array([1, -1, 2, -3], ALL_KINDS[kind])
+        for target in TARGETS:
+            products = np.full((2, 4), 9, ALL_KINDS[kind])
+            compiled(text, target)(x, products)
+            assert (np.signbit(products) == np.signbit([x * float(first), x * float(second)])).all()
