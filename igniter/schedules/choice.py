@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import NamedTuple
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from igniter.analysis.structured.packing import packs_pairs
-from igniter.analysis.typical_sizes import WORK, typical_of
+from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, NestOp, element_bytes
 from igniter.dialects.loop.panels import DOT_COLUMNS, DOT_STEPS, panel_lanes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
-from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product, symbols_of
-from igniter.dialects.sym.ranges import simplify
+from igniter.dialects.sym import element_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, symbols_of
 from igniter.schedules.author import Choice
+from igniter.schedules.column_lanes import column_lanes, schedule_columns
 from igniter.schedules.few_places import place_schedule
 from igniter.schedules.groups import lone_group, reads_of
 from igniter.schedules.products import (
@@ -37,23 +36,23 @@ from igniter.schedules.products import (
 from igniter.schedules.scheduling import AxisPlan, Group, Machine, in_order, vector_width
 from igniter.schedules.short_windows import window_schedules
 from igniter.schedules.tiles import SOME_ROWS, contiguous_last, is_whole, register_tile, tile_row, tile_schedules
+from igniter.schedules.vector_axes import (
+    is_short_window,
+    is_unrolled_window,
+    narrow_row,
+    short_row,
+    strides_along,
+    transposed_axis,
+    vector_axis,
+)
 
 MASKED_SHARE, MASKED_SHARE_WITHOUT_REGISTERS = 4, 2
 """A vector under a mask register is worth its time if a row fills at least one in so many of its lanes; and one under a
 mask in another vector (AVX2)."""
 
-SHORT_WINDOW, SHORT_WINDOW_PENALTY = 8, 3
-"""A sliding window of fewer elements fills no vector: it is the vector only where every other axis is worse by this
-score. A reduction of few elements that does not slide stays the vector: its results are a row apart, and a maximum over
-rows of 3 to 7 takes 1.4 to 2 times as long with vectors of results (one thread of a Zen 3). A maximum over windows of 3
-x 3 with stride 2 takes a seventh of the time with vectors of results, whose reads have stride 2; windows of 2 x 2 take
-a sixth (one thread of a Zen 3)."""
 
 NARROW_VECTORS = 16
 """The vectors of a stretch of narrow rows: its lines stay in the first-level cache for all elements of the rows."""
-
-UNROLLED_WINDOW = 16
-"""The largest window whose elements are unrolled below the vector of results."""
 
 
 def choose(groups: Sequence[Group], machine: Machine) -> list[Choice]:
@@ -84,7 +83,7 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
         return Choice(found, _product_text(group, found[group.members[0].label]))
     (first, *others) = group.members
     if not others and first in packed and packs_pairs(first):
-        contiguous = all(stride == ONE for stride, writes in _strides(first, first.axes[-2].name) if not writes)
+        contiguous = all(stride == ONE for stride, writes in strides_along(first, first.axes[-2].name) if not writes)
         schedule = pair_packing_schedule(first, contiguous, label, machine)
         return Choice({first.label: schedule}, "pairs of steps are packed")
     if _is_dot_products(group):
@@ -100,9 +99,9 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
         group.levels.pop()
         found = {nest.label: schedule_member(nest, group, label, machine) for nest in group.members}
         return Choice(found, _vector_text(found[group.members[0].label]))
-    width = _column_lanes(group, machine)
+    width = column_lanes(group, machine)
     if width is not None:
-        found = {nest.label: _schedule_columns(nest, group, label, width, machine) for nest in group.members}
+        found = {nest.label: schedule_columns(nest, group, label, width, machine) for nest in group.members}
         return Choice(
             found, (f"{width} rows form a vector: rows are contiguous in memory, the elements of a row are not")
         )
@@ -135,7 +134,7 @@ def _packs_columns(nest: NestOp) -> bool:
         len(nest.reads) == 1
         and len(axes) >= 3
         and [s.symbol for s in nest.yield_op.clauses[0].subscripts] == [a.name for a in axes]
-        and all(stride == ONE for stride, _ in _strides(nest, axes[-1].name))
+        and all(stride == ONE for stride, _ in strides_along(nest, axes[-1].name))
     )
 
 
@@ -193,9 +192,9 @@ def _in_tiles(group: Group, label: str, machine: Machine) -> dict[str, ScheduleA
 
 def _parallel_vector(nest: NestOp) -> str | None:
     """Returns the best parallel axis for the vectors of a reduction; `None` without a reduction or such an axis."""
-    parallel = {a.name: _strides(nest, a.name) for a in nest.axes if a.kind == "parallel"}
+    parallel = {a.name: strides_along(nest, a.name) for a in nest.axes if a.kind == "parallel"}
     sums = [a.name for a in nest.axes if a.kind == "reduction"]
-    return _vector_axis(nest, sums, parallel, False) if sums else None
+    return vector_axis(nest, sums, parallel, False) if sums else None
 
 
 def _is_dot_products(group: Group) -> bool:
@@ -210,11 +209,11 @@ def _is_dot_products(group: Group) -> bool:
     vector = _parallel_vector(nest)
     if vector is None:
         return False
-    strides = {a.name: _strides(nest, a.name) for a in nest.axes}
+    strides = {a.name: strides_along(nest, a.name) for a in nest.axes}
     beside = all(stride in (ZERO, ONE) for stride, write in strides[vector] if not write)
     if beside and not _is_short(nest.axis(vector).extent):
         return False
-    best = _vector_axis(nest, [], strides, False)
+    best = vector_axis(nest, [], strides, False)
     if best is None or nest.axis(best).kind != "reduction":
         return False
     steps = nest.axis(best).extent.constant
@@ -225,101 +224,6 @@ def _is_short(extent: Expr) -> bool:
     return extent.constant is not None and extent.constant < DOT_COLUMNS
 
 
-# -- groups whose lanes are columns -----------------------------------------------------------------------------------
-
-
-def _column_lanes(group: Group, machine: Machine) -> int | None:
-    """Returns the lanes of the group's last common axis, if that axis and not each nest's own should be the vector.
-
-    That is so where the rows of a group are strided in memory: a softmax over the channels of `[batch, channel, time]`
-    reads with a stride along its rows, and contiguously from row to row. The axis is moved last among the common ones.
-    """
-    if len(group.members) < 2 or not group.levels:
-        return None
-    inner = 0
-    for nest in group.members:
-        common = {names[nest.label] for _, names in group.levels}
-        inner += min((_access_cost(nest, a.name, group) for a in nest.axes if a.name not in common), default=0)
-    across = [sum(_access_cost(nest, names[nest.label], group) for nest in group.members) for _, names in group.levels]
-    best = min(range(len(across)), key=lambda k: (across[k], -k))
-    if across[best] >= inner or group.levels[best][0].constant == 1:
-        return None
-    group.levels.append(group.levels.pop(best))
-    return min(vector_width(nest, machine, group.levels[-1][1][nest.label]) for nest in group.members)
-
-
-def _access_cost(nest: NestOp, axis: str, group: Group) -> int:
-    """Returns the cost of a nest's accesses with `axis` as the vector, in quarters of a vector access. It is 0 for a
-    nest without loops inside the common ones, which runs once a row."""
-    common = {names[nest.label] for _, names in group.levels}
-    if all(a.name in common or a.extent == ONE for a in nest.axes):
-        return 0
-    cost = 0
-    for value, stride in _group_strides(nest, axis):
-        if stride == ZERO:
-            cost += 1
-        elif stride == ONE or _stays_in(value, group):
-            cost += 4
-        else:
-            cost += 32
-    return cost
-
-
-def _group_strides(nest: NestOp, axis: str) -> list[tuple[SSAValue, Expr | None]]:
-    """Returns every tensor that a nest reads or writes, with its stride along `axis`."""
-    values = [*(op.source for op in nest.reads), *nest.outputs]
-    return [(value, stride) for value, (stride, _) in zip(values, _strides(nest, axis), strict=True)]
-
-
-def _stays_in(value: SSAValue, group: Group) -> bool:
-    """True if only the nests of a group use a value; they may then store it in any order."""
-    return value.owner in group.members and all(use.operation.parent_op() in group.members for use in value.uses)
-
-
-def _columns(group: Group, width: int, machine: Machine) -> int:
-    """Returns the vectors in a tile of columns: enough independent sums to hide latency, and whole stretches of memory
-    for the prefetcher; fewer where each of them keeps a long row."""
-    kept = 0
-    for nest in group.members:
-        common = {names[nest.label] for _, names in group.levels}
-        row = product(a.extent for a in nest.axes if a.kind == "parallel" and a.name not in common).constant or 1
-        kept += sum(row * element_bytes(element_of(r.type)) for r in nest.outputs if _stays_in(r, group))
-    columns = machine.sum_chains
-    while columns > 1 and kept * width * columns > machine.tile_bytes:
-        columns //= 2
-    return columns
-
-
-def _schedule_columns(nest: NestOp, group: Group, label: str, width: int, machine: Machine) -> ScheduleAttr:
-    """Returns a schedule with the tiles of the last common axis below all loops inside it, as unrolled vectors."""
-    common = [names[nest.label] for _, names in group.levels]
-    inside = [a.name for kind in ("parallel", "reduction") for a in nest.axes if a.kind == kind]
-    order = [*common, *(n for n in inside if n not in common)]
-    plans = {n: AxisPlan(Loop(n, fuse=label)) for n in common}
-    plans[common[0]].words = replace(plans[common[0]].words, threads=0)
-    lanes = plans[common[-1]]
-    lanes.tile, lanes.tail, lanes.below = width * _columns(group, width, machine), "peel", "loops"
-    lanes.inner = Loop(common[-1], vector=width, unroll=0)
-    across = _square_axis(nest, common[-1], group)
-    if across is not None and (across.extent.constant or width) >= width:
-        plans[across.name] = AxisPlan(inner=Loop(across.name, unroll=0), tile=width, tail="rest")
-    return in_order(nest, order, plans)
-
-
-def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
-    """Returns an inner axis with contiguous accesses where those along `lanes` are strided: the two form squares, to be
-    transposed in registers."""
-    common = {names[nest.label] for _, names in group.levels}
-    along = _group_strides(nest, lanes)
-    for axis in nest.axes:
-        if axis.name in common or axis.extent == ONE:
-            continue
-        for (value, here), (_, there) in zip(along, _group_strides(nest, axis.name), strict=True):
-            if there == ONE and here not in (ZERO, ONE) and not _stays_in(value, group):
-                return axis
-    return None
-
-
 # -- one nest ---------------------------------------------------------------------------------------------------------
 
 
@@ -327,10 +231,10 @@ def schedule_member(nest: NestOp, group: Group, label: str, machine: Machine) ->
     """Returns the schedule of a nest that is not a contraction, alone in its group or one of several."""
     common = [names[nest.label] for _, names in group.levels]
     axes = {a.name: a for a in nest.axes}
-    strides = {name: _strides(nest, name) for name in axes}
+    strides = {name: strides_along(nest, name) for name in axes}
     flat = all(sum(a.extent != ONE for a in m.axes) == len(group.levels) for m in group.members)
     # A nest alone may vectorise any of its axes, the outer ones too.
-    vector = _vector_axis(nest, common if len(group.members) > 1 else [], strides, flat)
+    vector = vector_axis(nest, common if len(group.members) > 1 else [], strides, flat)
     outer = [n for n in common if n != vector or len(group.members) > 1]
     rest = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in outer and a.name != vector]
     reductions = [a.name for a in nest.axes if a.kind == "reduction"]
@@ -343,8 +247,8 @@ def schedule_member(nest: NestOp, group: Group, label: str, machine: Machine) ->
         inside = []
     free = rest if len(group.members) > 1 else [*outer, *rest]
     width = 1 if vector is None else vector_width(nest, machine, vector)
-    short = None if vector is None or reductions else _short_row(nest, axes, vector, free, width)
-    narrow = None if short is not None or vector is None or reductions else _narrow_row(nest, vector, free, width)
+    short = None if vector is None or reductions else short_row(nest, axes, vector, free, width)
+    narrow = None if short is not None or vector is None or reductions else narrow_row(nest, vector, free, width)
     if narrow is not None:
         # Squares would be mostly empty. Rows of any length below a vector's: one side is accessed with a stride.
         inside = [narrow.lanes, narrow.row]
@@ -391,7 +295,7 @@ def _place_vector(
         plan.words = replace(plan.words, vector=width, accumulators=copies)
         return reductions
     if not reductions:
-        across = _transposed_axis(nest, vector, rest)
+        across = transposed_axis(nest, vector, rest)
         if across is None or (axes[across].extent.constant or width) < width:
             plan.words = replace(plan.words, vector=width)
             return reductions
@@ -408,7 +312,7 @@ def _place_vector(
         plan.tile, plan.tail, plan.below = width * columns, "peel", "reductions"
         plan.inner = replace(lanes, unroll=0)
         return [*(n for n in reductions if n != across), across]
-    if _is_unrolled_window(nest, reductions) and tile_row(nest, rest, vector, machine) is None:
+    if is_unrolled_window(nest, reductions) and tile_row(nest, rest, vector, machine) is None:
         # A vector of results takes all elements of its windows at once.
         for name in reductions:
             plans[name].words = replace(plans[name].words, unroll=0)
@@ -483,96 +387,6 @@ def _is_panel_of_bytes(nest: NestOp, vector: str, outer: Sequence[str]) -> bool:
     )
 
 
-def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
-    """Returns the axis along which an operand is contiguous, if its accesses along `vector` are strided."""
-    for op in nest.reads:
-        if op.indices or not op.subscripts or vector in op.subscripts[-1].symbols:
-            continue
-        dims = dims_of(op.source.type)
-        if _stride(op.subscripts, dims, vector, nest) in (None, ZERO):
-            continue
-        for axis in rest:
-            if _stride(op.subscripts, dims, axis, nest) == ONE and op.subscripts[-1].coefficient(axis) == ONE:
-                return axis
-    return None
-
-
-class _ShortRow(NamedTuple):
-    """The axis along a row shorter than a vector, and the axis from row to row, whose elements are the lanes."""
-
-    row: str
-    lanes: str
-
-
-def _short_row(nest: NestOp, axes: Mapping[str, Axis], vector: str, rest: list[str], width: int) -> _ShortRow | None:
-    """Returns the short rows of an operand that is contiguous in another direction than the result, along `vector` if
-    possible."""
-    across = _transposed_axis(nest, vector, rest)
-    if across is None:
-        return None
-    for row, lanes in ((vector, across), (across, vector)):
-        length, count = axes[row].extent.constant, axes[lanes].extent.constant
-        if length is not None and 1 < length < width and (count is None or count >= width):
-            return _ShortRow(row, lanes)
-    return None
-
-
-def _narrow_row(nest: NestOp, vector: str, rest: list[str], width: int) -> _ShortRow | None:
-    """Returns the same for rows of an unknown length that is typically too short for a vector, if there are typically
-    enough of them."""
-    across, typical = _transposed_axis(nest, vector, rest), typical_of(nest)
-    if across is None:
-        return None
-    for row, lanes in ((vector, across), (across, vector)):
-        length, count = nest.axis(row).extent, nest.axis(lanes).extent
-        if length.constant is None and (typical.known(length) or width) < width <= typical.value(count, WORK):
-            return _ShortRow(row, lanes)
-    return None
-
-
-def narrow_axes(nest: NestOp, machine: Machine) -> tuple[list[_ShortRow], int]:
-    """Returns the axes of squares that a nest alone moves through registers, each of them as the narrow one, if it has
-    an unknown length; and the lanes of a vector."""
-    strides = {a.name: _strides(nest, a.name) for a in nest.axes}
-    vector = None if any(a.kind == "reduction" for a in nest.axes) else _vector_axis(nest, [], strides, False)
-    across = None
-    if vector is not None:
-        across = _transposed_axis(nest, vector, [a.name for a in nest.axes if a.name != vector and a.extent != ONE])
-    if vector is None or across is None:
-        return [], 1
-    both = [_ShortRow(vector, across), _ShortRow(across, vector)]
-    return [this for this in both if nest.axis(this.row).extent.constant is None], vector_width(nest, machine, vector)
-
-
-def _strides(nest: NestOp, axis: str) -> list[tuple[Expr | None, bool]]:
-    """Returns the stride of each access along `axis` (`None`: irregular), and True if it is a write."""
-    found: list[tuple[Expr | None, bool]] = []
-    for op in nest.reads:
-        found.append((_stride(op.subscripts, dims_of(op.source.type), axis, nest), False))
-    for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
-        found.append((_stride(clause.subscripts, dims_of(result.type), axis, nest), True))
-    return found
-
-
-def _stride(subscripts: tuple[Expr, ...], dims: tuple[Expr, ...], axis: str, nest: NestOp) -> Expr | None:
-    offset = simplify(linearize(subscripts, dims), nest.axes_attr.ranges)
-    return offset.coefficient(axis)
-
-
-def _is_short_window(nest: NestOp, axis: Axis) -> bool:
-    """True if a reduction is over few elements of a window that slides along another axis."""
-    if axis.kind != "reduction" or axis.extent.constant is None or axis.extent.constant >= SHORT_WINDOW:
-        return False
-    return any(axis.name in s.symbols and len(s.symbols) > 1 for op in nest.reads for s in op.subscripts)
-
-
-def _is_unrolled_window(nest: NestOp, reductions: Sequence[str]) -> bool:
-    """True if the reductions are over the elements of a short window."""
-    axes = [nest.axis(name) for name in reductions]
-    elements = product(axis.extent for axis in axes).constant
-    return elements is not None and elements <= UNROLLED_WINDOW and any(_is_short_window(nest, a) for a in axes)
-
-
 def _has_rows_of_windows(group: Group, machine: Machine) -> bool:
     """True if other nests read the folds of short windows, and vectors of results are the better loops for the folds.
 
@@ -585,7 +399,7 @@ def _has_rows_of_windows(group: Group, machine: Machine) -> bool:
     nest = group.members[0]
     if len(group.members) < 2 or len(group.levels) < 2 or not is_whole(group):
         return False
-    if not any(_is_short_window(nest, axis) for axis in nest.axes):
+    if not any(is_short_window(nest, axis) for axis in nest.axes):
         return False
     row = group.levels[-1][1][nest.label]
     results, width = nest.axis(row).extent.constant, vector_width(nest, machine, row)
@@ -593,34 +407,4 @@ def _has_rows_of_windows(group: Group, machine: Machine) -> bool:
     fewest = max(2, width // share)
     if results is not None and results < fewest:
         return False
-    return _vector_axis(nest, [], {a.name: _strides(nest, a.name) for a in nest.axes}, False) == row
-
-
-def _vector_axis(
-    nest: NestOp, common: list[str], strides: Mapping[str, list[tuple[Expr | None, bool]]], flat: bool
-) -> str | None:
-    """Returns the axis with the most contiguous accesses; `None` when a scalar loop is as good.
-
-    A common axis is a candidate only if the group is `flat`: no member has loops inside the common ones.
-    """
-    candidates = [a for a in nest.axes if a.name not in common and a.extent != ONE]
-    if not candidates:
-        candidates = [a for a in nest.axes if flat and common and a.name == common[-1]]
-    best: tuple[int, str] | None = None
-    for axis in candidates:
-        if axis.extent.constant is not None and axis.extent.constant < 2:
-            continue
-        score = 0
-        for stride, write in strides[axis.name]:
-            weight = 3 if write else 2
-            if stride == ONE:
-                score += 2 * weight
-            elif stride is not None and stride == ZERO:
-                score += 1
-            else:
-                score -= weight
-        if _is_short_window(nest, axis):
-            score -= SHORT_WINDOW_PENALTY
-        if best is None or score >= best[0]:
-            best = (score, axis.name)
-    return best[1] if best is not None and best[0] > 0 else None
+    return vector_axis(nest, [], {a.name: strides_along(nest, a.name) for a in nest.axes}, False) == row

@@ -36,9 +36,9 @@ from igniter.analysis.typical_sizes import WORK, sizes_with, typical_of
 from igniter.dialects.loop import KernelOp, NestOp
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.sym import element_of
-from igniter.schedules.choice import narrow_axes
 from igniter.schedules.products import deep_rows
 from igniter.schedules.size_variants import USUAL_VARIANTS, SizeVariant
+from igniter.schedules.vector_axes import narrow_axes
 
 MOST_COMPUTATIONS = 16
 """The most computations in a kernel with a variant, which is compiled twice: a limit on code size and compile time, on
