@@ -1,6 +1,7 @@
 """The ops of `arith`, `math` and `vector` on scalars and vectors as text, with the semantics of the CPU backend.
 
-MLIR leaves some results open that Igniter defines (`igniter.backends.cpu.arithmetic`). They are written out:
+MLIR leaves some results open that Igniter defines (`igniter.backends.cpu.arithmetic`). They are written out, unless the
+divisor or the distance of a shift is a constant that needs nothing:
 
 | op | written as |
 | --- | --- |
@@ -17,14 +18,23 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.backends.mlir.kinds import I1, Kind, broadcast, constant, kind_of, literal
 from igniter.backends.mlir.text import Writer
 from igniter.dialects.loop.attrs import Combiner
 from igniter.dialects.loop.bodies import as_number
 from igniter.dialects.loop.combiners import combining_op
+
+DEFINED = frozenset(
+    f"arith.{name}"
+    for name in (
+        *("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui"),
+        *("shli", "shrui", "shrsi", "fptosi", "fptoui"),
+    )
+)
+"""The ops with results that MLIR leaves open, unless a constant operand excludes them."""
 
 CONVERSIONS = frozenset(("extsi", "extui", "trunci", "bitcast"))
 """The conversions of `arith` that both define alike."""
@@ -142,16 +152,23 @@ def select(writer: Writer, condition: Operand, a: str, b: str, kind: Kind) -> st
 # -- integers ---------------------------------------------------------------------------------------------------------
 
 
-def _divide(op: str, quotient: bool) -> Callable[[Writer, Operation, Sequence[Operand], Kind], str]:
-    signed = op.endswith("si")
+def _known(value: SSAValue) -> int | None:
+    """Returns the number of an integer constant, or None."""
+    constant = as_number(value.owner.value) if isinstance(value.owner, arith.ConstantOp) else None
+    return int(constant.value.data) if isinstance(constant, IntegerAttr) else None
 
+
+def _divide(op: str, quotient: bool) -> Callable[[Writer, Operation, Sequence[Operand], Kind], str]:
     def rule(writer: Writer, of: Operation, args: Sequence[Operand], kind: Kind) -> str:
-        return _safe_divide(writer, op, args[0].name, args[1].name, kind, signed, quotient)
+        return _safe_divide(writer, op, args[0].name, args[1].name, kind, quotient, _known(of.operands[1]))
 
     return rule
 
 
-def _safe_divide(writer: Writer, op: str, x: str, y: str, kind: Kind, signed: bool, quotient: bool) -> str:
+def _safe_divide(writer: Writer, op: str, x: str, y: str, kind: Kind, quotient: bool, known: int | None) -> str:
+    if known not in (None, 0, -1):
+        return _let(writer, op, [x, y], kind)
+    signed = op.endswith("si")
     zero, one = constant(writer, kind, 0), constant(writer, kind, 1)
     none = _test(writer, "eq", y, zero, kind)
     bad = none
@@ -172,8 +189,9 @@ def _round_divide(up: bool, signed: bool) -> Callable[[Writer, Operation, Sequen
     def rule(writer: Writer, of: Operation, args: Sequence[Operand], kind: Kind) -> str:
         x, y = (a.name for a in args)
         suffix = "si" if signed else "ui"
-        quotient = _safe_divide(writer, f"arith.div{suffix}", x, y, kind, signed, True)
-        left = _safe_divide(writer, f"arith.rem{suffix}", x, y, kind, signed, False)
+        known = _known(of.operands[1])
+        quotient = _safe_divide(writer, f"arith.div{suffix}", x, y, kind, True, known)
+        left = _safe_divide(writer, f"arith.rem{suffix}", x, y, kind, False, known)
         zero, bit = constant(writer, kind, 0), kind.of("i1")
         adjust = _let(
             writer, "arith.andi", [_test(writer, "ne", left, zero, kind), _test(writer, "ne", y, zero, kind)], bit
@@ -190,6 +208,9 @@ def _round_divide(up: bool, signed: bool) -> Callable[[Writer, Operation, Sequen
 def _shift(op: str) -> Callable[[Writer, Operation, Sequence[Operand], Kind], str]:
     def rule(writer: Writer, of: Operation, args: Sequence[Operand], kind: Kind) -> str:
         x, y = (a.name for a in args)
+        known = _known(of.operands[1])
+        if known is not None and 0 <= known < kind.bits:
+            return _let(writer, op, [x, y], kind)
         limit = constant(writer, kind, kind.bits - 1)
         shifted = _let(writer, op, [x, _let(writer, "arith.minui", [y, limit], kind)], kind)
         if op == "arith.shrsi":

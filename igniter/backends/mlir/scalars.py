@@ -1,4 +1,6 @@
-"""The ops of bodies as text: `arith` and `math` on scalars, `loop.index`, `loop.dot_bytes`, and the combiners."""
+"""The ops of bodies as text: `arith` and `math` on scalars, `loop.index`, `loop.dot_bytes`, and the combiners.
+
+Results that MLIR leaves open are written out as on the scheduled level (`arithmetic.py`)."""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from igniter.backends.mlir.arithmetic import DEFINED, Operand, write_op
 from igniter.backends.mlir.expressions import Expressions
+from igniter.backends.mlir.kinds import kind_of
 from igniter.backends.mlir.text import Writer, number_text, type_text
 from igniter.dialects.loop.attrs import Combiner
 from igniter.dialects.loop.bodies import DotBytesOp, IndexOp
@@ -48,6 +52,9 @@ def write_scalar(writer: Writer, op: Operation, values: Values, names: Mapping[s
         values[op.result] = writer.let("i", f"arith.index_cast {at} : index to i64")
     elif isinstance(op, DotBytesOp):
         values[op.result] = _dot_bytes(writer, *(values[v] for v in op.operands))
+    elif op.name in DEFINED:
+        operands = [Operand(values[v], kind_of(v.type)) for v in op.operands]
+        values[op.results[0]] = write_op(writer, op, operands).name
     else:
         values[op.results[0]] = writer.let("v", _plain(writer, op, values))
 

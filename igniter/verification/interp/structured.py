@@ -80,8 +80,14 @@ def run_kernel(kernel: KernelOp, inputs: Sequence[Array], symbols: Mapping[str, 
 
 def bind(kernel: KernelOp, inputs: Sequence[Array], known: Mapping[str, int]) -> dict[str, int]:
     """Returns the values of the kernel's symbols; raises if a dim of an input contradicts its type."""
+    return bind_dims([dims_of(a.type) for a in kernel.block.args], kernel.symbol_names, inputs, known)
+
+
+def bind_dims(
+    dims: Sequence[Sequence[Expr]], symbols: Sequence[str], inputs: Sequence[Array], known: Mapping[str, int]
+) -> dict[str, int]:
+    """Returns the values of `symbols` for inputs of these dims; raises if a dim of an input contradicts."""
     env = dict(known)
-    dims = [dims_of(a.type) for a in kernel.block.args]
     for i, (array, expected) in enumerate(zip(inputs, dims, strict=True)):
         if array.ndim != len(expected):
             raise InterpreterError(f"input {i} has rank {array.ndim}, not {len(expected)}")
@@ -101,7 +107,7 @@ def bind(kernel: KernelOp, inputs: Sequence[Array], known: Mapping[str, int]) ->
             expected = size - left if env[step.symbol] >= 0 else -1
         if expected != size:
             raise InterpreterError(f"input {step.input}: dim {step.axis} is {size}, not {dims[step.input][step.axis]}")
-    missing = [s for s in kernel.symbol_names if s not in env]
+    missing = [s for s in symbols if s not in env]
     if missing:
         raise InterpreterError(f"{', '.join(missing)} is not a dim of any input")
     return env

@@ -1,6 +1,7 @@
 """Kernels of models, run by stock MLIR on the values of a run of the model, and compared with ONNX Runtime.
 
-`python -m tests.backends.mlir` prints the table of all of ONNX's node cases, of the examples or of models.
+`python -m tests.backends.mlir` prints the table of all of ONNX's node cases, of the examples or of models. Structured
+kernels run in the form of `--emit=linalg`, scheduled ones in that of `--emit=scf`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from igniter.backends.mlir.text import MlirRefusal
 from igniter.context import IgniterContext
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.generic_text import IrParser
-from igniter.dialects.loop import KernelOp
+from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.onnx.attributes import texts_attr
 from igniter.dialects.onnx.structure import ReturnOp, main_graph
+from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, import_model
 from igniter.frontend.exact_integers import exact_bytes
@@ -30,11 +32,13 @@ from igniter.runtime.mlir_tools import MlirError
 from igniter.runtime.session import make_session
 from igniter.tools.opt_driver import split_chunks
 from igniter.transforms.fusion.inline_regions import onnx_level
+from igniter.verification.check import run_kernel_op
 from igniter.verification.check_inputs import TypedInput, index_bound, random_arrays, sizes_of, sizes_without_empties
-from igniter.verification.interp.structured import run_kernel
+from igniter.verification.interp.structured import bind_dims
 from igniter.verification.judgement import compare_output
 from igniter.verification.mlir_kernels import run_kernel_by_mlir
 from igniter.verification.original import unoptimised
+from tests.backends.mlir.mlir_kit import call_scheduled
 
 EVERYTHING = "form-fusion-regions{contractions=all singletons=all views=all},lift-constants,pack-weights"
 STRUCTURED = f"cpu-onnx,bind-values,cpu-subnormals,cpu-tiles,{EVERYTHING},cpu-loop"
@@ -44,6 +48,12 @@ SCHEDULABLE = (
     "postpone-scales,form-variants,pack-operands,check-bounds{guard=true},choose-schedule,form-fma"
 )
 """The same, and all passes on that level."""
+SCHEDULED = f"{STRUCTURED},cpu-schedule"
+"""From a model to scheduled kernels."""
+FORMS = {"linalg": STRUCTURED, "scf": SCHEDULED}
+"""The passes down to the kernels of a form."""
+
+Kernel = KernelOp | FuncOp
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = tuple(sorted([*ROOT.glob("docs/examples/*.mlir"), *ROOT.glob("lit_tests/examples/*.mlir")]))
@@ -62,20 +72,31 @@ class KernelRun:
     reason: str = ""
 
 
-def structured(model: bytes | str, passes: str = STRUCTURED) -> ModuleOp:
-    """A model on the structured level."""
-    module = import_model(model)
-    run_passes(IgniterContext(), module, parse_passes(passes))
+def lowered(model: bytes | str, passes: str = STRUCTURED) -> ModuleOp:
+    """A model after passes down to kernels; a node whose kernel a pass refuses stays with ONNX Runtime."""
+    module, context = import_model(model), IgniterContext()
+    context.isolation.enabled = True
+    run_passes(context, module, parse_passes(passes))
     return module
+
+
+def inputs_of(kernel: Kernel) -> Sequence[SSAValue]:
+    """The arguments of a kernel that it reads; those of a scheduled one are followed by its results."""
+    args = kernel.block.args
+    return args if isinstance(kernel, KernelOp) else args[: len(args) - kernel.output_count]
+
+
+def kernels_of(module: ModuleOp) -> dict[str, Kernel]:
+    return {k.sym_name.data: k for k in module.ops if isinstance(k, Kernel)}
 
 
 def run_model(source: str, model: bytes | str, feed: Mapping[str, Any], passes: str = STRUCTURED) -> list[KernelRun]:
     """Every kernel of a model, on the values of a run of the model if ONNX Runtime has one, else on random ones."""
     try:
-        module = structured(model, passes)
+        module = lowered(model, passes)
     except Exception as error:
         return [KernelRun(source, "", "not run", f"the pipeline: {_first_line(error)}")]
-    kernels = {k.sym_name.data: k for k in module.ops if isinstance(k, KernelOp)}
+    kernels = kernels_of(module)
     regions = [r for r in main_graph(module).body.ops if isinstance(r, RegionOp) and r.kernel_name in kernels]
     try:
         values = values_of_regions(module, regions, feed) if regions else []
@@ -85,7 +106,7 @@ def run_model(source: str, model: bytes | str, feed: Mapping[str, Any], passes: 
     for region, (inputs, outputs) in zip(regions, values, strict=True):
         name = region.kernel_name or ""
         if name not in found:
-            sizes = sizes_of([a.type for a in kernels[name].block.args], [np.shape(a) for a in inputs])
+            sizes = sizes_of([a.type for a in inputs_of(kernels[name])], [np.shape(a) for a in inputs])
             found[name] = run_one(source, kernels[name], inputs, sizes, outputs)
     everywhere = [r for r in module.walk() if isinstance(r, RegionOp)]
     for name, kernel in kernels.items():
@@ -95,7 +116,7 @@ def run_model(source: str, model: bytes | str, feed: Mapping[str, Any], passes: 
     return list(found.values())
 
 
-def run_examples(paths: Sequence[Path] = EXAMPLES) -> Iterator[KernelRun]:
+def run_examples(paths: Sequence[Path] = EXAMPLES, form: str = "linalg") -> Iterator[KernelRun]:
     """Every kernel of examples, of the documentation and of lit's, on random inputs."""
     for path in paths:
         for number, (chunk, _) in enumerate(split_chunks(path.read_bytes())):
@@ -103,14 +124,16 @@ def run_examples(paths: Sequence[Path] = EXAMPLES) -> Iterator[KernelRun]:
             try:
                 module = IrParser(IgniterContext(), chunk.decode(), path.name).parse_module()
                 module.verify()
-                if not any(isinstance(op, KernelOp) for op in module.ops):
+                if not kernels_of(module):
                     run_passes(IgniterContext(), module, parse_passes(STRUCTURED))
+                if form == "scf" and any(isinstance(k, KernelOp) for k in kernels_of(module).values()):
+                    run_passes(IgniterContext(), module, parse_passes("cpu-schedule"))
             except Exception as error:
                 yield KernelRun(source, "", "not run", f"the example is one of an error: {_first_line(error)}")
                 continue
             regions = {r.kernel_name: r for r in module.walk() if isinstance(r, RegionOp)}
-            for kernel in [op for op in module.ops if isinstance(op, KernelOp)]:
-                yield run_random(source, kernel, regions.get(kernel.sym_name.data))
+            for name, kernel in kernels_of(module).items():
+                yield run_random(source, kernel, regions.get(name))
 
 
 def values_of_regions(
@@ -136,9 +159,9 @@ def values_of_regions(
     return [([found[v] for v in a], [found[v] for v in r.results]) for r, a in zip(regions, asked, strict=True)]
 
 
-def run_random(source: str, kernel: KernelOp, region: RegionOp | None) -> KernelRun:
+def run_random(source: str, kernel: Kernel, region: RegionOp | None) -> KernelRun:
     """A kernel on random inputs, compared with the interpreter."""
-    args = kernel.block.args
+    args = inputs_of(kernel)
     bounds = [2] * len(args) if region is None else [index_bound(a) for a in region.block.args]
     specs = [TypedInput(f"i{k}", a.type, b) for k, (a, b) in enumerate(zip(args, bounds, strict=True))]
     sizes = sizes_without_empties([a.type for a in args], list(kernel.walk()), kernel.requires, {})
@@ -146,12 +169,16 @@ def run_random(source: str, kernel: KernelOp, region: RegionOp | None) -> Kernel
 
 
 def run_one(
-    source: str, kernel: KernelOp, inputs: Sequence[Any], sizes: Mapping[str, int], expected: Sequence[Any] | None
+    source: str, kernel: Kernel, inputs: Sequence[Any], sizes: Mapping[str, int], expected: Sequence[Any] | None
 ) -> KernelRun:
     """One kernel on inputs, compared with what ONNX Runtime has, or else with the interpreter."""
     name = kernel.sym_name.data
     try:
-        found = run_kernel_by_mlir(kernel, inputs, sizes)
+        if isinstance(kernel, FuncOp):
+            sizes = bind_dims([dims_of(a.type) for a in inputs_of(kernel)], kernel.symbol_names, inputs, sizes)
+            found = call_scheduled(kernel, inputs, sizes)
+        else:
+            found = run_kernel_by_mlir(kernel, inputs, sizes)
     except MlirRefusal as error:
         return KernelRun(source, name, "refused", error.message)
     except MlirError as error:
@@ -163,9 +190,10 @@ def run_one(
     if expected is not None and not worst:
         return KernelRun(source, name, "ort")
     try:
-        reference = run_kernel(kernel, [np.asarray(a, order="C") for a in inputs], sizes)
+        reference = run_kernel_op(kernel, [np.asarray(a, order="C") for a in inputs], sizes)
     except IgniterError as error:
         return KernelRun(source, name, "differs" if worst else "not run", f"{worst}; interpreter: {error.message}")
+    assert reference is not None
     apart = difference(reference, found)
     return KernelRun(source, name, "differs" if apart else "not as ort" if worst else "interpreter", apart or worst)
 

@@ -80,6 +80,47 @@ def test_guards_gathers_indices_and_several_results(n: int, m: int) -> None:
     agrees(kernel_of(SHIFTED), floats(n, m), at, rtol=1e-6)
 
 
+OPEN = ("divsi", "remsi", "floordivsi", "ceildivsi", "shli", "shrui", "shrsi")
+
+
+@needs_tools
+def test_results_that_mlir_leaves_open() -> None:
+    """A division by 0, the least integer by -1, a shift by the width, a float out of range: as in compiled kernels."""
+    kinds = ["tensor<?xi32, #sym.dims<n>>"] * len(OPEN) + ["tensor<?xi8, #sym.dims<n>>"] * 2
+    ops = "".join(f"    %{op} = arith.{op} %a, %b : i32\n" for op in OPEN)
+    values = (*OPEN, "fptosi", "fptoui")
+    kernel = kernel_of(f"""
+loop.kernel @open symbols [n] (%x: {kinds[0]}, %y: {kinds[0]}, %f: tensor<?xf32, #sym.dims<n>>)
+    -> ({", ".join(kinds)}) {{
+  {", ".join(f"%r{k}" for k in range(len(kinds)))} = loop.nest "open" [i: parallel n] -> {", ".join(kinds)} {{
+    %a = loop.read %x[i] : i32
+    %b = loop.read %y[i] : i32
+    %c = loop.read %f[i] : f32
+{ops}    %fptosi = arith.fptosi %c : f32 to i8
+    %fptoui = arith.fptoui %c : f32 to i8
+    loop.yield {", ".join(f"none %{v} at [i]" for v in values)}
+  }}
+  loop.return {", ".join(f"%r{k}" for k in range(len(kinds)))} : {", ".join(kinds)}
+}}
+""")
+    least = -(2**31)
+    x, y = np.array([7, -7, 5, least, -8, 1], "i4"), np.array([0, 0, 2, -1, 40, 33], "i4")
+    f = np.array([1.5, np.nan, 300, -129.5, np.inf, -3.9], "f4")
+    found = dict(zip(values, run_kernel_by_mlir(kernel, [x, y, f]), strict=True))
+    expected = {
+        "divsi": [0, 0, 2, least, 0, 0],
+        "remsi": [7, -7, 1, 0, -8, 1],
+        "floordivsi": [0, 0, 2, least, -1, 0],
+        "ceildivsi": [0, 0, 3, least, 0, 1],
+        "shli": [7, -7, 20, 0, 0, 0],
+        "shrui": [7, -7, 1, 0, 0, 0],
+        "shrsi": [7, -7, 1, -1, -1, 0],
+        "fptosi": [1, -128, -128, -128, -128, -3],
+        "fptoui": [1, -1, -1, -1, -1, -1],
+    }
+    assert {name: value.tolist() for name, value in found.items()} == expected
+
+
 FOLDS = """
 loop.kernel @folds symbols [n] (%x: tensor<?x{T}, #sym.dims<n>>) -> ({types}) {{
   {names} = loop.nest "folds" [k: reduction n] -> {types} {{

@@ -20,7 +20,7 @@ LARGER = ("shufflenet_v2", "squeezenet1_1")
 
 def check(runs: Iterable[KernelRun]) -> None:
     """Every kernel is equal, and there is one; what neither reference runs, for its data, does not count."""
-    found = list(runs)
+    found = [r for r in runs if r.status != "no kernel"]
     bad = [f"{r.source} @{r.kernel}: {r.status}: {r.reason}" for r in found if r.status not in (*GOOD, "not run")]
     assert not bad, "\n".join(bad)
     assert any(r.status in GOOD for r in found)
