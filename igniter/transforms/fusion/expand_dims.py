@@ -3,7 +3,8 @@
     %s = fusion.dims [seq, 64*batch]  ->  %0 = onnx.Shape(%x), %1 = onnx.Gather(%0, [1]), %2 = onnx.Gather(%0, [0])
                                           %3 = onnx.Mul(%2, [64]), %s = onnx.Concat(%1, %3)
 
-The symbols are read from the region's operands, in the same way as its kernel reads them.
+The symbols are read from the region's operands, in the same way as its kernel reads them. A quotient that is a dim of an
+operand is read as one: `n floordiv 9`, where no operand has `n`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from igniter.dialects.onnx.expr_nodes import ExprNodes
 from igniter.dialects.onnx.names import is_loop
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.bind_symbols import Bind, Solve, bind_symbols
-from igniter.dialects.sym.expr import Sym
+from igniter.dialects.sym.expr import Atom, Call, Expr, Sym
 from igniter.errors import IgniterError
 
 _CAST_TO_I32 = 6
@@ -56,7 +57,9 @@ class _Symbols(ExprNodes):
         super().__init__(region.block, before)
         self.region = region
         types = [as_tensor(a.type) for a in region.block.args]
-        steps = bind_symbols([(() if t is None else dims_of(t), True) for t in types]).steps
+        dims = [() if t is None else dims_of(t) for t in types]
+        steps = bind_symbols([(d, True) for d in dims]).steps
+        self._places = {dim: (k, axis) for k, of in enumerate(dims) for axis, dim in enumerate(of)}
         self._steps: dict[str, Bind | Solve] = {}
         for step in steps:
             if isinstance(step, (Bind, Solve)):
@@ -75,6 +78,12 @@ class _Symbols(ExprNodes):
         if element_of(op.result.type) != i64:
             value = self.node("Cast", [value], op.result.type, to=_CAST_TO_I32)
         return value
+
+    def atom(self, atom: Atom) -> SSAValue:
+        whole = Expr({(atom,): 1})
+        if isinstance(atom, Call) and whole in self._places and not whole.symbols <= self._steps.keys():
+            return self._dim(*self._places[whole])
+        return super().atom(atom)
 
     def read_symbol(self, name: str) -> SSAValue:
         step = self._steps.get(name)

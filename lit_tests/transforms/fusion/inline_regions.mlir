@@ -92,3 +92,24 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
     onnx.return %y : tensor<4xf32>
   }
 }
+
+// -----
+
+// A quotient that is a dim of an operand is read from there, where no operand has its symbol.
+
+// CHECK:      onnx.graph @main(%x: tensor<?xf32, #sym.dims<(n floordiv 9)>>)
+// CHECK:        %[[SHAPE:.*]] = onnx.Shape(%x)
+// CHECK:        %[[Q:.*]] = onnx.Gather(%[[SHAPE]],
+// CHECK:        onnx.Concat(%[[Q]],
+// CHECKED: inline-regions: 1 results agree
+
+builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 21 : i64}}} {
+  onnx.graph @main(%x: tensor<?xf32, #sym.dims<(n floordiv 9)>>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %y = fusion.region @r0 (%a = %x : tensor<?xf32, #sym.dims<(n floordiv 9)>>) -> (tensor<?x1xf32, #sym.dims<(n floordiv 9), 1>>) {
+      %s = fusion.dims [(n floordiv 9), 1] : tensor<2xi64>
+      %0 = onnx.Reshape(%a, %s) : (tensor<?xf32, #sym.dims<(n floordiv 9)>>, tensor<2xi64>) -> tensor<?x1xf32, #sym.dims<(n floordiv 9), 1>>
+      fusion.yield %0 : tensor<?x1xf32, #sym.dims<(n floordiv 9), 1>>
+    }
+    onnx.return %y : tensor<?x1xf32, #sym.dims<(n floordiv 9), 1>>
+  }
+}

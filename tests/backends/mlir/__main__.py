@@ -42,15 +42,20 @@ def run_cases(names: Iterable[str], modes: Sequence[str], form: str = "linalg") 
 def print_table(runs: Iterable[KernelRun]) -> int:
     """Prints the count of every status and why a kernel is not equal; returns the number of these."""
     counts: Counter[str] = Counter()
+    no_values: Counter[str] = Counter()
     sources: set[str] = set()
     bad = 0
     for run in runs:
         counts[run.status] += 1
         sources.add(run.source)
+        if run.status == "interpreter" and run.reason:
+            no_values[run.reason[:150]] += 1
         if run.status not in ("ort", "interpreter", "no kernel"):
             bad += run.status not in ("not run", "not as ort")
             print(f"{run.status}: {run.source} @{run.kernel}: {run.reason}", flush=True)
     kernels = sum(counts.values()) - counts["no kernel"]
+    for reason, count in no_values.most_common():
+        print(f"{count:>6} kernels on random inputs: {reason}")
     print(f"{len(sources)} models, {counts['no kernel']} of them without kernels; {kernels} kernels")
     for status, count in counts.most_common():
         print(f"{count:>6}  {status}")

@@ -7,7 +7,7 @@ kernels run in the form of `--emit=linalg`, scheduled ones in that of `--emit=sc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,11 @@ def run_model(source: str, model: bytes | str, feed: Mapping[str, Any], passes: 
         return [KernelRun(source, "", "not run", f"the pipeline: {_first_line(error)}")]
     kernels = kernels_of(module)
     regions = [r for r in main_graph(module).body.ops if isinstance(r, RegionOp) and r.kernel_name in kernels]
+    why = ""
     try:
         values = values_of_regions(module, regions, feed) if regions else []
-    except Exception:  # ONNX Runtime has no kernel for a node of it
-        values, regions = [], []
+    except Exception as error:  # ONNX Runtime has no kernel for a node of it, for instance.
+        values, regions, why = [], [], f"no values by ONNX Runtime: {_first_line(error)}"
     found: dict[str, KernelRun] = {}
     for region, (inputs, outputs) in zip(regions, values, strict=True):
         name = region.kernel_name or ""
@@ -112,7 +113,8 @@ def run_model(source: str, model: bytes | str, feed: Mapping[str, Any], passes: 
     for name, kernel in kernels.items():
         if name not in found:
             region = next((r for r in everywhere if r.kernel_name == name), None)
-            found[name] = run_random(source, kernel, region)
+            alone = run_random(source, kernel, region)
+            found[name] = replace(alone, reason="; ".join(filter(None, (alone.reason, why))))
     return list(found.values())
 
 
