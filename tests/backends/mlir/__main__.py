@@ -50,7 +50,7 @@ def print_table(runs: Iterable[KernelRun]) -> int:
         sources.add(run.source)
         if run.status == "interpreter" and run.reason:
             no_values[run.reason[:150]] += 1
-        if run.status not in ("ort", "interpreter", "no kernel"):
+        if run.status not in ("ort", "evaluator", "interpreter", "no kernel"):
             bad += run.status not in ("not run", "not as ort")
             print(f"{run.status}: {run.source} @{run.kernel}: {run.reason}", flush=True)
     kernels = sum(counts.values()) - counts["no kernel"]

@@ -6,12 +6,14 @@ kernels run in the form of `--emit=linalg`, scheduled ones in that of `--emit=sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import ModuleOp, NoneType
 from xdsl.ir import SSAValue
 
@@ -57,14 +59,14 @@ Kernel = KernelOp | FuncOp
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = tuple(sorted([*ROOT.glob("docs/examples/*.mlir"), *ROOT.glob("lit_tests/examples/*.mlir")]))
-GOOD = ("ort", "interpreter", "not as ort")
+GOOD = ("ort", "evaluator", "interpreter", "not as ort")
 
 
 @dataclass(frozen=True)
 class KernelRun:
-    """One kernel in MLIR. `ort` and `interpreter` (where ONNX Runtime has no values) are equal to that; `not as ort` is
-    equal to the interpreter alone, `differs` to neither. MLIR has no form of it (`refused`), or does not lower it
-    (`failed`). `not run`: no reference runs it, on this data or at all."""
+    """One kernel in MLIR. `ort`, `evaluator` (ONNX's, where ONNX Runtime has no values) and `interpreter` (if neither
+    has) are equal to that; `not as ort` is equal to the interpreter alone, `differs` to none. MLIR has no form of it
+    (`refused`), or does not lower it (`failed`). `not run`: no reference runs it, on this data or at all."""
 
     source: str
     kernel: str
@@ -91,24 +93,29 @@ def kernels_of(module: ModuleOp) -> dict[str, Kernel]:
 
 
 def run_model(source: str, model: bytes | str, feed: Mapping[str, Any], passes: str = STRUCTURED) -> list[KernelRun]:
-    """Every kernel of a model, on the values of a run of the model if ONNX Runtime has one, else on random ones."""
+    """Every kernel of a model, on the values of a run of the model by ONNX Runtime or ONNX's evaluator, else on random
+    ones."""
     try:
         module = lowered(model, passes)
     except Exception as error:
         return [KernelRun(source, "", "not run", f"the pipeline: {_first_line(error)}")]
     kernels = kernels_of(module)
     regions = [r for r in main_graph(module).body.ops if isinstance(r, RegionOp) and r.kernel_name in kernels]
-    why = ""
+    reference, why, values = "ort", "", list[tuple[list[Any], list[Any]]]()
     try:
         values = values_of_regions(module, regions, feed) if regions else []
     except Exception as error:  # ONNX Runtime has no kernel for a node of it, for instance.
-        values, regions, why = [], [], f"no values by ONNX Runtime: {_first_line(error)}"
+        reference, why = "evaluator", f"no values by ONNX Runtime: {_first_line(error)}"
+        try:
+            values = values_of_regions(module, regions, feed, evaluate)
+        except Exception:
+            regions = []
     found: dict[str, KernelRun] = {}
     for region, (inputs, outputs) in zip(regions, values, strict=True):
         name = region.kernel_name or ""
         if name not in found:
             sizes = sizes_of([a.type for a in inputs_of(kernels[name])], [np.shape(a) for a in inputs])
-            found[name] = run_one(source, kernels[name], inputs, sizes, outputs)
+            found[name] = run_one(source, kernels[name], inputs, sizes, outputs, reference)
     everywhere = [r for r in module.walk() if isinstance(r, RegionOp)]
     for name, kernel in kernels.items():
         if name not in found:
@@ -138,10 +145,22 @@ def run_examples(paths: Sequence[Path] = EXAMPLES, form: str = "linalg") -> Iter
                 yield run_random(source, kernel, regions.get(name))
 
 
+def evaluate(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
+    """The outputs of a model by ONNX's evaluator."""
+    return list(ReferenceEvaluator(onnx.load_from_string(model)).run(None, dict(feed)))
+
+
+def run_by_ort(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
+    return run(make_session(model, graph_optimization_level=unoptimised(), log_severity_level=4), feed)
+
+
 def values_of_regions(
-    module: ModuleOp, regions: Sequence[RegionOp], feed: Mapping[str, Any]
+    module: ModuleOp,
+    regions: Sequence[RegionOp],
+    feed: Mapping[str, Any],
+    compute: Callable[[bytes, Mapping[str, Any]], list[Any]] = run_by_ort,
 ) -> list[tuple[list[Any], list[Any]]]:
-    """The operands and the results of regions in one run of the graph in ONNX Runtime."""
+    """The operands and the results of regions in one run of the graph."""
     mapping: dict[SSAValue, SSAValue] = {}
     copy = module.clone(mapping)
     graph = main_graph(copy)
@@ -156,8 +175,7 @@ def values_of_regions(
     # Packed weights are operands, too.
     run_passes(IgniterContext(), copy, parse_passes("fold-packs"))
     data = exact_bytes(export_model(onnx_level(copy)))
-    session = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
-    found = dict(zip(wanted, run(session, feed), strict=True))
+    found = dict(zip(wanted, compute(data, feed), strict=True))
     return [([found[v] for v in a], [found[v] for v in r.results]) for r, a in zip(regions, asked, strict=True)]
 
 
@@ -171,9 +189,14 @@ def run_random(source: str, kernel: Kernel, region: RegionOp | None) -> KernelRu
 
 
 def run_one(
-    source: str, kernel: Kernel, inputs: Sequence[Any], sizes: Mapping[str, int], expected: Sequence[Any] | None
+    source: str,
+    kernel: Kernel,
+    inputs: Sequence[Any],
+    sizes: Mapping[str, int],
+    expected: Sequence[Any] | None,
+    reference: str = "ort",
 ) -> KernelRun:
-    """One kernel on inputs, compared with what ONNX Runtime has, or else with the interpreter."""
+    """One kernel on inputs, compared with what `reference` has, or else with the interpreter."""
     name = kernel.sym_name.data
     try:
         if isinstance(kernel, FuncOp):
@@ -190,13 +213,13 @@ def run_one(
         return KernelRun(source, name, "not run", error.message)
     worst = "" if expected is None else difference(expected, found)
     if expected is not None and not worst:
-        return KernelRun(source, name, "ort")
+        return KernelRun(source, name, reference)
     try:
-        reference = run_kernel_op(kernel, [np.asarray(a, order="C") for a in inputs], sizes)
+        interpreted = run_kernel_op(kernel, [np.asarray(a, order="C") for a in inputs], sizes)
     except IgniterError as error:
         return KernelRun(source, name, "differs" if worst else "not run", f"{worst}; interpreter: {error.message}")
-    assert reference is not None
-    apart = difference(reference, found)
+    assert interpreted is not None
+    apart = difference(interpreted, found)
     return KernelRun(source, name, "differs" if apart else "not as ort" if worst else "interpreter", apart or worst)
 
 
