@@ -30,7 +30,9 @@ def run_case(key: tuple[str, str, str]) -> list[KernelRun]:
 def run_cases(names: Iterable[str], modes: Sequence[str], form: str = "linalg") -> Iterator[KernelRun]:
     """The kernels of cases, computed in another process."""
     keys = [(n, m, form) for m in modes for n in names]
-    for key, found in run_isolated("tests.backends.mlir.__main__:run_case", keys):
+    for number, (key, found) in enumerate(run_isolated("tests.backends.mlir.__main__:run_case", keys)):
+        if number % 100 == 0:
+            print(f"{number} of {len(keys)}", file=sys.stderr, flush=True)
         if isinstance(found, Lost):
             yield KernelRun(f"{key[0]} ({key[1]})", "", found.status, found.message)
         elif not found:
