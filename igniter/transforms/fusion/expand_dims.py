@@ -3,8 +3,8 @@
     %s = fusion.dims [seq, 64*batch]  ->  %0 = onnx.Shape(%x), %1 = onnx.Gather(%0, [1]), %2 = onnx.Gather(%0, [0])
                                           %3 = onnx.Mul(%2, [64]), %s = onnx.Concat(%1, %3)
 
-The symbols are read from the region's operands, in the same way as its kernel reads them. A quotient that is a dim of an
-operand is read as one: `n floordiv 9`, where no operand has `n`.
+The symbols are read from the region's operands, in the same way as its kernel reads them. A quotient that is a dim of
+an operand is read as one: `n floordiv 9`, where no operand has `n`.
 """
 
 from __future__ import annotations
