@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 INTERNAL = "IGN0000"
 """The code of an error that is not the user's: a fault of Igniter."""
 SYSTEM = "IGN0002"
 """The code of an error of the operating system: a missing file, a full disk."""
+
+
+INVALID_IR = "IGN0107"
+"""The code of xDSL's errors: IR that cannot be read, or that does not verify."""
+
+REFUSED_BY_XDSL = ("ParseError", "VerifyException", "DiagnosticException")
 
 
 class IgniterError(Exception):
@@ -25,11 +32,30 @@ class IgniterError(Exception):
         """The file that repeats the failure (`igniter.reproducers`), if one was written."""
 
 
+def did_you_mean(name: str, known: Iterable[str], most: int = 3) -> str:
+    """Returns `; did you mean 'a' or 'b'?` for the names most like `name`; "" if none is like it."""
+    import difflib
+
+    close = list(dict.fromkeys(difflib.get_close_matches(name, list(known), n=most)))
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
 def code_of(error: BaseException) -> str:
     """Returns the code of an error: the class's own, or that of errors of the system or of faults of Igniter."""
     if isinstance(error, IgniterError):
         return error.code
-    return SYSTEM if isinstance(error, OSError) else INTERNAL
+    if isinstance(error, OSError):
+        return SYSTEM
+    # By name: xDSL takes a while to import.
+    own = any(c.__name__ in REFUSED_BY_XDSL and c.__module__.startswith("xdsl.") for c in type(error).__mro__)
+    return INVALID_IR if own else INTERNAL
+
+
+def status_of(error: BaseException) -> int:
+    """Returns the exit status of a tool after an error."""
+    if isinstance(error, IgniterError):
+        return error.exit_status
+    return 2 if code_of(error) == INTERNAL else 1
 
 
 def is_crash(error: BaseException) -> bool:

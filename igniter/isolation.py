@@ -47,7 +47,7 @@ def attempt(ctx: Context, step: Callable[[], T], fail: Callable[[str], None]) ->
     in other contexts raises the error."""
     try:
         return step()
-    except Exception as error:
+    except Exception as error:  # in an isolating context any failure costs one kernel
         if not isolation_of(ctx).enabled:
             raise
         # The model compiles in spite of any failed kernel, because the original nodes are kept.

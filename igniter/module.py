@@ -277,7 +277,7 @@ def blaming(model: str | Path | bytes | None) -> Generator[None]:
     """
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # raised again, or explained by the checker
         if model is None or (isinstance(error, IgniterError) and not isinstance(error, (PassError, SessionError))):
             raise
         why = why_invalid(model)

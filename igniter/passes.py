@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,17 +22,23 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 from igniter.activity import doing
 from igniter.context import IgniterContext
 from igniter.crashes import crash_text, is_outside
-from igniter.errors import IgniterError
+from igniter.errors import IgniterError, did_you_mean
 from igniter.observation import PassObserver, PassWatcher, Unit
 from igniter.observation.logs import log_run
 from igniter.observation.units import symbol_of
 from igniter.pipeline_text import Element, PipelineError, expand
 from igniter.registry import load_pass
-from igniter.remarks import remark
 from igniter.reproducers import recording
+
+_log = logging.getLogger(__name__)
 
 PLUGIN_FAILED = 4
 """The exit status after a plug-in that raised."""
+
+LEVELS = {"onnx.graph": ("onnx", "fusion"), "loop.kernel": ("structured",), "loop.func": ("scheduled",)}
+"""The levels of passes (`igniter.transforms.LEVEL`) that find ops in a module with a single op of a kind."""
+OPS_OF = {"onnx": "onnx.graph", "fusion": "onnx.graph", "structured": "loop.kernel", "scheduled": "loop.func"}
+"""The op of a module that passes of a level work on."""
 
 REFUSALS = (ValueError, DiagnosticException, VerifyException)
 """The errors by which Igniter's and xDSL's own passes refuse IR; in a plug-in they count as crashes."""
@@ -76,7 +83,9 @@ class NestedPasses(ModulePass):
         found = [each for each in op.ops if self.anchor in ("any", each.name)]
         if not found:
             self._refuse_inner(op)
-            remark(ctx, self.name, "", "note", f"the module has no {self.anchor}, so no pass ran")
+            there = sorted({each.name for each in op.ops})
+            near = did_you_mean(self.anchor, there) or (f"; it has {', '.join(there)}" if there else "")
+            _log.warning(f"no pass of '{self.name}' ran: the module has no {self.anchor}{near}")
         for each in found:
             self._run_alone(ctx, op, each)
 
@@ -124,7 +133,9 @@ def parse_passes(text: str, figures: Mapping[str, object] | None = None) -> tupl
 def _pass_of(element: Element, figures: Mapping[str, object]) -> ModulePass:
     spec = element.spec
     if element.inner is not None:
-        return NestedPasses(spec.name, tuple(_pass_of(each, figures) for each in element.inner))
+        inner = tuple(_pass_of(each, figures) for each in element.inner)
+        _require_level(spec.name, inner)
+        return NestedPasses(spec.name, inner)
     pass_type = load_pass(spec.name)
     try:
         this = pass_type.from_spec(spec)
@@ -134,6 +145,24 @@ def _pass_of(element: Element, figures: Mapping[str, object]) -> ModulePass:
     options = {f.name for f in dataclasses.fields(this)} - said
     fitting = {name: value for name, value in figures.items() if name in options}
     return dataclasses.replace(this, **fitting) if fitting else this
+
+
+def _require_level(anchor: str, passes: Iterable[ModulePass]) -> None:
+    """Raises `PipelineError` for a nested pass of another level than its op, unless a pass before it may change the
+    level: a conversion, one that makes kernels of a graph's assumptions, or a pass of another package."""
+    levels = LEVELS.get(anchor)
+    if levels is None:
+        return
+    for this in passes:
+        package, _, rest = type(this).__module__.partition(".transforms.")
+        level = rest.partition(".")[0]
+        if package != "igniter" or level not in OPS_OF or this.name == "guard-assumptions":
+            return
+        if level not in levels:
+            raise PipelineError(
+                f"pass '{this.name}' would find nothing in '{anchor}({this.name})': it works on {OPS_OF[level]}, which "
+                f"is no part of {anchor}; write {OPS_OF[level]}({this.name}), or {this.name} alone"
+            )
 
 
 def with_options(passes: Iterable[ModulePass], name: str, /, **options: object) -> tuple[ModulePass, ...]:
@@ -200,7 +229,7 @@ def _run_one(
         if verify_each:
             _verify(module, this)
         seconds, verify_seconds = applied - start, time.perf_counter() - applied
-    except Exception as error:
+    except Exception as error:  # watchers see any failure; raised again
         for watcher in watchers:
             watcher.failed(this, module, error)
         raise
@@ -215,7 +244,7 @@ def _apply(ctx: Context, module: ModuleOp, this: ModulePass) -> None:
             this.apply(ctx, module)
     except PassError:
         raise
-    except Exception as error:
+    except Exception as error:  # any failure names its pass
         failed = PassError(this.name, _failure(error))
         failed.exit_status = getattr(error, "exit_status", PLUGIN_FAILED if is_outside(error) else failed.exit_status)
         raise failed from error
@@ -224,7 +253,7 @@ def _apply(ctx: Context, module: ModuleOp, this: ModulePass) -> None:
 def _verify(module: ModuleOp, this: ModulePass) -> None:
     try:
         module.verify()
-    except Exception as error:
+    except Exception as error:  # xDSL's verifiers raise errors of several classes
         raise PassError(this.name, f"left IR that does not verify: {error}") from error
 
 

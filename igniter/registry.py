@@ -1,7 +1,8 @@
 """Every dialect, pass and op family by name, each as a string with its module and attribute.
 
 Nothing is imported before its use: a tool can list or look up a name at no cost. A package outside Igniter adds its own
-through entry points, consulted only for names not found here:
+through entry points, consulted only for names not found here; so do files and folders that are not installed
+(`igniter.plugin_files`):
 
     [project.entry-points."igniter.passes"]
     my-pass = "my_package.my_pass:MyPass"
@@ -20,7 +21,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from igniter.crashes import crash_text
-from igniter.errors import IgniterError
+from igniter.errors import IgniterError, did_you_mean
+from igniter.plugin_files import Plugin, load_plugins
 
 if TYPE_CHECKING:
     from xdsl.ir import Dialect
@@ -184,12 +186,8 @@ class UnknownName(IgniterError):
     code = "IGN0103"
 
     def __init__(self, kind: str, name: str, known: Mapping[str, object], listed: bool = False):
-        import difflib
-
-        close = list(dict.fromkeys(difflib.get_close_matches(name, list(known), n=3)))
         hint = f"; there are {', '.join(sorted(known)) or 'none'}" if listed else ""
-        hint += f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
-        super().__init__(f"there is no {kind} called '{name}'{hint}")
+        super().__init__(f"there is no {kind} called '{name}'{hint}{did_you_mean(name, known)}")
         self.name = name
 
 
@@ -204,12 +202,19 @@ def load(where: str) -> Any:
 
 @cache
 def external(group: str) -> dict[str, str]:
-    """Returns the names under the entry point group `igniter.<group>` of installed packages, with their places."""
-    return {point.name: point.value for point in _installed().select(group=f"igniter.{group}")}
+    """Returns the names under the entry point group `igniter.<group>` of installed packages, and of plug-in files, with
+    their places."""
+    found = {point.name: point.value for point in _installed().select(group=f"igniter.{group}")}
+    for plugin in _files():
+        found.update(plugin.points.get(group, {}))
+    return found
 
 
 def distribution_of(group: str, name: str) -> tuple[str, str]:
     """Returns the name and the version of the package with an entry point; ("", "") without one."""
+    for plugin in _files():
+        if name in plugin.points.get(group, {}):
+            return plugin.name, plugin.version
     for point in _installed().select(group=f"igniter.{group}", name=name):
         if point.dist is not None:
             return point.dist.name, point.dist.version
@@ -222,6 +227,12 @@ def _installed() -> Any:
     from importlib.metadata import entry_points
 
     return entry_points()
+
+
+@cache
+def _files() -> tuple[Plugin, ...]:
+    """Returns the plug-ins that are not installed."""
+    return tuple(load_plugins())
 
 
 GROUPS = (
@@ -240,8 +251,8 @@ GROUPS = (
 
 @cache
 def plugins() -> tuple[str, ...]:
-    """Returns the installed distributions with entry points of Igniter, each as "NAME VERSION"."""
-    found: set[str] = set()
+    """Returns the installed distributions with entry points of Igniter, each as "NAME VERSION", and plug-in files."""
+    found = set(map(str, _files()))
     for group in GROUPS:
         for point in _installed().select(group=f"igniter.{group}"):
             if point.dist is not None:
@@ -254,6 +265,7 @@ def forget_packages() -> None:
     external.cache_clear()
     plugins.cache_clear()
     _installed.cache_clear()
+    _files.cache_clear()
 
 
 def where_dialect(name: str) -> str | None:
@@ -314,7 +326,7 @@ def load_backend(name: str) -> Any:
 def _load_named(kind: str, name: str, where: str) -> Any:
     try:
         return load(where)
-    except Exception as error:
+    except Exception as error:  # a plug-in's code raises anything
         raise IgniterError(f"the {kind} '{name}' cannot be loaded from {where}: {crash_text(error)}") from error
 
 
@@ -339,7 +351,7 @@ def load_external(group: str) -> list[Any]:
     for name, where in sorted(external(group).items()):
         try:
             found.append(load(where))
-        except Exception as error:
+        except Exception as error:  # a plug-in's code raises anything
             raise IgniterError(
                 f"the entry point '{name} = {where}' of igniter.{group} cannot be loaded: {crash_text(error)}"
             ) from error

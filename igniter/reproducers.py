@@ -235,7 +235,7 @@ def recording(
     recorder.before(ctx, saved, passes, facts)
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # any error gets a reproducer; raised again
         if not reproducer_of(error):
             name_reproducer(error, recorder.leave(ctx, saved, passes, error, facts))
         raise
@@ -251,7 +251,7 @@ def reproduce(ctx: IgniterContext, module: ModuleOp, passes: tuple[ModulePass, .
     again.recorder = replace(recorder, eager=True)
     try:
         _run_passes()(again, module, passes)
-    except Exception as error:
+    except Exception as error:  # the same failure is expected
         return reproducer_of(error)
     return ""
 
@@ -287,7 +287,7 @@ def _repeats(path: str, ctx: Context, this: ModulePass, error: Exception) -> boo
         module = Parser(again, text, path).parse_module()
         load("igniter.dialects.onnx.stand_ins:fill")(module)
         _run_passes()(again, module, (this,))
-    except Exception as found:
+    except Exception as found:  # the same failure is expected
         return _kind(found) == _kind(error)
     return False
 

@@ -549,7 +549,7 @@ def _made(name: str) -> Backend:
     made = load_backend(name)
     try:
         return made()
-    except Exception as error:
+    except Exception as error:  # a plug-in's code raises anything
         raise IgniterError(f"the backend '{name}' cannot be made: {crash_text(error)}") from error
 
 

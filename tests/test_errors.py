@@ -77,3 +77,22 @@ def test_loggers_are_called_like_modules(tmp_path: Path, caplog: pytest.LogCaptu
     parents = {".".join(name.split(".")[:n]) for name in modules for n in range(1, 9)}
     # The remarks of the driver are logged under its name, which is no module's.
     assert [name for name in loggers if name not in packages | parents | {"igniter.driver"}] == []
+
+
+def test_every_broad_except_has_a_reason() -> None:
+    """A comment on the line of `except Exception` or on the next one, and nothing dropped without a word."""
+    for path in sorted(ROOT.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if not re.search(r"except( Exception| BaseException|:)", text):
+            continue
+        lines = text.splitlines()
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.ExceptHandler):
+                continue
+            where = f"{path.relative_to(ROOT)}:{node.lineno}"
+            assert node.type is not None, f"{where}: a bare except"
+            if ast.unparse(node.type) not in ("Exception", "BaseException"):
+                continue
+            near = lines[node.lineno - 1 : node.lineno + 1]
+            assert any("# " in line for line in near), f"{where}: say why, or catch less"
+            assert not all(isinstance(each, ast.Pass) for each in node.body), f"{where}: dropped"

@@ -36,10 +36,12 @@ def test_names_of_targets_can_be_completed() -> None:
     assert cpu.target_names("native+") == cpu.target_names("vax") == []
     assert cuda.target_names("cuda:sm_9") == ["cuda:sm_90"]
     assert [cuda.target_of(name) for name in cuda.target_names("cuda+")]
+    hip = backend_for("hip:gfx942")
+    assert [hip.target_of(name).name for name in hip.target_names()] == list(hip.target_names())
 
 
 def test_what_no_backend_has_is_said_by_the_backend_for_cpus() -> None:
-    with pytest.raises(IgniterError, match=r"unknown target 'vax:11'.*Known: native"):
+    with pytest.raises(IgniterError, match=r"there is no target 'vax:11'.*Common targets: native"):
         backend_for("vax:11").target_of("vax:11")
 
 

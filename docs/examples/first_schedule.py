@@ -13,6 +13,7 @@ s.reorder("matmul", "j by 48", "i by 4", "k", "i", "j")
 s.vectorize("matmul", "j", 16)
 s.threads("matmul", "j by 48")
 s.compute_at("relu", "matmul", "i by 4")
+s.vectorize("relu", "j", 16)
 print(s)
 
 rng = np.random.default_rng(0)

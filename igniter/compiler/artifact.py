@@ -296,7 +296,7 @@ def _removed_with(artifact: Artifact, temporary: str) -> Generator[None]:
     removal = weakref.finalize(artifact, shutil.rmtree, temporary, ignore_errors=True)
     try:
         yield
-    except BaseException:
+    except BaseException:  # an interrupt, too, removes the folder; raised again
         removal()
         raise
 

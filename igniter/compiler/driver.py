@@ -301,7 +301,7 @@ def _emitted(c: Compilation, ctx: IgniterContext, backend: Backend, func: FuncOp
     try:
         text = backend.emit_func(func, target, c.options.sanitize)
         backend.vouch(text, target)
-    except Exception as error:
+    except Exception as error:  # a crash leaves a reproducer; raised again
         if is_crash(error):
             leave_emission(ctx, ModuleOp([func.clone()]), error)
         raise

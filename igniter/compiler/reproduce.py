@@ -50,7 +50,7 @@ def leaving_reproducer(c: Compilation, original: ModuleOp, lower: Callable[[Comp
     """Gives a crash in the block a reproducer: repeats `lower` on the compilation `c`, from `original`."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # a crash leaves a reproducer; raised again
         if is_crash(error) and not reproducer_of(error):
             name_reproducer(error, _repeated(c, original, lower))
         raise
@@ -63,7 +63,7 @@ def _repeated(c: Compilation, original: ModuleOp, lower: Callable[[Compilation],
         return ""
     try:
         lower(again_from(c, original, replace(recorder, eager=True)))
-    except Exception as error:
+    except Exception as error:  # the same failure is expected
         return reproducer_of(error)
     return ""
 

@@ -116,7 +116,7 @@ def _bad_types(model: onnx.ModelProto) -> Iterator[str]:
         node.name = node.name or "of " + ", ".join(name for name in node.output if name)
     try:
         onnx.shape_inference.infer_shapes(named, check_type=True, strict_mode=True)
-    except Exception as error:
+    except Exception as error:  # inference has an error class of its own, and raises others on odd values
         yield f"the types or shapes do not fit: {_sentence(error)}"
 
 

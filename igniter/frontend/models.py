@@ -35,7 +35,7 @@ def import_model(
         return module
     except IgniterError:
         raise
-    except Exception as error:
+    except Exception as error:  # raised again, or explained by the checker
         # Not before: models are rarely invalid.
         from igniter.frontend.diagnosis import why_invalid
 

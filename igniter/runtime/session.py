@@ -82,7 +82,7 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
     source = model if isinstance(model, bytes) else str(model)
     try:
         return ort.InferenceSession(source, settings, providers=providers, provider_options=provider_options)
-    except Exception as error:
+    except Exception as error:  # onnxruntime's errors have no common base
         what = "the model" if isinstance(model, bytes) else str(model)
         raise SessionError(f"ONNX Runtime does not load {what}: {error}") from error
 

@@ -42,7 +42,7 @@ def main() -> None:
                 _answer(answers, _time(loaded.run, asked))
             else:
                 _answer(answers, peak_memory() if asked == PEAK_MEMORY else loaded.outputs())
-    except Exception as error:
+    except Exception as error:  # the parent process raises any error
         _answer(answers, error if isinstance(error, RuntimeError) else RuntimeError(f"{type(error).__name__}: {error}"))
 
 

@@ -62,7 +62,7 @@ def choices_of(author: ScheduleAuthor, kernel: KernelOp, machine: MachineModel) 
     where = f"the schedule author '{author.name}', asked about kernel @{kernel.sym_name.data},"
     try:
         found = author(kernel, machine)
-    except Exception as error:
+    except Exception as error:  # a plug-in's code raises anything
         raise AuthorError(f"{where} failed: {crash_text(error)}") from error
     there = {op.label: op for op in kernel.computations}
     said: set[str] = set()

@@ -19,7 +19,7 @@ from igniter.dialects.loop import ComputeOp
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Store
 from igniter.dialects.loop.storage import Memory
 from igniter.dialects.loop.words import TABLE, Below, Tail, known, near
-from igniter.errors import IgniterError
+from igniter.errors import IgniterError, did_you_mean
 
 
 def plain(op: ComputeOp) -> ScheduleAttr:
@@ -42,7 +42,8 @@ def find(steps: Sequence[Step], name: str) -> tuple[int, Loop]:
     for place, step in enumerate(steps):
         if isinstance(step, Loop) and name_of(step) == name:
             return place, step
-    raise IgniterError(f"has no loop '{name}'; it has: {', '.join(map(name_of, loops_of(steps)))}")
+    known = [name_of(loop) for loop in loops_of(steps)]
+    raise IgniterError(f"has no loop '{name}'; it has: {', '.join(known)}{did_you_mean(name, known)}")
 
 
 def split(steps: Sequence[Step], name: str, by: int, tail: Tail = "") -> list[Step]:

@@ -47,6 +47,8 @@ class Option:
     """The function of `igniter.tools.completion.values` for completions; "" for none."""
     show_default: bool
     """False if the default stands for no value."""
+    elsewhere: Mapping[str, str]
+    """Values that another tool takes, each with the text of the error."""
 
     def __init__(
         self,
@@ -57,8 +59,9 @@ class Option:
         max: float | None = None,
         completes: str = "",
         show_default: bool = True,
+        elsewhere: Mapping[str, str] | None = None,
     ):
-        given = (help, flags, metavar, min, max, completes, show_default)
+        given = (help, flags, metavar, min, max, completes, show_default, elsewhere or {})
         for field, value in zip(fields(self), given, strict=True):
             object.__setattr__(self, field.name, value)
 

@@ -4,12 +4,12 @@ command is used."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, ClassVar, get_origin
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from igniter.toolbox.request import Argument, Option, Parameter, Request, build, parameters, summary
 from igniter.tools.completion import values
@@ -49,8 +49,29 @@ def command_of(verb: str, request: type[Request]) -> Any:
     command.__annotations__ = {p.name: p.annotation for p in listed}
     command.__doc__ = request.__doc__
     app = typer.Typer(**SETTINGS)
-    app.command(verb)(command)
+    named = {flag: p.about.elsewhere for p in made if isinstance(p.about, Option) for flag in _flags(p)}
+    app.command(verb, cls=type("Command", (_Command,), {"elsewhere": named}))(command)
     return typer.main.get_command(app)
+
+
+class _Command(TyperCommand):
+    """A command that refuses the values of another tool with a text of their own."""
+
+    elsewhere: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    """For each option, the texts of such values."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for argument, following in zip(args, [*args[1:], ""], strict=True):
+            flag, equals, value = argument.partition("=")
+            told = self.elsewhere.get(flag, {}).get(value if equals else following)
+            if told is not None:
+                raise typer.BadParameter(told, ctx=ctx, param_hint=f"'{flag}'")
+        return super().parse_args(ctx, args)
+
+
+def _flags(parameter: Parameter) -> tuple[str, ...]:
+    flags = parameter.about.flags if isinstance(parameter.about, Option) else ()
+    return flags or (f"--{parameter.name.replace('_', '-')}",)
 
 
 def _typed(parameter: Parameter) -> inspect.Parameter:

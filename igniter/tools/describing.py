@@ -56,8 +56,13 @@ def options_of(pass_type: type[ArgSpecConvertible]) -> list[PassOption]:
         else:
             default = "required"
         text = described.get(option.name, "")
-        rows.append(PassOption(option.name.replace("_", "-"), str(option.type), default, text))
+        rows.append(PassOption(option.name.replace("_", "-"), _type_name(option.type), default, text))
     return rows
+
+
+def _type_name(kind: Any) -> str:
+    """Returns a field's type as its source has it: text under `from __future__ import annotations`, else an object."""
+    return kind.__name__ if type(kind) is type else str(kind)
 
 
 def _field_docstrings(documented: type) -> dict[str, str]:

@@ -10,7 +10,7 @@ import typer
 
 from igniter.crashes import crash_text
 from igniter.environment import require_lock
-from igniter.errors import INTERNAL, IgniterError, code_of, how_to_repeat, reproducer_of
+from igniter.errors import INTERNAL, IgniterError, code_of, how_to_repeat, reproducer_of, status_of
 from igniter.toolbox.output import console, print_json, printable
 from igniter.tools.log_lines import shown_warnings
 
@@ -27,7 +27,7 @@ def reported(debug: bool, as_json: bool = False) -> Generator[None]:
             yield
     except (typer.Exit, typer.Abort, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except Exception as error:  # any error is reported, with a status
         if debug:
             console(stderr=True).print_exception()
         expected = isinstance(error, (IgniterError, OSError))
@@ -35,11 +35,7 @@ def reported(debug: bool, as_json: bool = False) -> Generator[None]:
         status = print_error(
             message, expected=expected, as_json=as_json, code=code_of(error), reproducer=reproducer_of(error)
         )
-        raise typer.Exit(_status(error) if expected else status) from None
-
-
-def _status(error: Exception) -> int:
-    return error.exit_status if isinstance(error, IgniterError) else 1
+        raise typer.Exit(status_of(error) if expected else status) from None
 
 
 def print_error(message: str, *, expected: bool, as_json: bool, code: str = INTERNAL, reproducer: str = "") -> int:

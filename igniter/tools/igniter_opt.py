@@ -7,19 +7,22 @@ This file is only the command line, and imports neither xDSL nor anything heavie
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from igniter._version import __version__
-from igniter.errors import IgniterError
-from igniter.registry import PASSES, all_passes, load
+from igniter.errors import IgniterError, did_you_mean
+from igniter.plugin_files import named
+from igniter.registry import PASSES, all_passes, forget_packages, load
+from igniter.registry import plugins as installed
 from igniter.tools.completion import REQUEST, respond
 from igniter.tools.mlir_flags import FLAGS, translated
-from igniter.tools.opt_arguments import described_name, joined, long_options, separate_values, two_dashes
+from igniter.tools.opt_arguments import described_name, joined, long_options, separate_values, two_dashes, values_of
 from igniter.tools.watch_options import WatchOptions, add_options
 
 LISTS = ("list_passes", "list_pipelines", "show_dialects", "list_fusion_authors", "list_schedule_authors")
@@ -27,6 +30,9 @@ LISTS = ("list_passes", "list_pipelines", "show_dialects", "list_fusion_authors"
 
 SEPARATOR = "// -----"
 """The line between the parts of a split file."""
+
+LOAD = "--load"
+"""The option with plug-ins, whose passes are flags: it is read before the others."""
 
 EMITS = ("mlir", "generic", "linalg", "scf", "onnx", "llvm", "asm", "none")
 
@@ -118,9 +124,16 @@ def _count(text: str) -> int:
     return int(text)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are exceptions: the usage of all options would bury them."""
+
+    def error(self, message: str) -> NoReturn:
+        raise IgniterError(f"{message} (igniter-opt --help lists all options)")
+
+
 def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Returns the parser, with a flag for each of `pass_names`, not shown in the help."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         "igniter-opt",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -191,6 +204,13 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         help="a kernel that a pass refuses costs its own regions alone, as in 'igniter compile', and is no error",
     )
     add("--strict", action="store_true", help="a plug-in's rule that raises is an error, and no warning")
+    add(
+        LOAD,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a plug-in that is not installed: a Python file with passes, or a folder with a pyproject.toml",
+    )
     add_options(parser)
     group = parser.add_argument_group("checking")
     add = group.add_argument
@@ -322,21 +342,57 @@ def _pass_flags(args: Sequence[str]) -> list[str]:
     return names
 
 
+def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Returns the parsed arguments; raises `IgniterError` for an unknown option and for a second file."""
+    parsed, left = parser.parse_known_args(separate_values(arguments, parser))
+    if not left:
+        return parsed
+    option = next((each for each in left if each.startswith("-")), None)
+    if option is None:
+        parser.error(f"one file is read, and '{left[0]}' is another one after '{parsed.input}'")
+    name = option.partition("=")[0]
+    parser.error(f"there is no option or pass {name}{did_you_mean(name, {*long_options(parser), *FLAGS})}")
+
+
 def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]) -> int:
     """Runs `igniter-opt` with `args` on the given streams; returns the exit status."""
-    parser = build_parser(_pass_flags(args))
+    plugins = values_of((LOAD, *(name for name, flag in FLAGS.items() if flag.use == LOAD)), args)
+    if not plugins:
+        return _run(args, stdin, stdout, stderr)
+    with named(plugins):
+        forget_packages()
+        try:
+            installed()  # One that cannot be loaded is an error, used or not.
+            return _run(args, stdin, stdout, stderr)
+        except IgniterError as error:
+            _print_error(error, args, stderr)
+            return error.exit_status
+        finally:
+            forget_packages()
+
+
+def _print_error(error: IgniterError, args: Sequence[str], stderr: IO[str]) -> None:
+    """Prints an error from before the run, in the form that the command line asks for."""
+    if values_of(("--error-format",), args)[-1:] == ["json"]:
+        print(json.dumps({"error": {"code": error.code, "message": str(error)}}), file=stderr)
+        return
+    print(f"igniter-opt: error: {error}", file=stderr)
+
+
+def _run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]) -> int:
     try:
+        parser = build_parser(_pass_flags(args))
         arguments, notes = translated(two_dashes(args, {*long_options(parser), *FLAGS}))
         described = described_name(arguments)
         if described:
             stdout.write(load("igniter.tools.describing:help_of")(described))
             return 0
+        parsed = _parse(parser, arguments)
     except IgniterError as error:
-        print(f"igniter-opt: error: {error}", file=stderr)
+        _print_error(error, args, stderr)
         return 2
     for note in notes:
         print(f"igniter-opt: note: {note}", file=stderr)
-    parsed = parser.parse_args(separate_values(arguments, parser))
     listed = next((name for name in LISTS if getattr(parsed, name)), None)
     if listed is not None:
         form = getattr(parsed, listed)

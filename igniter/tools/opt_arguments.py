@@ -17,6 +17,16 @@ def long_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
     return {name: action for action in parser._actions for name in action.option_strings if name.startswith("--")}
 
 
+def values_of(names: Collection[str], arguments: Sequence[str]) -> list[str]:
+    """Returns the values of an option with several names, before the arguments are parsed."""
+    found: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, equals, value = argument.partition("=")
+        if f"--{name.lstrip('-')}" in names and name.startswith("-"):
+            found.append(value if equals else following)
+    return [text for text in found if text]
+
+
 def two_dashes(arguments: Iterable[str], known: Collection[str]) -> list[str]:
     """Writes long options with two dashes: `-cse` is `--cse`, if `known` has it."""
     return [_two_dashes(argument, known) for argument in arguments]

@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from igniter.context import IgniterContext
 from igniter.crashes import crash_text
 from igniter.environment import require_lock
-from igniter.errors import IgniterError, code_of, how_to_repeat, reproducer_of
+from igniter.errors import IgniterError, code_of, how_to_repeat, reproducer_of, status_of
 from igniter.observation import PassObserver, passes_within
 from igniter.observation.times import VERIFY
 from igniter.passes import parse_passes, run_passes
@@ -144,7 +144,7 @@ class OptDriver:
 
     def _parse(self, ctx: IgniterContext, data: bytes, name: str, frontend: str, first_line: int = 1) -> ModuleOp:
         if frontend == "mlir":
-            return parse_ir(ctx, data.decode(), name, first_line, self.options.implicit_module)
+            return parse_ir(ctx, text_of(data, name), name, first_line, self.options.implicit_module)
         from igniter.frontend import import_model
 
         return import_model(data if name == "<stdin>" else name)
@@ -213,8 +213,8 @@ class OptDriver:
         failure: Exception | None = None
         if self._is_foreign(frontend, passes):
             try:
-                output = self._check_with(data.decode())
-            except Exception as error:
+                output = self._check_with(text_of(data, name))
+            except Exception as error:  # any failure is reported by _conclude
                 failure = error
             return self._conclude(output, failure, data, offset)
         try:
@@ -233,7 +233,7 @@ class OptDriver:
                 if self.options.check_with:
                     output = self._check_with(str(output))
             discard(ctx)
-        except Exception as error:
+        except Exception as error:  # any failure is reported by _conclude
             failure = error
             discard(ctx, error)
         if self.prover is not None:
@@ -310,11 +310,11 @@ class OptDriver:
         if self.options.error_format == "json":
             found = {"code": code_of(error), "message": describe(error, offset), "reproducer": reproducer_of(error)}
             print(json.dumps({"error": {name: text for name, text in found.items() if text}}), file=self.stderr)
-            return _status(error)
+            return status_of(error)
         print(f"igniter-opt: error: {describe(error, offset)}", file=self.stderr)
         if path := reproducer_of(error):
             print(f"igniter-opt: note: {how_to_repeat(path)}", file=self.stderr)
-        return _status(error)
+        return status_of(error)
 
     def _rewrites(self, ctx: IgniterContext, passes: Sequence[ModulePass]) -> None:
         """Reports the effect of --stop-after."""
@@ -331,8 +331,15 @@ class OptDriver:
         print(f"igniter-opt: note: --stop-after={limit}: {text}{last}", file=self.stderr)
 
 
-def _status(error: Exception) -> int:
-    return error.exit_status if isinstance(error, IgniterError) else 1
+def text_of(data: bytes, name: str) -> str:
+    """Returns the text of a file; raises `IgniterError` if it is none."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise IgniterError(
+            f"{name} is no text of IR: {error.reason} at byte {error.start} (a model is read by its name, .onnx, or "
+            "with --frontend=onnx)"
+        ) from error
 
 
 def split_chunks(data: bytes, marker: str = SEPARATOR) -> list[tuple[bytes, int]]:

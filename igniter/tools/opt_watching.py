@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from xdsl.printer import Printer
 
 from igniter.dialects.generic_text import GenericPrinter
-from igniter.errors import IgniterError
+from igniter.errors import IgniterError, did_you_mean
 from igniter.observation.logs import logger_of
 from igniter.observation.printing import Dumps, IRPrinter
 from igniter.observation.times import PassTimes
@@ -100,15 +100,18 @@ def print_pipeline(ctx: IgniterContext, passes: Sequence[ModulePass], stream: IO
             print(f"// {this.name} runs {','.join(str(each.spec()) for each in inner(ctx))}", file=stream)
 
 
-def check_watching(options: WatchOptions, passes: Iterable[ModulePass]) -> None:
+def check_watching(options: WatchOptions, passes: Sequence[ModulePass]) -> None:
     """Raises `IgniterError` for an option without effect on `passes`, which include nested ones."""
     there = {p.name for p in passes}
-    for name in (*options.print_before, *options.print_after):
-        if name not in there:
-            raise IgniterError(f"the IR is to be printed around '{name}', which is no pass of the pipeline")
-    for name in options.debug_only:
-        if name not in there:
-            raise IgniterError(f"--debug-only names '{name}', which is no pass of the pipeline")
+    named = {
+        "--print-ir-before": options.print_before,
+        "--print-ir-after": options.print_after,
+        "--debug-only": options.debug_only,
+    }
+    for option, names in named.items():
+        for name in names:
+            if name not in there:
+                raise IgniterError(f"{option}={name}: '{name}' is no pass of the pipeline{did_you_mean(name, there)}")
     if options.print_tree and not options.prints:
         raise IgniterError(
             "--print-ir-tree-dir is the folder of printed IR: give --print-ir-after-all or the like, too"
@@ -117,6 +120,11 @@ def check_watching(options: WatchOptions, passes: Iterable[ModulePass]) -> None:
         raise IgniterError(
             "--filter-kernel selects from printed IR, times, counts and remarks: give --print-ir-after-all, --timing, "
             "--pass-statistics or --remarks, too"
+        )
+    if options.selects_runs and not any(hasattr(p, "inner_passes") for p in passes):
+        raise IgniterError(
+            "--filter-kernel selects from the passes that run kernel by kernel, and this pipeline has none: "
+            "'cpu-kernels' in the place of 'cpu-schedule' has them (-p cpu-onnx,cpu-fusion,cpu-loop,cpu-kernels)"
         )
     if options.info_output and not (options.timing or options.pass_statistics):
         raise IgniterError("--info-output-file is for --timing and --pass-statistics: give one of them, too")

@@ -48,6 +48,12 @@ class WatchOptions:
         """True if an option has output that `--filter-kernel` selects from."""
         return self.prints or bool(self.timing or self.pass_statistics or self.remarks)
 
+    @property
+    def selects_runs(self) -> bool:
+        """True if `--filter-kernel` has nothing to select from but the runs of passes on single kernels."""
+        shown = bool(self.timing or self.pass_statistics)
+        return bool(self.filter_kernel) and shown and not (self.prints or self.remarks)
+
 
 class _Names(argparse.Action):
     """Collects comma-separated names."""

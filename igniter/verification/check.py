@@ -62,6 +62,7 @@ class ResultChanged(IgniterError):
     """Raised if the IR computes another result after a pass."""
 
     code = "IGN0104"
+    exit_status = 3
 
 
 @dataclass

@@ -55,7 +55,7 @@ def guarded_run(
     watcher.start()
     try:
         return run(session, feed, names, options)
-    except Exception as error:
+    except Exception as error:  # ONNX Runtime's errors have no common base; raised again
         if why:
             raise TooMuch(why[0]) from error
         raise

@@ -281,7 +281,7 @@ def run_kernels(
     failure."""
     try:
         found: list[Any] = list(_run_compiled(c, module, [values[v] for v in crossing_of(regions)]))
-    except Exception as error:
+    except Exception as error:  # ONNX Runtime's errors have no common base
         if len(regions) == 1:
             return [str(error).split("\n", 1)[0]]
         return [run_kernels(c, side_by_side(c.module, [region])[0], [region], values)[0] for region in regions]

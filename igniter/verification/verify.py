@@ -266,7 +266,7 @@ class _Verifier:
                 with doing("the compiled model ran on more inputs", runs="kernels", hint=KEPT):
                     session = self.candidate.session(threads, ready.drawn)
                     return guarded_run(session, names, {**ready.feed, **ready.drawn}, None)
-            except Exception as error:
+            except Exception as error:  # ONNX Runtime's errors have no common base
                 raise _Fails(first_line(error)) from error
 
         fixed = frozenset(name for sizes in self.options.shapes or () for name in sizes)
@@ -377,7 +377,7 @@ class _Verifier:
             with doing(_ran(proposal), runs="kernels", hint=KEPT):
                 session = self.candidate.session(threads, ready.drawn)
                 actual = guarded_run(session, names, {**ready.feed, **ready.drawn}, None)
-        except Exception as error:
+        except Exception as error:  # ONNX Runtime's errors have no common base
             return replace(result, status="failed", reason=f"the compiled model fails: {first_line(error)}")
         judge, ready = self._judged_by.on_threads(ready, threads)
         return result_of(result, judge.outputs(ready, actual))

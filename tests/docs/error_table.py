@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from igniter.errors import INVALID_IR
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "errors.md"
 TABLE = re.compile(r"(?<=<!-- codes -->\n).*?(?=<!-- end of codes -->)", re.DOTALL)
 BASE = "IgniterError"
 FIXED = (
     ("IGN0000", "any other exception", 2, "A fault of Igniter, or a crash of native code."),
+    (INVALID_IR, "xDSL's `ParseError`, `VerifyException`", 1, "IR that cannot be read, or that does not verify."),
     ("IGN0002", "OSError", 1, "An error of the operating system: a missing file, a full disk."),
 )
 

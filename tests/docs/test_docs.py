@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 from collections.abc import Iterator
@@ -121,6 +122,19 @@ def test_the_code_of_the_worked_examples_is_the_packages(name: str):
     blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```", (ROOT / name).read_text(encoding="utf-8"), re.M | re.DOTALL)
     assert blocks
     assert not [b for b in blocks if b not in sources]
+
+
+@pytest.mark.parametrize("name", sorted(WITH_PACKAGE))
+def test_the_worked_examples_show_their_imports_and_how_to_load_the_package(name: str):
+    page = (ROOT / name).read_text(encoding="utf-8")
+    assert "export IGNITER_PLUGINS=docs/examples/my_package" in page
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.DOTALL)
+    quoted = [p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py")]
+    quoted = [text for text in quoted if any(b in text for b in blocks)]
+    assert quoted
+    for text in quoted:
+        imports = [n for n in ast.parse(text).body if isinstance(n, ast.Import | ast.ImportFrom)][1:]
+        assert "\n".join(text.splitlines()[imports[0].lineno - 1 : imports[-1].end_lineno]) + "\n" in page
 
 
 def test_a_wrong_transcript_is_noticed(tmp_path: Path):

@@ -52,6 +52,12 @@ def test_the_first_schedule_prints_what_its_page_shows(tmp_path: Path):
         text=True,
     )
     assert done.stdout == printed, done.stderr
+    # "makes the schedule above": that of the file by hand, but for the name of the shared loops.
+    by_hand = str(igniter.Schedule(examples / "linear_by_hand.mlir"))
+    made = printed[: printed.index("right\n")].rstrip()
+    assert [re.sub(r'fuse "\w+"', "fuse", text) for text in made.splitlines()] == [
+        re.sub(r'fuse "\w+"', "fuse", text) for text in by_hand.splitlines()
+    ]
 
 
 def test_a_compile_with_a_pipeline_from_another_package(tmp_path: Path):

@@ -175,7 +175,9 @@ def test_what_is_refused_changes_nothing(linear: Schedule) -> None:
     before = s.text()
     for step, reason in (
         (lambda: s.split("matmul", "l", 8), "nest 'matmul' has no loop 'l'; it has: i, j, k"),
-        (lambda: s.split("gemm", "i", 8), "there is no nest 'gemm'; there are: matmul, bias, relu"),
+        (lambda: s.split("gemm", "i", 8), "there is no nest called 'gemm'; there are bias, matmul, relu"),
+        (lambda: s.split("matmull", "i", 8), "bias, matmul, relu; did you mean 'matmul'?"),
+        (lambda: s.split("matmul", "jj", 8), "it has: i, j, k; did you mean 'j'?"),
         (lambda: s.threads("matmul", "k"), "loop 'k' is a reduction; it cannot have 'threads'"),
         (lambda: s.into_result("matmul", "k"), "loop 'k' iterates over single elements"),
         (lambda: s.vectorize("matmul", "j", -1), "'vector' takes a positive count, not -1"),
@@ -191,6 +193,7 @@ def test_what_is_refused_changes_nothing(linear: Schedule) -> None:
         with pytest.raises(IgniterError) as caught:
             step()
         assert reason in str(caught.value)
+        assert str(caught.value).count("nest 'matmull'") + str(caught.value).count("no nest") <= 1
         assert s.text() == before
 
 

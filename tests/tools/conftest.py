@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import tools_kit
 
 from igniter import registry
+from igniter.dialects.onnx import ops
 
 
 @pytest.fixture
@@ -27,3 +30,18 @@ def bad_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees what another compiled."""
     monkeypatch.setenv("IGNITER_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def plugins_apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Modules, folders and ops of plug-ins that the test loads are in no other test."""
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(ops, "_registered", dict(ops._registered))
+    ops._load_external.cache_clear()
+    yield
+    for name in set(sys.modules) - before:
+        if not name.startswith(("igniter", "xdsl")):
+            del sys.modules[name]
+    registry.forget_packages()
+    ops._load_external.cache_clear()

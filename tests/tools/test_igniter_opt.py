@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import make_dataclass
 from pathlib import Path
 
 import onnx
 import pytest
 from tools_kit import opt, tiny_model
+from xdsl.passes import ModulePass
+
+from igniter.tools.describing import options_of
 
 IR = '%0 = arith.constant 1 : i32\n%1 = arith.constant 1 : i32\n"test.op"(%0, %1) : (i32, i32) -> ()\n'
 
@@ -162,9 +166,46 @@ def test_what_fails_leaves_no_file(model: Path, tmp_path: Path) -> None:
 
 def test_what_has_no_effect_or_no_place_is_an_error(tmp_path: Path) -> None:
     found = opt("--cse", "--print-ir-before=canonicalize-loop", text=IR)
-    assert found.status == 1 and "'canonicalize-loop', which is no pass of the pipeline" in found.err
+    assert found.status == 1 and "--print-ir-before=canonicalize-loop: 'canonicalize-loop' is no pass" in found.err
+    for option in ("--print-ir-before", "--print-ir-after", "--debug-only"):
+        found = opt("-p", "cse,dce,infer-shapes", f"{option}=infer-shape", text=IR)
+        assert (found.status, found.out) == (1, "")
+        assert found.err == (
+            f"igniter-opt: error: {option}=infer-shape: 'infer-shape' is no pass of the pipeline; "
+            "did you mean 'infer-shapes'?\n"
+        )
     found = opt("--cse", "--check-sizes=n=1", text=IR)
     assert found.status == 1 and "--check-sizes are those of --check-each" in found.err
     target = tmp_path / "nowhere" / "out.mlir"
     found = opt("--cse", "-o", str(target), text=IR)
     assert found.status == 1 and f"cannot write {target}: No such file" in found.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--print-ir-afer-all"],
+            "there is no option or pass --print-ir-afer-all; did you mean '--print-ir-after-all'",
+        ),
+        (["--infer-shape", "-p", "cse"], "there is no option or pass --infer-shape; did you mean '--infer-shapes'"),
+        (["--remarks-outptu=x"], "there is no option or pass --remarks-outptu; did you mean '--remarks-output'"),
+        (["--zzzz"], "there is no option or pass --zzzz (igniter-opt --help"),
+        (["a.mlir", "b.mlir"], "one file is read, and 'b.mlir' is another one after 'a.mlir'"),
+        (["--emit=linlag"], "argument --emit: invalid choice: 'linlag'"),
+        (["--stop-after=x"], "argument --stop-after: 'x' is no number of rewrites"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(arguments: list[str], said: str) -> None:
+    found = opt(*arguments, text=IR)
+    assert (found.status, found.out, found.err.count("\n")) == (2, "", 1)
+    assert found.err.startswith("igniter-opt: error: ") and said in found.err
+    assert found.err.endswith("(igniter-opt --help lists all options)\n")
+
+
+def test_the_type_of_an_option_is_shown_as_in_the_source() -> None:
+    """The types of a module without `from __future__ import annotations` are objects, not texts."""
+    fields = [("most", int, 3), ("names", tuple[str, ...], ()), ("limit", int | None, None), ("ratio", "float", 0.5)]
+    made = make_dataclass("Sized", fields, bases=(ModulePass,), frozen=True)
+    shown = [(option.name, option.type) for option in options_of(made)]
+    assert shown == [("most", "int"), ("names", "tuple[str, ...]"), ("limit", "int | None"), ("ratio", "float")]

@@ -316,3 +316,13 @@ def test_models_are_data() -> None:
     changed = override(TYPICAL, [("l2_bytes", 5, "given")])
     assert isinstance(changed, MachineModel) and {TYPICAL: 1, changed: 2}[changed] == 2
     assert json.loads(json.dumps(changed.to_dict()))["l2_bytes"]["value"] == 5
+
+
+def test_all_targets_are_listed() -> None:
+    found = machine("--list-targets")
+    assert {"cpu", "cuda", "hip"} <= found.keys()
+    assert {"native", "x86-64-v3", "znver4", "neoverse-v2"} <= set(found["cpu"]["targets"])
+    by_target = {name: set(group["features"]) for group in found["cpu"]["features"] for name in group["of"]}
+    assert "avx512bf16" in by_target["x86-64"] and "dotprod" in by_target["aarch64"]
+    shown = CliRunner().invoke(app, ["machine", "--list-targets"]).stdout
+    assert "cpu:" in shown and "neoverse-v2" in shown and "as in aarch64+aes" in shown

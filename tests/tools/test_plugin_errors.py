@@ -275,3 +275,39 @@ def test_the_library_is_silent(own: Path, twice: dict[str, object], capfd: pytes
     assert any(isinstance(h, logging.NullHandler) for h in logging.getLogger("igniter").handlers)
     igniter.load(own).run_passes("cpu-onnx,cpu-fusion")
     assert capfd.readouterr() == ("", "")
+
+
+# -- verification of a plug-in's op, without being asked for it -------------------------------------------------------
+
+
+def test_an_op_with_a_fold_is_verified_by_it(
+    twice: dict[str, object], own: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ops.register(OpSpec("own.Twice", kind="elementwise", **twice))  # type: ignore[arg-type]
+    said = igniter.compile(own, cache=False).report["verification"]
+    assert (said["status"], said["against"]) == ("passed", "Igniter's interpreter")
+    assert caplog.text == "" and "not verified" not in said["because"]
+    twice["lower"] = lambda ctx: [ctx.map(lambda x: x * 3)]
+    ops.register(OpSpec("own.Twice", kind="elementwise", **twice))  # type: ignore[arg-type]
+    with pytest.raises(igniter.VerificationFailed):
+        igniter.compile(own, cache=False)
+
+
+def test_an_op_without_a_fold_is_warned_about(
+    twice: dict[str, object], own: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The interpreter runs its lowering, so all below it is verified, and the lowering itself is not."""
+    del twice["fold"]
+    ops.register(OpSpec("own.Twice", kind="elementwise", **twice))  # type: ignore[arg-type]
+    said = igniter.compile(own, cache=False).report["verification"]
+    assert (said["status"], said["against"]) == ("passed", "Igniter's interpreter")
+    assert "not verified is the lowering of own.Twice: without a `fold` it is its own reference" in said["because"]
+    assert "the lowering of own.Twice is not verified" in caplog.text and "give its OpSpec a `fold`" in caplog.text
+
+
+def test_an_op_with_neither_is_named(twice: dict[str, object], own: Path) -> None:
+    ops.register(OpSpec("own.Twice", infer=same))  # type: ignore[arg-type]
+    said = igniter.compile(own, cache=False, load=False).report["verification"]
+    assert said["status"] == "not verified"
+    assert "'twice' (own.Twice)" in said["reasons"][0]
+    assert "nothing computes it: give its OpSpec a `fold`" in said["reasons"][0]

@@ -89,8 +89,8 @@ def test_the_cli_prints_a_table_and_writes_json(tmp_path: Path) -> None:
 
 
 def test_the_cli_refuses_what_it_does_not_know() -> None:
-    with pytest.raises(SystemExit):
-        opt("-p", "cse", "--check-each=values,guess", text="")
+    found = opt("-p", "cse", "--check-each=values,guess", text="")
+    assert (found.status, found.out) == (2, "") and "'guess' is no check: values, prove" in found.err
     found = opt("-p", "cse", "--proofs=x.json", text="builtin.module {}")
     assert found.status == 1 and "--proofs are those of --check-each=prove" in found.err
 

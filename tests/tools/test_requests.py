@@ -182,3 +182,13 @@ def test_the_verb_of_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     command = command_of("largest", module.LargestRequest)
     command([str(tmp_path / "m.onnx"), "--count", "2", "--json"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out) == {"c": 1600, "b": 120}
+
+
+@pytest.mark.parametrize("form", ["linalg", "scf"])
+def test_a_form_that_another_tool_writes_is_refused_with_its_command(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command_of("compile", request_of("compile"))(["m.onnx", f"--emit={form}"])
+    said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert ended.value.code == 2 and f"igniter-opt writes '{form}'" in said and f"--emit={form}" in said

@@ -110,9 +110,34 @@ def test_a_nested_pipeline_needs_ops_of_the_module(model: Path) -> None:
     found = opt(model, "-p", "cpu-onnx,cpu-fusion,fusion.region(cse)")
     assert found.status == 1
     assert "'fusion.region' is inside of 'onnx.graph' here" in found.err
-    said = opt("-p", "loop.func(cse)", "--remarks", "--emit=none", text=NESTED)
-    assert said.err == "remark: loop.func(cse): note: the module has no loop.func, so no pass ran\n"
+    said = opt("-p", "loop.func(cse)", "--emit=none", text=NESTED)
+    assert said.status == 0
+    assert said.err == (
+        "igniter-opt: warning: no pass of 'loop.func(cse)' ran: the module has no loop.func; it has loop.kernel\n"
+    )
+    said = opt("-p", "builtin.module(loop.kernl(cse))", "--emit=none", text=NESTED)
+    assert "the module has no loop.kernl; did you mean 'loop.kernel'?" in said.err
     assert opt(model, "-p", "onnx.graph(infer-shapes)").out == opt(model, "-p", "infer-shapes").out
+
+
+@pytest.mark.parametrize(
+    ("nested", "said"),
+    [
+        ("builtin.module(onnx.graph(choose-schedule))", "write loop.kernel(choose-schedule), or choose-schedule alone"),
+        ("onnx.graph(infer-shapes,fuse-loops)", "it works on loop.func, which is no part of onnx.graph"),
+        ("loop.kernel(infer-shapes)", "'loop.kernel(infer-shapes)': it works on onnx.graph"),
+        ("loop.func(choose-schedule)", "it works on loop.kernel, which is no part of loop.func"),
+        ("onnx.graph(lower-onnx-to-loop,choose-schedule)", ""),
+        ("loop.kernel(choose-schedule,lower-to-loops,fuse-loops)", ""),
+        ("any(choose-schedule)", ""),
+    ],
+)
+def test_a_nested_pass_that_can_find_nothing_is_an_error(nested: str, said: str) -> None:
+    if not said:
+        assert parse_passes(nested)
+        return
+    found = opt("-p", nested, "--emit=none", text=NESTED)
+    assert (found.status, found.out) == (1, "") and said in found.err
 
 
 def test_a_failure_in_a_nested_pipeline_leaves_the_module_whole(bad_passes: None) -> None:

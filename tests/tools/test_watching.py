@@ -163,3 +163,13 @@ def test_observers_of_a_compile_see_every_pass(model: Path) -> None:
     igniter.compile(model, cache=False, verify=False, observers=(names,))
     assert names.events.index("form-fusion-regions") < names.events.index("vectorize-loops")
     assert any(event.startswith("enter loop.kernel @") for event in names.events)
+
+
+@pytest.mark.parametrize("option", ["--timing=kernels", "--timing", "--pass-statistics"])
+def test_a_kernel_is_selected_from_passes_that_run_kernel_by_kernel(option: str) -> None:
+    whole = opt(NESTED, "-p", "canonicalize-loop,choose-schedule", option, "--filter-kernel=once", "--emit=none")
+    assert (whole.status, whole.out, whole.err.count("\n")) == (1, "", 1)
+    assert "'cpu-kernels' in the place of 'cpu-schedule' has them" in whole.err
+    # Printed IR and remarks name kernels in passes over whole modules, too.
+    for shown in ("--remarks", "--print-ir-after-all"):
+        assert opt(NESTED, "-p", "choose-schedule", option, shown, "--filter-kernel=once", "--emit=none").status == 0

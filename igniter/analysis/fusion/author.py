@@ -119,7 +119,7 @@ def asking(author: FusionAuthor, what: str, *labels: str) -> Generator[None]:
         yield
     except AuthorError:
         raise
-    except Exception as error:
+    except Exception as error:  # a plug-in's code raises anything
         raise AuthorError(f"{_where(author, what, labels)} failed: {crash_text(error)}") from error
 
 

@@ -10,14 +10,13 @@ NAME,NAME,...                several, for a library that chooses when it is load
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, cast
 
 from igniter.backends.cpu.pretended import pretended_target
-from igniter.errors import IgniterError
+from igniter.errors import IgniterError, did_you_mean
 
 Arch = Literal["x86_64", "aarch64"]
 
@@ -218,11 +217,10 @@ def target_of(name: str) -> Target:
         features = ",".join(filter(None, ("-sve", features)))
         return _aarch64(name, "generic" if base == "aarch64" else base, features)
     known = ["native", *X86_LEVELS, "aarch64", *sorted(_X86_CPUS), *sorted(_ARM_CPUS)]
-    close = list(dict.fromkeys(difflib.get_close_matches(base, known, n=3)))
-    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    common = ", ".join(("native", *X86_LEVELS, "aarch64", "znver4", "icelake-server", "neoverse-v2"))
     raise UnknownTarget(
-        f"unknown target '{name}'.{hint} Known: native, {', '.join(X86_LEVELS)}, aarch64, aarch64+FEATURE..., "
-        f"and LLVM's CPU names: {', '.join(sorted(set(_X86_CPUS) - set(X86_LEVELS)))}, {', '.join(sorted(_ARM_CPUS))}"
+        f"there is no target '{name}'{did_you_mean(base, known) or '.'} Common targets: {common}, and with a feature "
+        "aarch64+dotprod; 'igniter machine --list-targets' lists all"
     )
 
 
@@ -240,7 +238,10 @@ def targets_of(names: str) -> list[Target]:
 def _features(name: str, extra: list[str], known: frozenset[str]) -> str:
     for feature in extra:
         if feature not in known:
-            raise UnknownTarget(f"target '{name}': unknown feature '{feature}'; known: {', '.join(sorted(known))}")
+            raise UnknownTarget(
+                f"target '{name}': there is no feature '{feature}'{did_you_mean(feature, known) or '.'} Features: "
+                f"{', '.join(sorted(known))}"
+            )
     return ",".join(f"+{f}" for f in extra)
 
 

@@ -249,7 +249,7 @@ def _compiled(
     options["ptx_version"] = max(version, MAP_PTX_VERSION) if descriptors else version
     try:
         codes, facts = run_stages(module, ("cuda", arch, WARP), options, "cubin")
-    except Exception as error:
+    except Exception as error:  # Triton's errors have no common base
         raise IgniterError(f"Triton refuses a kernel: {type(error).__name__}: {error}") from error
     if facts["global_scratch_size"] or facts["profile_scratch_size"]:
         raise IgniterError("Triton wants memory for a kernel that launches do not give")

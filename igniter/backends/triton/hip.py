@@ -70,6 +70,9 @@ class HipBackend(TritonBackend):
             )
         return HipTarget((80,), gpu=gpu)
 
+    def target_names(self, start: str = "") -> Sequence[str]:
+        return [name for gpu in WAVES if (name := f"{NAME}:{gpu}").startswith(start)]
+
     def targets_of(self, names: str) -> Sequence[HipTarget]:
         return list(dict.fromkeys(self.target_of(name.strip()) for name in names.split(",")))
 
@@ -109,6 +112,6 @@ def _amdgcn(source: str, signature: tuple[str, ...], warps: int, stages: int, gp
     options: dict[str, Any] = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
     try:
         codes, _ = run_stages(module, (NAME, gpu, WAVES[gpu]), options, "amdgcn")
-    except Exception as error:
+    except Exception as error:  # Triton's errors have no common base
         raise IgniterError(f"Triton refuses a kernel for {gpu}: {type(error).__name__}: {error}") from error
     return str(codes["amdgcn"])

@@ -123,7 +123,7 @@ def _call(
         return rule(*args)
     except IgniterError:
         raise
-    except Exception as error:
+    except Exception as error:  # a plug-in's rule raises anything; the failure is kept with the node
         _note(op, name, error)
         return default(op)
 
@@ -188,7 +188,7 @@ def tried(op: OnnxOp, spec: OpSpec) -> None:
         list(spec.lower(context))
     except IgniterError as error:
         _log.debug("%s is refused alone: %s", op.qualified_name, error)
-    except Exception as error:
+    except Exception as error:  # as above
         _note(op, "lower", error)
 
 

@@ -8,6 +8,12 @@ from typing import Annotated, Literal
 from igniter.toolbox.options import DEFAULT_INPUTS, CompileTarget, Database, InputRequest, Json, Machine
 from igniter.toolbox.request import Argument, Option, Request
 
+FOR_MLIR = {
+    "linalg": "igniter-opt writes 'linalg': igniter-opt MODEL -p cpu-onnx,cpu-fusion,cpu-loop --emit=linalg",
+    "scf": "igniter-opt writes 'scf': igniter-opt MODEL -p cpu --emit=scf",
+}
+"""The forms of MLIR, which igniter-opt writes at any level."""
+
 
 @dataclass(frozen=True)
 class CompileRequest(Request):
@@ -55,7 +61,7 @@ class CompileRequest(Request):
     ] = ""
     emit: Annotated[
         Literal["onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library"],
-        Option("Stop at this level and print it."),
+        Option("Stop at this level and print it.", elsewhere=FOR_MLIR),
     ] = "library"
     explain: Annotated[bool, Option("Say what was fused and what stopped the biggest missed fusions.")] = False
     sizes: Annotated[str, Option("What symbolic dims typically are, batch=1,seq=128: chosen for, not fixed.")] = ""

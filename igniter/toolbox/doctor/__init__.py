@@ -68,7 +68,7 @@ def _guarded(group: str, check: Check) -> list[Finding]:
     found: list[Finding] = []
     try:
         found.extend(check())
-    except Exception as error:
+    except Exception as error:  # a check that fails is a finding
         reason = str(error).strip() or "it does not say why"
         do = f"reinstall Igniter, which brings it: pip install --force-reinstall {DISTRIBUTION}"
         found.append(

@@ -85,7 +85,7 @@ def main() -> None:
 
     try:
         says = _try(begin)
-    except Exception as error:
+    except Exception as error:  # the parent process reports any error, with the step
         print(json.dumps({"step": step, "error": f"{type(error).__name__}: {error}"}), flush=True)
         raise SystemExit(1) from None
     print(json.dumps({"step": "done", "says": says}), flush=True)

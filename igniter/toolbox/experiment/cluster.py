@@ -60,7 +60,7 @@ class RayCluster:
                 self._ray.init(
                     address=address or None, log_to_driver=False, include_dashboard=False if not address else None
                 )
-            except Exception as error:
+            except Exception as error:  # Ray's errors have no common base
                 what = f"reach the Ray cluster '{address}'" if address else "start a Ray cluster on this machine"
                 raise IgniterError(f"cannot {what}: {error}") from error
 
@@ -81,7 +81,7 @@ class RayCluster:
                     target = store.root / path
                     target.parent.mkdir(parents=True, exist_ok=True)
                     write_whole(target, data)
-            except Exception as error:
+            except Exception as error:  # a crash of the worker, or an error of Ray
                 raise IgniterError(f"the comparison {case.id} ended on its machine: {_last_line(error)}") from error
             say(f"{case.id}: done")
             free.append(machine)

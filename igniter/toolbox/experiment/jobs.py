@@ -86,7 +86,7 @@ def main() -> None:
         answer = {"result": load(place)(**json.load(sys.stdin))}
     except IgniterError as error:
         answer = {"error": error.message}
-    except Exception as error:
+    except Exception as error:  # the parent process raises any error
         answer = {"error": f"{type(error).__name__}: {error}"}
     write_whole(result, json.dumps(answer, default=str))
 

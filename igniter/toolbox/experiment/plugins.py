@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from igniter.errors import IgniterError
+from igniter.plugin_files import project_of
 from igniter.runtime.files import write_whole
 
 
@@ -49,20 +49,8 @@ def _paths(root: Path, site: Path) -> list[str]:
     source = root / "src" if (root / "src").is_dir() else root
     if any(root.glob("*.dist-info")):
         return [str(source)]
-    project = root / "pyproject.toml"
-    if not project.is_file():
-        raise IgniterError(f"{root} is no plug-in: it has neither a pyproject.toml nor a folder NAME.dist-info")
-    try:
-        described: dict[str, Any] = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {})
-    except tomllib.TOMLDecodeError as error:
-        raise IgniterError(f"{project} is not TOML: {error}") from error
-    points: Mapping[str, Mapping[str, str]] = described.get("entry-points", {})
-    groups = [group for group in points if group.startswith("igniter.")]
-    if not groups:
-        raise IgniterError(
-            f'{project} has no entry points for Igniter, such as [project.entry-points."igniter.passes"]'
-        )
-    return [str(source), str(_metadata(described, {g: points[g] for g in groups}, site))]
+    project = project_of(root)
+    return [str(project.source), str(_metadata(project.metadata, project.points, site))]
 
 
 def _metadata(described: Mapping[str, Any], points: Mapping[str, Mapping[str, str]], site: Path) -> Path:

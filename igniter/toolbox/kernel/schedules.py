@@ -40,10 +40,12 @@ from igniter.dialects.loop.words import Tail
 from igniter.dialects.sym import ParserTokens, dims_of
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
+from igniter.registry import UnknownName
 from igniter.schedules.primitives import find, loops_of, name_of, plain, reorder, split, store_at, tensorize, with_words
 from igniter.targets import backend_for
 from igniter.toolbox.kernel.workbench import find_kernel, outputs_of, study, version_of
 from igniter.toolbox.kernel.workbench import schedule as by_default
+from igniter.toolbox.object_html import schedule_html
 from igniter.transforms.structured.inline_nests import inline_nest
 from igniter.transforms.structured.nest_rewriting import fresh_label
 from igniter.transforms.structured.pack_operands import pack_operand
@@ -95,7 +97,7 @@ class Schedule:
         """Returns one nest; `IgniterError` lists the nests if the label is unknown."""
         found = next((n for n in self.kernel.nests if n.label == label), None)
         if found is None:
-            raise IgniterError(f"there is no nest '{label}'; there are: {', '.join(self.nests)}")
+            raise UnknownName("nest", label, dict.fromkeys(self.nests), listed=True)
         return found
 
     def loops(self, label: str) -> list[str]:
@@ -108,6 +110,14 @@ class Schedule:
 
     def __str__(self) -> str:
         return "\n".join(f"{nest.label}: {nest.schedule}" for nest in self.kernel.nests)
+
+    def __repr__(self) -> str:
+        nests = f"{len(self.nests)} nest{'s' * (len(self.nests) != 1)}"
+        return f"<igniter.Schedule of @{self.kernel.sym_name.data}: {nests}, for {self.target.name}>"
+
+    def _repr_html_(self) -> str:
+        """Returns the loop tree, for notebooks."""
+        return schedule_html(repr(self)[1:-1], [(n.label, self._schedule(n.label)) for n in self.kernel.nests])
 
     # -- loops -------------------------------------------------------------------------------------------------------
 
@@ -333,15 +343,17 @@ class Schedule:
 
     def _changed(self, label: str, primitive: Callable[..., list[Step]], *args: Any, **words: Any) -> list[Step]:
         """Returns the steps of a nest after a primitive; an error names the nest."""
+        steps = self._schedule(label).data
         try:
-            return primitive(self._schedule(label).data, *args, **words)
+            return primitive(steps, *args, **words)
         except IgniterError as error:
             raise IgniterError(f"nest '{label}' {error}") from error
 
     def _find(self, label: str, loop: str) -> int:
         """Returns the place of a loop among the steps of a nest."""
+        steps = self._schedule(label).data
         try:
-            return find(self._schedule(label).data, loop)[0]
+            return find(steps, loop)[0]
         except IgniterError as error:
             raise IgniterError(f"nest '{label}' {error}") from error
 
@@ -393,7 +405,7 @@ class Schedule:
         try:
             found = change()
             self._module.verify()
-        except Exception as error:
+        except Exception as error:  # the kernel is restored after any error, which is raised again
             self.kernel.detach()
             self.kernel = before
             self._module = ModuleOp([before])

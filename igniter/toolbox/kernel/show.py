@@ -15,7 +15,7 @@ from igniter.targets import backend_for, read_machine
 from igniter.toolbox.ir_text import module_text
 from igniter.toolbox.kernel.workbench import expected_seconds, find_kernel, loop_tree, schedule, study
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
-from igniter.toolbox.roofs import roof_text
+from igniter.toolbox.roofs import DISTURBED, roof_text
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
@@ -78,7 +78,7 @@ def _described(
             }
         )
     facts = {"sizes": study.sizes, "operations": study.operations, "bytes": study.bytes, "noise": study.noise}
-    return {"kernel": name, **facts, "versions": rows}
+    return {"kernel": name, **facts, "disturbed": study.is_disturbed, "versions": rows}
 
 
 def _loop_facts(loop: Any, assembly: bool) -> dict[str, Any]:
@@ -117,7 +117,8 @@ def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool,
             str(version.listing.spills),
         )
     shown.print(table)
-    shown.print(f"noise: the first against itself {study.noise:.1%}")
+    told = f": {DISTURBED}, so times and ratios say little" if study.is_noisy else ""
+    shown.print(f"noise: the first against itself {study.noise:.1%}{told}")
     for version in versions:
         shown.print(f"\n{escape(version.name)}: loops, and their part of the time by the cost model")
         for loop in loop_tree(version.func, study.sizes, machine):

@@ -22,4 +22,7 @@ class MachineRequest(Request):
         bool, Option("Measure this machine, some 20 seconds, and show that beside the model.", "--measure")
     ] = False
     output: Annotated[str, Option("Write the model here, for --machine of other commands.", "-o", "--output")] = ""
+    list_targets: Annotated[
+        bool, Option("Print the names of all targets, and of the optional features of each kind.", "--list-targets")
+    ] = False
     json: Json = False

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from igniter.analysis.machine import figures, override
+from igniter.registry import BACKENDS, external, load_backend
 from igniter.runtime.files import write_whole
 from igniter.targets import backend_for, read_machine
 from igniter.toolbox.output import console, print_json, progress
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 def run(asked: MachineRequest) -> None:
     """Builds the model, measures the machine on request, and prints or writes both."""
+    if asked.list_targets:
+        _print_targets(asked.json)
+        return
     model = backend_for(asked.target).machine_for(asked.target, read_machine(asked.machine) if asked.machine else ())
     found: Measurement | None = None
     if asked.measure:
@@ -37,6 +41,32 @@ def run(asked: MachineRequest) -> None:
     _print(model, found)
     if asked.output:
         console().print(f"[bold]{asked.output}")
+
+
+def _print_targets(as_json: bool) -> None:
+    """Prints the names of the targets of every backend, and the optional features of those that have the same."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in {**BACKENDS, **external("backends")}:
+        backend = load_backend(name)()
+        named = list(backend.target_names())
+        features: dict[tuple[str, ...], list[str]] = {}
+        for target in named:
+            own = tuple(each.rpartition("+")[2] for each in backend.target_names(f"{target}+"))
+            if own:
+                features.setdefault(own, []).append(target)
+        found[name] = {"targets": named, "features": [{"of": of, "features": own} for own, of in features.items()]}
+    if as_json:
+        print_json(found)
+        return
+    for name, listed in found.items():
+        lines = [", ".join(listed["targets"])]
+        for group in listed["features"]:
+            first, *others = group["of"]
+            of = f"{first} and {len(others)} others" if others else first
+            lines.append(f"features of {of}, as in {first}+{group['features'][0]}: {', '.join(group['features'])}")
+        console().print(f"{name}:", markup=False)
+        for line in lines:
+            console().print(f"  {line}", markup=False)
 
 
 def _described(model: MachineModel, found: Measurement | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, Monomial
+from igniter.toolbox.object_html import amount, profile_html
 
 Shape = tuple[Expr, ...]
 
@@ -206,6 +207,17 @@ class Profile:
     aliases: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
     """Symbols of the model with their equals in every valid run."""
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        total = self.total
+        symbols = f", in {', '.join(self.symbols)}" if self.symbols else ""
+        return (
+            f"<Profile: {total.nodes} nodes, {amount(total.cost.macs)} MACs, {total.parameters:,} parameters{symbols}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Returns the table of ops, for notebooks."""
+        return profile_html(self)
 
     # -- tables ------------------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ def judge(request: CheckRequest, say: Say) -> Outcome:
         # A check of results loads the graph before the first pass anyway.
         if request.task == "validate" or (request.validate and not request.check_results):
             load_into_onnxruntime(module)
-    except Exception as error:
+    except Exception as error:  # any error says that the candidate is no model
         return Outcome(INVALID, _text(error))
     if request.task == "types":
         run_passes(ctx, module, parse_passes("infer-shapes"))
@@ -93,7 +93,7 @@ def _compile(request: CheckRequest) -> Outcome:
         return Outcome(WRONG, _text(error), changed=differs)
     except PassError as error:
         return Outcome(REFUSAL, str(error), error.pass_name)
-    except Exception as error:
+    except Exception as error:  # any other error of a compile is a refusal
         return Outcome(REFUSAL, _text(error))
     return Outcome(PASSED)
 
@@ -129,7 +129,7 @@ def _run_passes(
         try:
             if passes:
                 checker.before(passes[0], module)
-        except Exception as error:
+        except Exception as error:  # the reference cannot run: any error
             return Outcome(INVALID, f"it does not run: {_text(error)}")
         # The announcer surrounds the checker.
         observers.append(checker)

@@ -143,7 +143,7 @@ def read_case(path: Path, options: ReduceOptions) -> Case:
         module = read(str(path), IgniterContext())
     except IgniterError:
         raise
-    except Exception as error:
+    except Exception as error:  # the parser's errors, and the importer's
         raise IgniterError(f"{path}: {error}") from error
     passes = options.passes
     if passes is None and not options.command and not _has(module, GraphOp):

@@ -26,6 +26,7 @@ from igniter.dialects.onnx.verify import type_name
 from igniter.dialects.sym.expr import Expr, symbols_of
 from igniter.dialects.sym.requirements import Requirement
 from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, tensor_element
+from igniter.toolbox.object_html import shapes_html
 
 Kind = Literal["input", "weight", "value"]
 
@@ -68,6 +69,14 @@ class ModelShapes:
     """Relations in every valid run of the model, beyond those visible in the dims of the inputs."""
     origins: Mapping[str, str]
     """For each symbol absent from all inputs, its dependence in words."""
+
+    def __repr__(self) -> str:
+        symbols = f", in {', '.join(self.symbols)}" if self.symbols else ""
+        return f"<ModelShapes: {len(self.values)} values, {len(self.inputs)} inputs{symbols}>"
+
+    def _repr_html_(self) -> str:
+        """Returns the table of values, for notebooks."""
+        return shapes_html(self)
 
     @property
     def symbols(self) -> tuple[str, ...]:

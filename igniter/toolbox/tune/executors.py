@@ -73,7 +73,7 @@ class RayExecutor:
                 self._ray.init(
                     address=address or None, log_to_driver=False, include_dashboard=False if not address else None
                 )
-            except Exception as error:
+            except Exception as error:  # Ray's errors have no common base
                 what = f"reach the Ray cluster '{address}'" if address else "start a Ray cluster on this machine"
                 raise IgniterError(f"cannot {what}: {error}") from error
         # A candidate that crashes its worker is not retried on another one.
@@ -91,7 +91,7 @@ class RayExecutor:
         for task in tasks:
             try:
                 found.append(self._ray.get(task))
-            except Exception as error:
+            except Exception as error:  # a crash of the worker, or an error of Ray
                 found.append(Measurement("failed", f"the Ray task ended: {str(error).strip().splitlines()[-1]}"))
         return found
 
@@ -134,7 +134,7 @@ def _child(work: Work, jobs: Connection, answers: Connection) -> None:
     job: Job = jobs.recv()
     try:
         found = work(job)
-    except Exception as error:
+    except Exception as error:  # any failure is a measurement of this candidate
         found = Measurement("failed", f"{type(error).__name__}: {error}")
     answers.send(found)
 

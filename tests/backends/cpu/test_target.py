@@ -81,19 +81,21 @@ def test_added_features(capfd: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     "name,message",
     [
-        ("znver9", r"unknown target 'znver9'. Did you mean znver\d"),
-        ("", "unknown target ''. Known: native, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, aarch64\\+FEATURE"),
-        ("aarch64+fast", "target 'aarch64\\+fast': unknown feature 'fast'; known: aes, bf16"),
-        ("x86-64-v3+sve", "unknown feature 'sve'; known: amx-bf16"),
-        ("aarch64+sve", "unknown feature 'sve'; known: aes"),
+        ("znver9", r"no target 'znver9'; did you mean 'znver\d' or 'znver\d' or 'znver\d'\? Common targets: native"),
+        ("", r"no target ''\. Common targets: native, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, znver4"),
+        ("aarch64+fast", r"target 'aarch64\+fast': there is no feature 'fast'\. Features: aes, bf16"),
+        ("x86-64-v3+avx51", "there is no feature 'avx51'; did you mean 'avx512"),
+        ("x86-64-v3+sve", r"there is no feature 'sve'.* Features: amx-bf16"),
+        ("aarch64+sve", r"there is no feature 'sve'.* Features: aes"),
         ("native+avx2", "target 'native' has the features of this machine"),
-        ("pentium", "unknown target 'pentium'"),
+        ("pentium", "there is no target 'pentium'.*'igniter machine --list-targets' lists all$"),
     ],
 )
 def test_refusals(name: str, message: str):
     with pytest.raises(UnknownTarget) as error:
         target_of(name)
     assert re.search(message, error.value.message)
+    assert len(error.value.message) < 600
 
 
 def test_targets_are_values():

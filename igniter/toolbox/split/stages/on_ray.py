@@ -43,7 +43,7 @@ class RayStages:
         self.actors: list[Any] = []
         try:
             self._start(cpus)
-        except BaseException:
+        except BaseException:  # an interrupt, too, ends the processes; raised again
             self.name = ""
             self.close()
             raise

@@ -104,7 +104,7 @@ class StageRunner:
                 if not _put(out, dict(require_inputs(self.manifest, feed)), stop):
                     return
             _put(out, None, stop)
-        except BaseException as error:
+        except BaseException as error:  # the reader of the queue raises it
             _put(out, error, stop)
 
     def _work(self, i: int, source: queue.Queue[Any], out: queue.Queue[Any], stop: threading.Event) -> None:
@@ -115,7 +115,7 @@ class StageRunner:
                 continue
             try:
                 made = item if item is None or isinstance(item, BaseException) else self._step(i, item)
-            except BaseException as error:
+            except BaseException as error:  # the reader of the queue raises it
                 made = error
             if not _put(out, made, stop) or made is None:
                 return

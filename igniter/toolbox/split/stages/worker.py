@@ -37,7 +37,7 @@ def main(address: str, models: list[str]) -> None:
             return
         try:
             connection.send(("done", call(index, values)))
-        except Exception as error:
+        except Exception as error:  # as above
             connection.send(("error", str(error)))
 
 

@@ -113,7 +113,7 @@ class ProcessStages:
                 paths = [str((self.manifest.folder / m).resolve()) for m in models]
                 self.workers.append(Worker(stage.name, paths, Path(self._scratch.name), threads))
             self.processes = [w.started() for w in self.workers]
-        except BaseException:
+        except BaseException:  # an interrupt, too, ends the processes; raised again
             self.close()
             raise
         self.runner: StageRunner | RankRunner = runner_of(self.manifest, [w.call for w in self.workers])
