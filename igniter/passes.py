@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 from igniter.activity import doing
 from igniter.context import IgniterContext
 from igniter.crashes import crash_text, is_outside
-from igniter.errors import IgniterError, did_you_mean
+from igniter.errors import IgniterError
 from igniter.observation import PassObserver, PassWatcher, Unit
 from igniter.observation.logs import log_run
 from igniter.observation.units import symbol_of
@@ -84,8 +84,8 @@ class NestedPasses(ModulePass):
         if not found:
             self._refuse_inner(op)
             there = sorted({each.name for each in op.ops})
-            near = did_you_mean(self.anchor, there) or (f"; it has {', '.join(there)}" if there else "")
-            _log.warning(f"no pass of '{self.name}' ran: the module has no {self.anchor}{near}")
+            has = f"; it has {', '.join(there)}" if there else ""
+            _log.warning(f"no pass of '{self.name}' ran: the module has no {self.anchor}{has}")
         for each in found:
             self._run_alone(ctx, op, each)
 

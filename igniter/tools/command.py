@@ -61,7 +61,7 @@ class _Command(TyperCommand):
     """For each option, the texts of such values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        for argument, following in zip(args, [*args[1:], ""], strict=True):
+        for argument, following in zip(args, [*args[1:], ""], strict=False):
             flag, equals, value = argument.partition("=")
             told = self.elsewhere.get(flag, {}).get(value if equals else following)
             if told is not None:

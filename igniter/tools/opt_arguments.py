@@ -20,7 +20,7 @@ def long_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 def values_of(names: Collection[str], arguments: Sequence[str]) -> list[str]:
     """Returns the values of an option with several names, before the arguments are parsed."""
     found: list[str] = []
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=False):
         name, equals, value = argument.partition("=")
         if f"--{name.lstrip('-')}" in names and name.startswith("-"):
             found.append(value if equals else following)

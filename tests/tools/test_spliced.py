@@ -116,7 +116,7 @@ def test_a_nested_pipeline_needs_ops_of_the_module(model: Path) -> None:
         "igniter-opt: warning: no pass of 'loop.func(cse)' ran: the module has no loop.func; it has loop.kernel\n"
     )
     said = opt("-p", "builtin.module(loop.kernl(cse))", "--emit=none", text=NESTED)
-    assert "the module has no loop.kernl; did you mean 'loop.kernel'?" in said.err
+    assert "the module has no loop.kernl; it has loop.kernel" in said.err
     assert opt(model, "-p", "onnx.graph(infer-shapes)").out == opt(model, "-p", "infer-shapes").out
 
 
