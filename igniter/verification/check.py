@@ -1,6 +1,7 @@
 """`--check-each`: run the IR before and after every pass, and name the first pass with a changed result.
 
-Every level runs: the ONNX graph in ONNX Runtime (with fusion regions inlined), kernels in the interpreters of their
+Every level runs: the ONNX graph in ONNX Runtime (with fusion regions inlined; one with an op of a plug-in, by its
+`fold` or its lowering), kernels in the interpreters of their
 levels (a big scheduled one compiled for this machine). Results are compared across a lowering (a region to a kernel, a
 kernel to a scheduled one), because both forms have the same name and inputs.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
+from onnx import ModelProto
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -31,7 +33,7 @@ from igniter.errors import IgniterError
 from igniter.frontend import export_model
 from igniter.frontend.exact_integers import exact_bytes
 from igniter.frontend.ort_values import run
-from igniter.runtime.session import make_session
+from igniter.runtime.session import SessionError, make_session
 from igniter.targets import backend_for
 from igniter.transforms.fusion.inline_regions import inline_all, onnx_level
 from igniter.verification.check_bound import has_bound_nodes, inputs_in_graph
@@ -49,6 +51,7 @@ from igniter.verification.interp.scheduled import run_func
 from igniter.verification.interp.structured import run_kernel
 from igniter.verification.judgement import NO_NOISE, Noise, compare_output
 from igniter.verification.original import NUDGES, Original, nudged_feed, unoptimised
+from igniter.verification.stand_in import StandIn, substitute_for
 from igniter.verification.verify import typical_inputs
 
 if TYPE_CHECKING:
@@ -211,14 +214,14 @@ class ModuleRunner:
         data = exact_bytes(export_model(onnx_level(module)))
         if self._feed is None:
             self._feed = self._find_inputs(data, graph)
-        session: Any = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
-        found: list[Array | None] = list(run(session, self._feed))
+        found: list[Array | None] = list(run(_session(data)[0], self._feed))
         random = _random_results(graph)
         return [None if index in random else value for index, value in enumerate(found)]
 
     def _find_inputs(self, data: bytes, graph: GraphOp) -> dict[str, Any]:
         """Finds sizes at which the graph runs, and inputs; derives the sizes of its symbols."""
-        original = Original(data, options={"graph_optimization_level": unoptimised()})
+        stand_in = _session(data)[1]
+        original = Original(data, options={"graph_optimization_level": unoptimised()}, stand_in=stand_in)
         names = {s for spec in original.specs for s in spec.symbols()}
         fixed = {name: size for name, size in self.sizes.items() if name in names}
         _, feed = typical_inputs(original, model_facts(data), fixed, self.seed, small=True)
@@ -247,6 +250,15 @@ class ModuleRunner:
         chosen = sizes_without_empties(types, ops, requires, {**self.sizes, **same})
         self._shapes[key] = [shape_of(t, chosen) for t in types]
         return chosen
+
+
+def _session(data: bytes) -> tuple[Any, StandIn | None]:
+    """Returns a session of a graph; if ONNX Runtime does not know an op, a plug-in's say, one of its substitute."""
+    try:
+        return make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4), None
+    except SessionError as error:
+        stand_in = substitute_for(data, error)
+        return stand_in(ModelProto.FromString(data), ""), stand_in
 
 
 def _random_results(graph: GraphOp) -> set[int]:
@@ -299,7 +311,7 @@ def run_region(
     alone = ModuleOp([GraphOp.make("region", Region(block), attributes)], dict(module.attributes))
     inline_all(alone)
     data = exact_bytes(export_model(alone))
-    session: Any = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
+    session, _ = _session(data)
     feed: dict[str, Any] = {spec.name: array for spec, array in zip(specs, inputs, strict=True)}
     feeds = [feed, *(nudged_feed(feed, seed + k) or feed for k in range(nudges))]
     return [run(session, each) for each in feeds]

@@ -331,6 +331,21 @@ STAND_INS: Mapping[str, StandIn] = {
 """The substitutes for ONNX Runtime, in the order of trial."""
 
 
+def substitute_for(data: bytes, error: SessionError) -> StandIn:
+    """Returns the first substitute that loads a model of which ONNX Runtime's refusal is `error`; raises an error with
+    all reasons if none does."""
+    proto = onnx.ModelProto.FromString(data)
+    reasons = [f"ONNX Runtime does not load it: {said_by_onnxruntime(error)}"]
+    for name, make in STAND_INS.items():
+        try:
+            make(proto, "")
+        except IgniterError as refused:
+            reasons.append(f"{name} does not run it: {refused.message}")
+        else:
+            return make
+    raise IgniterError(f"the graph does not run: {'; '.join(reasons)}") from error
+
+
 def with_stand_ins(original: Original, compare: Callable[[Original], Verification]) -> Verification:
     """Returns `compare(original)`. If ONNX Runtime does not load a valid original, returns the first conclusive
     comparison with a substitute, or `not verified` with all reasons. Raises `SessionError` for an invalid model."""

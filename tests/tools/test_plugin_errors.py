@@ -309,3 +309,17 @@ def test_an_op_with_neither_is_named(twice: dict[str, object], own: Path) -> Non
     ops.register(OpSpec("own.Twice", infer=same))  # type: ignore[arg-type]
     with pytest.raises(IgniterError, match=r"'twice' \(own.Twice\): Igniter has no lowering for own.Twice \(--no-load"):
         igniter.compile(own, cache=False)
+    checked = opt(str(own), "-p", "infer-shapes,canonicalize-onnx", "--check-each", "--emit=none")
+    assert checked.status == 1 and "'twice' (own.Twice)" in checked.err
+    assert "nothing computes it: give its OpSpec a `fold`" in checked.err
+
+
+def test_each_pass_over_a_plugins_op_is_checked(twice: dict[str, object], own: Path, bad_passes: None) -> None:
+    ops.register(OpSpec("own.Twice", kind="elementwise", **twice))  # type: ignore[arg-type]
+    found = opt(str(own), "-p", "cpu-onnx,cpu-fusion,cpu-loop,choose-schedule", "--check-each", "--emit=none")
+    assert found.status == 0, found.err
+    assert "check: canonicalize-onnx: 1 results agree" in found.err and "check: choose-schedule: " in found.err
+    twice["lower"] = lambda ctx: [ctx.map(lambda x: x * 3)]
+    ops.register(OpSpec("own.Twice", kind="elementwise", **twice))  # type: ignore[arg-type]
+    found = opt(str(own), "-p", "cpu-onnx,cpu-fusion,cpu-loop", "--check-each", "--emit=none")
+    assert found.status == 3 and "pass 'lower-onnx-to-loop' changed @r0" in found.err

@@ -23,10 +23,10 @@ def infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def fold(op: OnnxOp, arrays: list[np.ndarray | None]) -> list[np.ndarray]:
-    """Returns the result for arrays. Verification compares the lowering with it."""
+    """Returns x * sigmoid(2x) for arrays. Verification compares the lowering with it."""
     (x,) = arrays
     assert x is not None
-    return [np.asarray(x / (1 + np.exp(-2 * x)), x.dtype)]
+    return [np.asarray(x * (1 + np.tanh(x)) / 2, x.dtype)]
 
 
 def legal(op: OnnxOp) -> str | None:
