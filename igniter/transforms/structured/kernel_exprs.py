@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from xdsl.dialects.builtin import ArrayAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.dialects.loop import AxesAttr, Axis, KernelOp, ProcedureOp
+from igniter.dialects.loop import AxesAttr, Axis, FuncOp, KernelOp, ProcedureOp
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of, tensor_of
 from igniter.dialects.sym.expr import Expr
 
 ExprRule = Callable[[Expr], Expr]
 
 
-def map_kernel_exprs(kernel: KernelOp, rule: ExprRule) -> None:
+def map_kernel_exprs(kernel: KernelOp | FuncOp, rule: ExprRule) -> None:
     """Replaces every expression in the body of a kernel. The kernel's own arguments and properties stay."""
     for op in kernel.walk():
         if op is kernel:

@@ -12,9 +12,9 @@ from igniter.dialects.loop import DotBytesOp
 from igniter.dialects.loop.attrs import as_integer
 from igniter.dialects.loop.bodies import vector_element
 from igniter.dialects.sym.expr import INDIRECT, Atom, Call, Expr
-from igniter.verification.prove.integers import NotDecided, Sizes
+from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, isl
 from igniter.verification.prove.terms import applied
-from igniter.verification.prove.values import Apply, Number, Position, Space, Value
+from igniter.verification.prove.values import Apply, Case, Number, Pick, Position, Space, Value
 
 HINTS = frozenset(("fastmath", "overflowFlags"))
 """Properties without an effect on proven values."""
@@ -31,6 +31,10 @@ def body_value(op: Operation, space: Space, operand: Operand) -> Value:
     dialect = op.name.partition(".")[0]
     if dialect not in ("arith", "math", "vector") and not isinstance(op, DotBytesOp):
         raise NotDecided(f"'{op.name}' has no comparable value")
+    if isinstance(op, arith.SelectOp):
+        active = condition(op.cond, space, operand)
+        if active is not None:
+            return either(space, active, operand(op.lhs), operand(op.rhs))
     args = tuple(operand(v) for v in op.operands)
     kind = _type_of(op.results[0])
     if op.name in ("math.fma", "vector.fma"):
@@ -38,6 +42,39 @@ def body_value(op: Operation, space: Space, operand: Operand) -> Value:
         return Apply(space, ("arith.addf", kind), (product, args[2]))
     properties = tuple(sorted((k, str(v)) for k, v in op.properties.items() if k not in HINTS))
     return applied(op, (op.name, kind, *properties), args, space)
+
+
+COMPARED = {0: "=", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">="}
+"""The signed predicates of `arith.cmpi`."""
+
+
+def condition(ssa: SSAValue, space: Space, operand: Operand) -> Points | None:
+    """Returns the instances where a condition on indices holds; None for any other condition."""
+    op = ssa.owner
+    if isinstance(op, (arith.AndIOp, arith.OrIOp)):
+        left, right = (condition(v, space, operand) for v in op.operands)
+        if left is None or right is None:
+            return None
+        return left.intersect(right) if isinstance(op, arith.AndIOp) else left.union(right)
+    if not isinstance(op, arith.CmpiOp) or op.predicate.value.data not in COMPARED:
+        return None
+    left, right = (_index(operand(v)) for v in op.operands)
+    if left is None or right is None:
+        return None
+    holds = isl().Set(f"{{ [Z[v] -> Z[w]] : v {COMPARED[op.predicate.value.data]} w }}")
+    return left.range_product(right).intersect_range(holds).domain().intersect(space.domain)
+
+
+def _index(value: Value) -> Relation | None:
+    if isinstance(value, Number) and isinstance(value.attr, IntegerAttr):
+        return isl().Map(f"{{ {value.space.text} -> Z[{value.attr.value.data}] }}")
+    return value.access if isinstance(value, Position) else None
+
+
+def either(space: Space, active: Points, one: Value, other: Value) -> Value:
+    """Returns one value at the `active` instances and the other at all others."""
+    rest = space.domain.subtract(active)
+    return Pick(space, (Case("one", active.identity(), one), Case("other", rest.identity(), other)))
 
 
 def expression_value(e: Expr, space: Space, sizes: Sizes, data: Mapping[str, Value]) -> Value:

@@ -53,7 +53,7 @@ def _inputs(values: ScheduledValues, func: FuncOp) -> Iterator[Problem]:
         if isinstance(op, LoadOp) and any(INDIRECT.fullmatch(n) for n in symbols_of((*op.subscripts, *op.guards))):
             # The verifier asks for guards of a subscript by data, and the prover of bounds for the others.
             yield from _by_data(op, func)
-        elif isinstance(op, LoadOp) and statements.base(op.buffer) in statements.external:
+        elif isinstance(op, LoadOp) and (statements.base(op.buffer) in statements.external or op in statements.viewed):
             kind = op.result.type
             width: int = kind.get_shape()[0] if isinstance(kind, VectorType) else 0
             assert op.parent is not None
@@ -79,7 +79,7 @@ def _inside(
     inside = sizes.points(left, _in_dims(sizes, texts, dims)) if dims else active
     outside = active.subtract(inside).intersect_params(sizes.context())
     if not outside.is_empty():
-        yield Problem("bounds", f"a load at [{shown}] of an input is out of bounds", outside.params())
+        yield Problem("bounds", f"a load at [{shown}] is out of bounds", outside.params())
 
 
 def _in_dims(sizes: Sizes, texts: Sequence[str], dims: Sequence[Expr]) -> list[str]:

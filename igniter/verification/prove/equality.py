@@ -24,7 +24,19 @@ from igniter.dialects.loop.combiners import combining_op
 from igniter.errors import IgniterError
 from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, coalesced, isl
 from igniter.verification.prove.matching import COMMUTATIVE, Matching, empty, equal_leaves, meet, shown, union
-from igniter.verification.prove.values import Apply, Case, Fold, Input, Number, Pick, Space, Value, Whole, is_neutral
+from igniter.verification.prove.values import (
+    Apply,
+    Case,
+    Fold,
+    Input,
+    Named,
+    Number,
+    Pick,
+    Space,
+    Value,
+    Whole,
+    is_neutral,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +99,8 @@ class Equality:
             return _first(self.failures(c.value, b, c.relation.reverse().apply_range(pairs)) for c in a.cases)
         if isinstance(b, Pick):
             return _first(self.failures(a, c.value, pairs.apply_range(c.relation)) for c in b.cases)
+        if isinstance(a, Named) or isinstance(b, Named):
+            return self._named(a, b, pairs)
         if isinstance(a, Fold) or isinstance(b, Fold):
             return self._folds(a, b, pairs)
         if isinstance(a, Apply) and isinstance(b, Apply):
@@ -95,6 +109,12 @@ class Equality:
             return self._wholes(a, b, pairs)
         missing = pairs.subtract(equal_leaves(a, b)).intersect_params(self.sizes)
         return None if missing.is_empty() else Failure(_difference(a, b), missing.params())
+
+    def _named(self, a: Value, b: Value, pairs: Relation) -> Failure | None:
+        if isinstance(a, Named) and isinstance(b, Named) and a.key == b.key:
+            pairs = pairs.subtract(meet(a.access, b.access)).intersect_params(self.sizes)
+        left, right = (v.opened() if isinstance(v, Named) else v for v in (a, b))
+        return None if pairs.is_empty() else self.failures(left, right, pairs)
 
     def _applied(self, a: Apply, b: Apply, pairs: Relation) -> Failure | None:
         if a.op != b.op or len(a.args) != len(b.args):
@@ -151,9 +171,14 @@ class Equality:
                 if not near.is_empty():
                     equal = equal.union(near.to_union_map())
                     found.append((x, y, near))
+        unpaired = self._unpaired(mine, theirs, equal, wanted, "is missing") or self._unpaired(
+            theirs, mine, equal.reverse(), wanted.reverse(), "is too many"
+        )
+        if unpaired is not None and not found and left and right:
+            # Not the number of points differs, but their values.
+            return replace(unpaired, reason=f"the points of a reduction differ: {self._difference(left, right, pairs)}")
         return (
-            self._unpaired(mine, theirs, equal, wanted, "is missing")
-            or self._unpaired(theirs, mine, equal.reverse(), wanted.reverse(), "is too many")
+            unpaired
             or self._ambiguous(equal, theirs)
             or self._ambiguous(equal.reverse(), mine)
             or _first(
@@ -161,6 +186,17 @@ class Equality:
                 for x, y, near in found
             )
         )
+
+    def _difference(self, left: Sequence[Part], right: Sequence[Part], pairs: Relation) -> str:
+        """Returns the difference between the values of two folds without any equal points, in words."""
+        for x in left:
+            for y in right:
+                near = x.at.reverse().apply_range(x.points.reverse()).apply_range(pairs)
+                near = near.apply_range(y.points).apply_range(y.at)
+                found = None if near.is_empty() else self.failures(x.value, y.value, near)
+                if found is not None:
+                    return found.reason
+        return "no two are equal"
 
     def _unpaired(
         self, mine: Relations, theirs: Relations, equal: Relations, wanted: Relations, what: str

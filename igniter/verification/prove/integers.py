@@ -103,6 +103,8 @@ class Sizes:
     """The meaning of every parameter."""
     shapes: list[tuple[Expr, ...]] = field(default_factory=list[tuple[Expr, ...]])
     """The dims of tensors that axes over products of sizes are split by; none for scheduled kernels."""
+    divisors: dict[str, int] = field(default_factory=dict[str, int])
+    """Divisors of sizes: the parameter of such a symbol is the quotient."""
     _context: tuple[int, Points] | None = None
 
     def symbol(self, name: str) -> str:

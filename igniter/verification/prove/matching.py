@@ -12,8 +12,10 @@ from igniter.verification.prove.values import (
     Apply,
     Fold,
     Input,
+    Named,
     Number,
     Pick,
+    Pin,
     Position,
     Space,
     Value,
@@ -62,11 +64,19 @@ class Matching:
         if isinstance(b, Pick):
             found = [(c.relation, self.of(a, c.value, exact=exact)) for c in b.cases]
             return _joined(a, b, [None if r is None else r.apply_range(c.reverse()) for c, r in found])
+        if isinstance(a, Named) or isinstance(b, Named):
+            return self._named(a, b, exact)
         if isinstance(a, Fold) or isinstance(b, Fold):
             return self._folds(a, b) if exact else None
         if isinstance(a, Apply) and isinstance(b, Apply):
             return self._applied(a, b, exact)
         return None if isinstance(a, Whole) and isinstance(b, Whole) else equal_leaves(a, b)
+
+    def _named(self, a: Value, b: Value, exact: bool) -> Relation | None:
+        if isinstance(a, Named) and isinstance(b, Named) and a.key == b.key:
+            return meet(a.access, b.access)
+        left, right = (v.opened() if isinstance(v, Named) else v for v in (a, b))
+        return self.of(left, right, exact=exact)
 
     def _applied(self, a: Apply, b: Apply, exact: bool) -> Relation | None:
         if a.op != b.op or len(a.args) != len(b.args):
@@ -114,8 +124,8 @@ class Matching:
                 if inner is None:
                     inner = everything(x.value.space, y.value.space)
                 each = x.relation.apply_range(inner).apply_range(y.relation.reverse())
-                if x.key == y.key == "masked" and a.pin[0] == b.pin[0] and _meet_in_one_array(a.pin[1], b.pin[1]):
-                    each = each.intersect(meet(a.pin[1], b.pin[1]))
+                if x.key == y.key == "masked":
+                    each = _of_masked(a.pin, b.pin, each)
                 found.append(each)
         return _joined(a, b, found)
 
@@ -177,6 +187,16 @@ def _constant(number: Number) -> Relation:
 def meet(a: Relation, b: Relation) -> Relation:
     """Returns the pairs with a common element."""
     return a.apply_range(b.reverse())
+
+
+def _of_masked(a: Pin, b: Pin, pairs: Relation) -> Relation:
+    """Returns the pairs of masked points with the same element of one array, else with equal guards."""
+    if a.label == b.label and _meet_in_one_array(a.access, b.access):
+        return pairs.intersect(meet(a.access, b.access))
+    if len(a.guards) == len(b.guards):
+        for x, y in zip(a.guards, b.guards, strict=True):
+            pairs = pairs.intersect(meet(x, y))
+    return pairs
 
 
 def _meet_in_one_array(a: Relation, b: Relation) -> bool:

@@ -14,9 +14,13 @@ from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr
 from igniter.verification.prove import scheduled, structured
 from igniter.verification.prove.checks import check_accesses
+from igniter.verification.prove.cuts import Cuts
+from igniter.verification.prove.divisors import divided, divisors
 from igniter.verification.prove.equality import Equality
 from igniter.verification.prove.integers import OUT_OF_OPERATIONS, Limits, NotDecided, Points, Sizes, isl
 from igniter.verification.prove.joined_loops import split_joined_loops
+from igniter.verification.prove.scheduled import ScheduledValues
+from igniter.verification.prove.structured import StructuredValues
 from igniter.verification.prove.values import Output, Problem, Program
 from igniter.verification.prove.witness import find_witness
 
@@ -71,6 +75,8 @@ def prove(
 def _problems(
     before: KernelOp | FuncOp, after: KernelOp | FuncOp, sizes: Sizes, limits: Limits, distributes: bool
 ) -> list[Problem]:
+    sizes.divisors.update(divisors(before))
+    before, after = (divided(k, sizes.divisors) for k in (before, after))
     for kernel in (before, after):
         sizes.discover(kernel, kernel.symbol_names)
         sizes.require(kernel.requires)
@@ -79,15 +85,65 @@ def _problems(
         values = [v for k in (before, after) for v in (*k.block.args, *(r for op in k.walk() for r in op.results))]
         sizes.shapes += dict.fromkeys(tuple(dims_of(v.type)) for v in values if v.type.name == TensorType.name)
     for version in _versions(after):
-        found = _scheduled(version, sizes, problems) if isinstance(version, FuncOp) else None
-        shapes = None if found is None else [o.dims for o in found.outputs]
-        reference = _program(before, sizes, "a", shapes)
-        program = found or structured.program_of(_kernel(version), sizes, "b")
-        problems += program.problems
-        problems += _differences(
-            reference.outputs, program.outputs, Equality(limits, sizes.context(), distributes), sizes
-        )
+        found = None if distributes else _with_cuts(before, version, sizes, limits)
+        if found is None:
+            found, _ = _compared(before, version, sizes, limits, distributes=distributes, with_cuts=False)
+        problems += found
     return problems
+
+
+def _with_cuts(
+    before: KernelOp | FuncOp, after: KernelOp | FuncOp, sizes: Sizes, limits: Limits
+) -> list[Problem] | None:
+    """Returns the facts without a proof; None if cuts may be the reason."""
+    try:
+        problems, cuts = _compared(before, after, sizes, limits, distributes=False, with_cuts=True)
+    except NotDecided:
+        limits.check()
+        return None
+    return None if problems and cuts else problems
+
+
+def _compared(
+    before: KernelOp | FuncOp,
+    after: KernelOp | FuncOp,
+    sizes: Sizes,
+    limits: Limits,
+    *,
+    distributes: bool,
+    with_cuts: bool,
+) -> tuple[list[Problem], int]:
+    """Returns the facts without a proof, and the number of cuts."""
+    left, right = _values(before, sizes, "a"), _values(after, sizes, "b")
+    equality = Equality(limits, sizes.context(), distributes)
+    cuts = _cut(before, left, after, right, equality, sizes) if with_cuts else 0
+    program = _program(right, after, None)
+    problems = list(program.problems)
+    if isinstance(right, ScheduledValues) and right.func is not None:
+        problems += check_accesses(right, right.func)
+    shapes = [o.dims for o in program.outputs] if isinstance(right, ScheduledValues) else None
+    reference = _program(left, before, shapes)
+    problems += _differences(reference.outputs, program.outputs, equality, sizes)
+    return problems, cuts
+
+
+def _cut(
+    before: KernelOp | FuncOp,
+    left: StructuredValues | ScheduledValues,
+    after: KernelOp | FuncOp,
+    right: StructuredValues | ScheduledValues,
+    equality: Equality,
+    sizes: Sizes,
+) -> int:
+    """Cuts equal arrays, and returns their number."""
+    if not isinstance(before, KernelOp) or not isinstance(left, StructuredValues):
+        return 0
+    cuts = Cuts(left, equality, sizes)
+    if isinstance(right, ScheduledValues):
+        cuts.of_schedule(before, right)
+    else:
+        cuts.of_kernel(before, right, _kernel(after))
+    return cuts.count
 
 
 def _versions(after: KernelOp | FuncOp) -> Sequence[KernelOp | FuncOp]:
@@ -100,20 +156,20 @@ def _kernel(op: KernelOp | FuncOp) -> KernelOp:
     return op
 
 
-def _scheduled(func: FuncOp, sizes: Sizes, problems: list[Problem]) -> Program:
-    copy = func.clone()
+def _values(kernel: KernelOp | FuncOp, sizes: Sizes, prefix: str) -> StructuredValues | ScheduledValues:
+    if isinstance(kernel, KernelOp):
+        return StructuredValues(kernel, sizes, prefix)
+    copy = kernel.clone()
     split_joined_loops(copy)
-    return scheduled.program_of(copy, sizes, "b", lambda values: problems.extend(check_accesses(values, copy)))
+    return scheduled.values_of(copy, sizes, prefix)
 
 
 def _program(
-    before: KernelOp | FuncOp, sizes: Sizes, prefix: str, shapes: Sequence[tuple[Expr, ...]] | None
+    values: StructuredValues | ScheduledValues, kernel: KernelOp | FuncOp, shapes: Sequence[tuple[Expr, ...]] | None
 ) -> Program:
-    if isinstance(before, KernelOp):
-        return structured.program_of(before, sizes, prefix, shapes)
-    copy = before.clone()
-    split_joined_loops(copy)
-    return scheduled.program_of(copy, sizes, prefix)
+    if isinstance(values, ScheduledValues):
+        return scheduled.program_of(values)
+    return structured.program_of(values, _kernel(kernel), shapes)
 
 
 def _differences(

@@ -9,12 +9,12 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute
 
 from igniter.dialects.loop.attrs import as_integer, is_float, scalar_type
-from igniter.dialects.sym.expr import INDIRECT, Expr, symbols_of
+from igniter.dialects.sym.expr import INDIRECT, ONE, Expr, symbols_of
 from igniter.verification.prove.bodies import expression_value
 from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, isl
 from igniter.verification.prove.products import refined
 from igniter.verification.prove.reshapes import reshape
-from igniter.verification.prove.values import Apply, Case, Input, Number, Pick, Space, Value
+from igniter.verification.prove.values import Apply, Case, Input, Number, Pick, Pin, Position, Space, Value, Whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,8 @@ class Reader:
         inner = Input(space, array, access)
         if not guards:
             return inner
-        return guarded(inner, active, space, element, otherwise, (str(array), access.set_tuple_name(OUT(), "A")))
+        pin = Pin(str(array), access.set_tuple_name(OUT(), "A"), guard_values(self.sizes, space, guards, env))
+        return guarded(inner, active, space, element, otherwise, pin)
 
     def _access(
         self, dims: tuple[Expr, ...], subscripts: Sequence[Expr], space: Space, env: Mapping[str, str]
@@ -96,6 +97,21 @@ def by_data(
     return Apply(space, ("gather", *array, len(guards)), (*operands, *args, otherwise))
 
 
+def viewed(
+    sizes: Sizes, whole: Whole, dims: Sequence[Expr], subscripts: Sequence[Expr], space: Space, env: Mapping[str, str]
+) -> Value:
+    """Returns the element of an array under a view whose strides are sizes: a function of the array and of the
+    subscripts. Equal arrays have equal elements under equal dims and subscripts."""
+    kept = [(d, s) for d, s in zip(dims, subscripts, strict=True) if d != ONE]
+    args = [Position(space, sizes.relation(space.text, f"Z[{sizes.text(s, env)}]")) for _, s in kept]
+    return Apply(space, ("view", *(str(d) for d, _ in kept)), (whole, *args))
+
+
+def guard_values(sizes: Sizes, space: Space, guards: Sequence[Expr], env: Mapping[str, str]) -> tuple[Relation, ...]:
+    """Returns the values of guards as relations."""
+    return tuple(sizes.relation(space.text, f"Z[{sizes.text(g, env)}]") for g in guards)
+
+
 def OUT() -> object:
     """Returns isl's name for the second tuple of a relation."""
     return isl().dim_type.out
@@ -112,7 +128,7 @@ def guarded(
     space: Space,
     element: Attribute,
     otherwise: Value | None,
-    pin: tuple[str, Relation] | None,
+    pin: Pin | None,
 ) -> Value:
     """Returns `inner` where an access is active, else the other value."""
     rest = space.domain.subtract(active)

@@ -7,6 +7,11 @@ from collections.abc import Sequence
 from igniter.dialects.sym.expr import ONE, Expr, product
 from igniter.verification.prove.integers import NotDecided, Relation, Sizes
 
+
+class NoReshape(NotDecided):
+    """Raised if the relation of two shapes is not quasi-affine."""
+
+
 Group = tuple[list[int], list[int]]
 """Dims of one shape and of the other with the same number of elements, as indices."""
 
@@ -40,7 +45,7 @@ def _offset(dims: Sequence[Expr], axes: Sequence[int], prefix: str, constraints:
         constraints.append(f"0 <= {prefix}{k} < {sizes.text(dims[k], {})}")
         step = stride.constant
         if step is None:
-            raise NotDecided(f"a view of {_shown(dims)} has the stride {stride}, a size")
+            raise NoReshape(f"a view of {_shown(dims)} has the stride {stride}, a size")
         parts.append(f"{step}*{prefix}{k}")
         stride = stride * dims[k]
     return " + ".join(parts) if parts else "0"
@@ -67,7 +72,7 @@ def _groups(source: Sequence[Expr], target: Sequence[Expr]) -> list[Group]:
     if group[0] or group[1]:
         left, right = (product(d[k] for k in g) for d, g in zip((source, target), group, strict=True))
         if left != right:
-            raise NotDecided(f"{_shown(source)} and {_shown(target)} are not known to have as many elements")
+            raise NoReshape(f"{_shown(source)} and {_shown(target)} are not known to have as many elements")
         found.append(group)
     return found
 

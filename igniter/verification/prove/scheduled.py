@@ -6,7 +6,8 @@ both for all sizes (Feautrier, "Dataflow analysis of array and scalar references
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
@@ -25,13 +26,26 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.loop.combiners import identity
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import Expr
-from igniter.verification.prove.bodies import body_value, expression_value, position
+from igniter.verification.prove.bodies import body_value, position
 from igniter.verification.prove.flow import apart, flow, flow_once
-from igniter.verification.prove.integers import NotDecided, Relation, Sizes, isl
-from igniter.verification.prove.reads import Reader, by_data, guarded, zero
+from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, coalesced, isl
+from igniter.verification.prove.products import refined
+from igniter.verification.prove.reads import Reader, active_points, by_data, guard_values, guarded, viewed, zero
 from igniter.verification.prove.statements import Event, Place, Root, Statements
-from igniter.verification.prove.values import Case, Fold, Number, Output, Pick, Problem, Program, Space, Value, Whole
+from igniter.verification.prove.values import (
+    Case,
+    Fold,
+    Named,
+    Number,
+    Output,
+    Pick,
+    Pin,
+    Problem,
+    Program,
+    Space,
+    Value,
+    Whole,
+)
 
 OUTSIDE = Place((), {}, (), ())
 
@@ -48,6 +62,12 @@ class ScheduledValues:
         self.flows: dict[Root, dict[str, list[tuple[Event, Relation]]]] = {}
         self.resolved: dict[Event, Value] = {}
         self.problems: list[Problem] = []
+        self.func: FuncOp | None = None
+        """The kernel; None for the statements of a procedure."""
+        self.results: list[Root] = []
+        """The memory of the kernel's results."""
+        self.cuts: dict[Root, tuple[str, Relation]] = {}
+        """The buffers with the elements of an array with a name, and the relations from their elements to it."""
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -118,6 +138,8 @@ class ScheduledValues:
             dims = tuple(dims_of(op.buffer.type))
             return reader.read(dims, op.subscripts, op.guards, space, env, data, otherwise, element_of(op.buffer.type))
         event = self.statements.loads[op]
+        if op in self.statements.viewed:
+            return self._load_viewed(op, event, space)
         if event.space.lane is None and len(event.space.ids) > len(own.ids) - bool(own.lane):
             return self._load_by_data(op, event, space)
         return self._lift(self._guarded_load(op, event, own), space, event.name)
@@ -126,15 +148,33 @@ class ScheduledValues:
         root = event.root
         if tuple(dims_of(op.buffer.type)) != root.dims:
             raise NotDecided("a read at a subscript by data, under a view")
-        names = event.space.ids[len(event.space.ids) - len(root.dims) :]
-        elements = self.sizes.relation(space.text, event.space.text).intersect_range(event.space.domain)
-        subscripts = self.sizes.relation(event.space.text, f"E[{', '.join(names)}]")
-        whole = Whole(space, root.dims, elements, subscripts, self.resolve(event))
+        whole = self._whole(event, space)
         env = self.statements.lane_env(op, space)
         data = {f"_{k}": self.value(v, space) for k, v in enumerate(op.indices)}
         other = self.value(op.otherwise, space) if op.otherwise is not None else None
         other = other or Number(space, zero(element_of(op.buffer.type)))
         return by_data(self.sizes, ("computed",), [whole], op.subscripts, op.guards, space, env, data, other)
+
+    def _load_viewed(self, op: LoadOp, event: Event, space: Space) -> Value:
+        dims, env = tuple(dims_of(op.buffer.type)), self.statements.lane_env(op, space)
+        active = active_points(self.sizes, space, op.guards, env) if op.guards else space.domain
+        dims, subscripts = refined(self.sizes, dims, op.subscripts, env, active, space.text)
+        found = viewed(self.sizes, self._whole(event, space), dims, subscripts, space, env)
+        if not op.guards:
+            return found
+        texts = ", ".join(self.sizes.text(s, env) for s in subscripts)
+        access = self.sizes.relation(space.text, f"A[{texts}]")
+        pin = Pin(event.root.label, access, guard_values(self.sizes, space, op.guards, env))
+        otherwise = None if op.otherwise is None else self.value(op.otherwise, space)
+        return guarded(found, active, space, element_of(op.buffer.type), otherwise, pin)
+
+    def _whole(self, event: Event, space: Space) -> Whole:
+        """Returns all elements of a buffer at the time of a load."""
+        root = event.root
+        names = event.space.ids[len(event.space.ids) - len(root.dims) :]
+        elements = self.sizes.relation(space.text, event.space.text).intersect_range(event.space.domain)
+        subscripts = self.sizes.relation(event.space.text, f"E[{', '.join(names)}]")
+        return Whole(space, root.dims, elements, subscripts, self.resolve(event))
 
     def _guarded_load(self, op: LoadOp, event: Event, own: Space) -> Value:
         if event in self.resolved:
@@ -142,8 +182,13 @@ class ScheduledValues:
         found = self._sources(event)
         if op.guards:
             otherwise = None if op.otherwise is None else self.value(op.otherwise, own)
-            access = event.access.set_tuple_name(isl().dim_type.in_, own.name)
-            pin = event.root.label, access.set_tuple_name(isl().dim_type.out, "A")
+            env = self.statements.lane_env(op, own)
+            access = event.access.set_tuple_name(isl().dim_type.in_, own.name).set_tuple_name(isl().dim_type.out, "A")
+            if not event.root.instance and tuple(dims_of(op.buffer.type)) == event.root.dims:
+                # The accesses of masked points, too, although they are none.
+                texts = ", ".join(self.sizes.text(s, env) for s in op.subscripts)
+                access = self.sizes.relation(own.text, f"A[{texts}]")
+            pin = Pin(event.root.label, access, guard_values(self.sizes, own, op.guards, env))
             found = guarded(found, event.active, own, element_of(op.buffer.type), otherwise, pin)
         self.resolved[event] = found
         return found
@@ -183,6 +228,44 @@ class ScheduledValues:
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def _sources(self, event: Event) -> Value:
+        if event.root not in self.cuts:
+            return self._stored(event)
+        key, relation = self.cuts[event.root]
+        kinds = isl().dim_type
+        access = event.access.set_tuple_name(kinds.in_, event.space.name)
+        access = access.set_tuple_name(kinds.out, relation.get_tuple_name(kinds.in_)).apply_range(relation)
+        return Named(event.space, key, access, cache(lambda: self._stored(event)))
+
+    def elements(self, root: Root) -> Output | None:
+        """Returns the elements of a buffer that is written once, before it is read: every loaded element, or every
+        element of a result; None for other buffers."""
+        stores, sums, loads = ([e for e in root.events if e.kind == k] for k in ("store", "accumulate", "load"))
+        combiners = {e.combiner for e in sums if e.combiner is not None}
+        if not stores or len(combiners) > 1 or not all(map(self._is_once, apart(root.events))):
+            return None
+        names = tuple(f"e{k}" for k in range(len(root.dims)))
+        ids = (*root.instance, *names)
+        text = f"{root.name}[{', '.join(ids)}]"
+        if root.place is None:
+            domain = self.sizes.points(
+                text, [f"0 <= {n} < {self.sizes.text(d, {})}" for n, d in zip(names, root.dims, strict=True)]
+            )
+        else:
+            domain = _united([e.access.range() for e in loads])
+        written = _united([e.access.range() for e in stores])
+        if domain is None or not domain.intersect_params(self.sizes.context()).is_subset(written):
+            return None
+        space = Space(f"{root.name}e", ids, {i: i for i in ids}, domain.set_tuple_name(f"{root.name}e"))
+        cases = tuple(self._case(e, e.access.intersect_range(domain).reverse(), space) for e in (*stores, *sums))
+        combiner = sums[0].combiner if sums else None
+        if combiner is None:
+            return Output(root.dims, Pick(space, cases))
+        return Output(root.dims, Fold(space, combiner, element_of(root.value.type), cases))
+
+    def _is_once(self, events: Sequence[Event]) -> bool:
+        return flow_once(events, self.sizes) is not None
+
+    def _stored(self, event: Event) -> Value:
         flow = self._flow(event.root)[event.name]
         stores = [(e, r) for e, r in flow if e.kind == "store"]
         sums = [(e, r) for e, r in flow if e.kind == "accumulate"]
@@ -264,10 +347,15 @@ class ScheduledValues:
         return found
 
 
-def program_of(
-    func: FuncOp, sizes: Sizes, prefix: str, keep: Callable[[ScheduledValues], None] | None = None
-) -> Program:
-    """Returns a scheduled kernel as values."""
+def _united(sets: Sequence[Points]) -> Points | None:
+    found: Points | None = None
+    for each in sets:
+        found = each if found is None else found.union(each)
+    return None if found is None else coalesced(found)
+
+
+def values_of(func: FuncOp, sizes: Sizes, prefix: str) -> ScheduledValues:
+    """Returns the statements of a scheduled kernel, with its inputs as readers."""
     sizes.require(func.requires)
     args = list(func.block.args)
     count = len(args) - func.output_count
@@ -275,14 +363,15 @@ def program_of(
         arg: Reader(sizes, k, tuple(dims_of(arg.type))) for k, arg in enumerate(args[:count])
     }
     values = ScheduledValues(sizes, prefix, readers)
+    values.func = func
     statements = values.statements
     statements.survey(func.block)
-    outputs = [statements.add_root(arg, f"result {k}", None) for k, arg in enumerate(args[count:])]
+    values.results = [statements.add_root(arg, f"result {k}", None) for k, arg in enumerate(args[count:])]
     statements.walk(func.block, OUTSIDE)
-    found = [values.final(root, f"O{k}") for k, root in enumerate(outputs)]
-    if keep is not None:
-        keep(values)
+    return values
+
+
+def program_of(values: ScheduledValues) -> Program:
+    """Returns the results of a scheduled kernel as values."""
+    found = [values.final(root, f"O{k}") for k, root in enumerate(values.results)]
     return Program(found, values.problems)
-
-
-__all__ = ["Expr", "ScheduledValues", "expression_value", "program_of"]

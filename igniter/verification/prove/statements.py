@@ -30,7 +30,7 @@ from igniter.dialects.sym.expr import INDIRECT, ZERO, Expr, product, symbols_of
 from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes
 from igniter.verification.prove.joined_loops import JOINED
 from igniter.verification.prove.products import refined
-from igniter.verification.prove.reshapes import reshape
+from igniter.verification.prove.reshapes import NoReshape, reshape
 from igniter.verification.prove.values import Space
 
 
@@ -110,6 +110,8 @@ class Statements:
         self.spaces: dict[tuple[object, ...], Space] = {}
         self.used: dict[SSAValue, list[tuple[Expr, ...]]] = {}
         self.external: set[SSAValue] = set()
+        self.viewed: set[LoadOp] = set()
+        """The loads under a view whose strides are sizes: each is modelled as a load of every element."""
 
     # -- roots --------------------------------------------------------------------------------------------------------
 
@@ -213,16 +215,25 @@ class Statements:
         if any(INDIRECT.fullmatch(n) for n in symbols_of((*op.subscripts, *op.guards))):
             if not isinstance(op, LoadOp):
                 raise NotDecided("a store depends on data")
-            self._load_by_data(op, place, time)
+            self._load_whole(op, place, time)
             return
         kind = {LoadOp: "load", StoreOp: "store", AccumulateOp: "accumulate"}[type(op)]
         combiner = op.combiner if isinstance(op, AccumulateOp) else None
-        event = self.event(kind, op, op.accessed, op.subscripts, op.guards, space, env, place, (*time, "0"), combiner)
+        try:
+            event = self.event(
+                kind, op, op.accessed, op.subscripts, op.guards, space, env, place, (*time, "0"), combiner
+            )
+        except NoReshape:
+            if not isinstance(op, LoadOp):
+                raise
+            self.viewed.add(op)
+            self._load_whole(op, place, time)
+            return
         if isinstance(op, LoadOp):
             self.loads[op] = event
 
-    def _load_by_data(self, op: LoadOp, place: Place, time: tuple[str, ...]) -> None:
-        """Adds a load of every element of a buffer: which one is read depends on data."""
+    def _load_whole(self, op: LoadOp, place: Place, time: tuple[str, ...]) -> None:
+        """Adds a load of every element of a buffer: the one that is read depends on data, or has no relation."""
         root = self.roots[self.base(op.buffer)]
         names = [f"e{k}" for k in range(len(root.dims))]
         inner = place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.ir import Operation, SSAValue
 
@@ -12,13 +13,26 @@ from igniter.dialects.loop.bodies import Clause
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import INDIRECT, Expr, symbols_of
 from igniter.verification.prove.bodies import body_value, position
-from igniter.verification.prove.integers import Relation, Sizes, isl
+from igniter.verification.prove.integers import NotDecided, Relation, Sizes, isl
 from igniter.verification.prove.products import Split, refined, split_axis
-from igniter.verification.prove.reads import Reader, active_points, by_data, guarded, zero
+from igniter.verification.prove.reads import Reader, active_points, by_data, guard_values, guarded, viewed, zero
 from igniter.verification.prove.reshapes import reshape
 from igniter.verification.prove.scheduled import ScheduledValues
 from igniter.verification.prove.statements import Place
-from igniter.verification.prove.values import Case, Fold, Number, Output, Pick, Problem, Program, Space, Value, Whole
+from igniter.verification.prove.values import (
+    Case,
+    Fold,
+    Named,
+    Number,
+    Output,
+    Pick,
+    Pin,
+    Problem,
+    Program,
+    Space,
+    Value,
+    Whole,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +64,9 @@ class StructuredValues:
         self.problems: list[Problem] = []
         self.wholes: dict[tuple[SSAValue, tuple[Expr, ...]], Value] = {}
         self.outputs = 0
+        self.cuts: dict[SSAValue, tuple[str, Relation]] = {}
+        """The arrays with a name in both programs, and the relations from their elements, the tuple `E`, to it."""
+        self.named: dict[SSAValue, tuple[str, Output]] = {}
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
@@ -89,17 +106,60 @@ class StructuredValues:
         dims, subscripts = refined(self.sizes, dims, subscripts, space.env, active, space.text)
         texts = ", ".join(self.sizes.text(s, space.env) for s in subscripts)
         access = self.sizes.relation(space.text, f"E[{texts}]")
-        is_written = isinstance(tensor.owner, NestOp)
-        own = self._written(tensor).dims if is_written else tuple(dims_of(tensor.type))
-        if own != dims:
-            access = access.apply_range(reshape(self.sizes, dims, own, "E", "E"))
-        access = access.intersect_domain(active)
-        found = self._element(tensor, access, space)
+        own = self.own_dims(tensor)
+        if own == dims:
+            found = self._element(tensor, access.intersect_domain(active), space)
+        else:
+            try:
+                access = access.apply_range(reshape(self.sizes, dims, own, "E", "E"))
+                found = self._element(tensor, access.intersect_domain(active), space)
+            except NotDecided:
+                found = viewed(self.sizes, self._whole(tensor, own, space), dims, subscripts, space, space.env)
         if not guards:
             return found
-        return guarded(found, active, space, element, otherwise, (_label(tensor), access.set_tuple_name(_out(), "A")))
+        pin = Pin(
+            _label(tensor), access.set_tuple_name(_out(), "A"), guard_values(self.sizes, space, guards, space.env)
+        )
+        return guarded(found, active, space, element, otherwise, pin)
 
-    def _whole(self, tensor: SSAValue, dims: tuple[Expr, ...], space: Space) -> Value:
+    def own_dims(self, tensor: SSAValue) -> tuple[Expr, ...]:
+        """Returns the dims of the elements of a computed tensor."""
+        return self._written(tensor).dims if isinstance(tensor.owner, NestOp) else tuple(dims_of(tensor.type))
+
+    # -- cuts ---------------------------------------------------------------------------------------------------------
+
+    def elements(self, tensor: SSAValue) -> Output:
+        """Returns the elements of a computed tensor."""
+        space, access = self._all(tensor)
+        return Output(self.own_dims(tensor), self._computed(tensor, access, space))
+
+    def named_elements(self, tensor: SSAValue) -> tuple[str, Output]:
+        """Returns the elements of a computed tensor as an array with a name, and the name."""
+        if tensor not in self.named:
+            key = f"{self.prefix}K{len(self.named)}"
+            space, access = self._all(tensor)
+            named = access.set_tuple_name(_out(), key)
+            value = Named(space, key, named, cache(lambda: self._computed(tensor, access, space)))
+            self.named[tensor] = key, Output(self.own_dims(tensor), value)
+        return self.named[tensor]
+
+    def cut(self, tensor: SSAValue) -> None:
+        """Reads of a tensor are elements of its array with a name from here on."""
+        key, output = self.named[tensor]
+        names = ", ".join(output.value.space.ids)
+        self.cuts[tensor] = key, self.sizes.relation(f"E[{names}]", f"{key}[{names}]")
+
+    def _all(self, tensor: SSAValue) -> tuple[Space, Relation]:
+        """Returns the space of the elements of a tensor, and the relation to them."""
+        self.outputs += 1
+        dims = self.own_dims(tensor)
+        ids = tuple(f"e{k}" for k in range(len(dims)))
+        bounds = [f"0 <= {i} < {self.sizes.text(d, {})}" for i, d in zip(ids, dims, strict=True)]
+        text = f"{self.prefix}T{self.outputs}[{', '.join(ids)}]"
+        space = Space(f"{self.prefix}T{self.outputs}", ids, {i: i for i in ids}, self.sizes.points(text, bounds))
+        return space, self.sizes.relation(text, f"E[{', '.join(ids)}]").intersect_domain(space.domain)
+
+    def _whole(self, tensor: SSAValue, dims: tuple[Expr, ...], space: Space) -> Whole:
         """Returns all elements of a tensor, under `dims`."""
         key = tensor, dims
         if key not in self.wholes:
@@ -112,6 +172,13 @@ class StructuredValues:
 
     def _element(self, tensor: SSAValue, access: Relation, space: Space) -> Value:
         """Returns the value of the elements behind `access`."""
+        if tensor not in self.cuts:
+            return self._computed(tensor, access, space)
+        key, relation = self.cuts[tensor]
+        return Named(space, key, access.apply_range(relation), cache(lambda: self._computed(tensor, access, space)))
+
+    def _computed(self, tensor: SSAValue, access: Relation, space: Space) -> Value:
+        """Returns the value of the elements behind `access` as a function of other values."""
         if isinstance(tensor.owner, ProcedureOp):
             return self._procedure(tensor.owner, tensor, access, space)
         written = self._written(tensor)
@@ -252,10 +319,8 @@ def _out() -> object:
     return isl().dim_type.out
 
 
-def program_of(kernel: KernelOp, sizes: Sizes, prefix: str, dims: Sequence[tuple[Expr, ...]] | None = None) -> Program:
-    """Returns a structured kernel as values, its results under `dims` (default: their own)."""
-    sizes.require(kernel.requires)
-    values = StructuredValues(kernel, sizes, prefix)
+def program_of(values: StructuredValues, kernel: KernelOp, dims: Sequence[tuple[Expr, ...]] | None = None) -> Program:
+    """Returns the results of a structured kernel as values, under `dims` (default: their own)."""
     shapes = dims or [tuple(dims_of(v.type)) for v in kernel.returned]
     outputs = [values.output(v, d, f"O{k}") for k, (v, d) in enumerate(zip(kernel.returned, shapes, strict=True))]
     return Program(outputs, values.problems)

@@ -1,6 +1,7 @@
 """The values of a kernel as functions of its inputs, the common form of both levels.
 
     value ::= Number | Position(expr) | Input(array, access) | Apply(op, values) | Pick(cases) | Fold(combiner, cases)
+            | Named(array, access)
 
 A value lives in a *space*: it has one instance for each point of it, such as an iteration of loops and a lane of a
 vector. A case is a relation from the instances of one value to those of another. A `Pick` has at most one case for an
@@ -14,7 +15,7 @@ reductions" (SAS 2014).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
@@ -98,13 +99,24 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
+class Pin:
+    """The access of a guarded read, by which masked points of a reduction are told apart."""
+
+    label: str
+    access: Relation
+    """From an instance to the element, the tuple `A`."""
+    guards: tuple[Relation, ...]
+    """From an instance to the value of each guard, the tuple `Z`."""
+
+
+@dataclass(frozen=True, eq=False)
 class Pick:
     """The value of at most one case."""
 
     space: Space
     cases: tuple[Case, ...]
-    pin: tuple[str, Relation] | None = None
-    """The access of a guarded read: its label and relation."""
+    pin: Pin | None = None
+    """The access of a guarded read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +143,20 @@ class Whole:
     """The value of an element."""
 
 
-Value: TypeAlias = "Number | Position | Input | Apply | Pick | Fold | Whole"
+@dataclass(frozen=True, eq=False)
+class Named:
+    """An element of an array that both programs compute; the proof of equal arrays comes first (`cuts`)."""
+
+    space: Space
+    key: str
+    """The name of the array in both programs."""
+    access: Relation
+    """From an instance to the subscripts of the element: a tuple with the name of the array."""
+    opened: Callable[[], Value]
+    """Returns the same value as a function of other values."""
+
+
+Value: TypeAlias = "Number | Position | Input | Apply | Pick | Fold | Whole | Named"
 
 
 @dataclass

@@ -83,6 +83,7 @@ def _sampled(points: Points, names: Sequence[str], sizes: Sizes) -> Iterator[dic
             name: int(str(point.get_coordinate_val(kind, found[p]))) if (p := sizes.symbols.get(name)) in found else 1
             for name in names
         }
+        values = {name: value * sizes.divisors.get(name, 1) for name, value in values.items()}
         if _is_consistent(points, values, sizes):
             yield values
             return
@@ -100,6 +101,9 @@ def _is_consistent(points: Points, values: Mapping[str, int], sizes: Sizes) -> b
     """True if `points` contains the sizes, with every opaque parameter at its value."""
     kind = isl().dim_type.param
     space = points.get_space()
+    if any(value % sizes.divisors.get(name, 1) for name, value in values.items()):
+        return False
+    values = {name: value // sizes.divisors.get(name, 1) for name, value in values.items()}
     for k in range(space.dim(kind)):
         try:
             value = sizes.exprs[space.get_dim_name(kind, k)].evaluate(values)

@@ -1,0 +1,167 @@
+"""The methods of proofs: each decides kernels that the others do not, and refutes planted bugs in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from xdsl.parser import Parser
+
+from igniter.context import IgniterContext
+from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.passes import parse_passes, run_passes
+from igniter.verification.prove import integers
+from igniter.verification.prove import prove as proofs
+from igniter.verification.prove.divisors import divisors
+from igniter.verification.prove.prove import prove
+
+pytest.importorskip("islpy", reason="proofs need islpy")
+
+LOOPS = "choose-schedule,lower-to-loops,fuse-loops,promote-buffers,parallelize-loops,vectorize-loops,unroll-loops"
+
+
+def kernel_of(text: str) -> KernelOp:
+    return next(k for k in Parser(IgniterContext(), text, "kernel").parse_module().ops if isinstance(k, KernelOp))
+
+
+def lowered(text: str, pipeline: str = LOOPS) -> tuple[KernelOp, str]:
+    """A kernel, and the text of its module after a pipeline."""
+    ctx = IgniterContext()
+    module = Parser(ctx, text, "kernel").parse_module()
+    run_passes(ctx, module, parse_passes(pipeline))
+    return kernel_of(text), str(module)
+
+
+def func_of(text: str) -> FuncOp:
+    return next(f for f in Parser(IgniterContext(), text, "planted").parse_module().ops if isinstance(f, FuncOp))
+
+
+MASK = """
+  loop.kernel @masked symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<n>>) {
+    %flat = loop.view %x : tensor<?x?xf32, #sym.dims<n, m>> to tensor<?xf32, #sym.dims<m*n>>
+    %mask = loop.nest "mask" [f: parallel m*n] -> tensor<?xf32, #sym.dims<m*n>> {
+      %a = loop.read %flat[f] : f32
+      %b = arith.mulf %a, %a : f32
+      loop.yield none %b at [f]
+    }
+    %rows = loop.view %mask : tensor<?xf32, #sym.dims<m*n>> to tensor<?x?xf32, #sym.dims<n, m>>
+    %s = loop.nest "sum" [i: parallel n, j: reduction m] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %rows[i, j] : f32
+      loop.yield add %a at [i]
+    }
+    loop.return %s : tensor<?xf32, #sym.dims<n>>
+  }"""
+
+
+def test_a_buffer_written_flat_and_read_by_rows_is_proven_through_vectors() -> None:
+    kernel, text = lowered(MASK)
+    assert "loop.view" in text and "vector" in text
+    assert prove(kernel, func_of(text)).status == "proven"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("arith.mulf", "arith.addf"), ("loop.for i = 0 to n", "loop.for i = 1 to n")],
+    ids=["another op", "a lost row"],
+)
+def test_a_bug_in_a_flat_buffer_is_refuted(right: str, wrong: str) -> None:
+    kernel, text = lowered(MASK)
+    assert right in text, text
+    found = prove(kernel, func_of(text.replace(right, wrong)))
+    assert found.status == "refuted" and found.reason, found
+
+
+DIVIDED = """
+  loop.kernel @divided symbols [n] (%x: tensor<?x16xf32, #sym.dims<n, 16>>)
+      -> (tensor<64x?xf32, #sym.dims<64, ((16*n) floordiv 64)>>) {requires} {{
+    %y = loop.nest "exp" [i: parallel n, j: parallel 16] -> tensor<?x16xf32, #sym.dims<n, 16>> {{
+      %a = loop.read %x[i, j] : f32
+      %b = arith.addf %a, %a : f32
+      loop.yield none %b at [i, j]
+    }}
+    %v = loop.view %y : tensor<?x16xf32, #sym.dims<n, 16>> to tensor<64x?xf32, #sym.dims<64, ((16*n) floordiv 64)>>
+    %z = loop.nest "mul" [i: parallel 64, j: parallel (16*n) floordiv 64]
+        -> tensor<64x?xf32, #sym.dims<64, ((16*n) floordiv 64)>> {{
+      %a = loop.read %v[i, j] : f32
+      %b = arith.mulf %a, %a : f32
+      loop.yield none %b at [i, j]
+    }}
+    loop.return %z : tensor<64x?xf32, #sym.dims<64, ((16*n) floordiv 64)>>
+  }}"""
+REQUIRED = 'requires [64*((16*n) floordiv 64) == 16*n "it does not divide"]'
+
+
+def test_a_reshape_by_a_required_divisor_is_proven_and_only_with_it() -> None:
+    kernel, text = lowered(DIVIDED.format(requires=REQUIRED), "choose-schedule,lower-to-loops,vectorize-loops")
+    assert prove(kernel, func_of(text)).status == "proven"
+    assert divisors(kernel) == {"n": 4} and not divisors(kernel_of(DIVIDED.format(requires="")))
+    wrong = text.replace("arith.mulf", "arith.addf")
+    found = prove(kernel, func_of(wrong))
+    assert found.status == "refuted" and found.sizes["n"] % 4 == 0, found
+
+
+DIFFERENCES = """
+  loop.kernel @differences symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>, %y: tensor<?x8xf32, #sym.dims<n, 8>>)
+      -> (tensor<?xf32, #sym.dims<n>>) {
+    %s = loop.nest "sum" [i: parallel n, k: reduction 8] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i, k] : f32
+      %b = loop.read %y[i, k] : f32
+      %c = arith.subf %a, %b : f32
+      loop.yield add %c at [i]
+    }
+    loop.return %s : tensor<?xf32, #sym.dims<n>>
+  }"""
+
+
+def test_swapped_operands_in_a_reduction_are_the_reason_of_a_refutation() -> None:
+    found = prove(kernel_of(DIFFERENCES), kernel_of(DIFFERENCES.replace("subf %a, %b", "subf %b, %a")))
+    assert found.status == "refuted"
+    assert "input 1 instead of input 0" in found.reason and "too many" not in found.reason, found
+    short = prove(kernel_of(DIFFERENCES), kernel_of(DIFFERENCES.replace("k: reduction 8", "k: reduction 7")))
+    assert short.status == "refuted" and "a point of a reduction is missing" in short.reason, short
+
+
+MASKED = """
+  loop.kernel @tail symbols [n, t] (%x: tensor<?x?xf32, #sym.dims<n, t>>) -> (tensor<?xf32, #sym.dims<n>>) {
+    %a = loop.nest "scaled" [i: parallel n, b: parallel ((t + 15) floordiv 16), j: parallel 16]
+        -> tensor<?x?x16xf32, #sym.dims<n, ((t + 15) floordiv 16), 16>> {
+      %0 = loop.read %x[i, 16*b + j] if [-16*b - j + t - 1] : f32
+      %1 = arith.addf %0, %0 : f32
+      loop.yield none %1 at [i, b, j]
+    }
+    %s = loop.nest "sum" [i: parallel n, b: reduction ((t + 15) floordiv 16), j: reduction 16]
+        -> tensor<?xf32, #sym.dims<n>> {
+      %2 = arith.constant 0xff800000 : f32
+      %3 = loop.read %a[i, b, j] if [-16*b - j + t - 1] else %2 : f32
+      %4 = math.exp %3 : f32
+      loop.yield add %4 at [i]
+    }
+    loop.return %s : tensor<?xf32, #sym.dims<n>>
+  }"""
+
+
+def test_masked_points_of_a_reduction_have_partners() -> None:
+    kernel, text = lowered(MASKED)
+    assert prove(kernel, func_of(text)).status == "proven"
+    right, wrong = "arith.constant 0xff800000 : f32", "arith.constant 0.0 : f32"
+    assert right in text, text
+    found = prove(kernel, func_of(text.replace(right, wrong)))
+    assert found.status == "refuted" and found.sizes["t"] % 16, found
+
+
+def test_a_proof_goes_on_if_isl_fails_to_coalesce(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: Any) -> Any:
+        raise integers.isl().Error("original tableau does not correspond to original basic map")
+
+    kernel, text = lowered(MASKED)
+    monkeypatch.setattr(integers, "_coalesce", fails)
+    assert prove(kernel, func_of(text)).status == "proven"
+
+
+def test_cuts_shorten_a_proof_and_are_no_part_of_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, text = lowered(MASKED)
+    wrong = text.replace("arith.addf %", "arith.mulf %", 1)
+    assert prove(kernel, func_of(wrong)).status == "refuted"
+    monkeypatch.setattr(proofs, "_cut", lambda *_: 0)
+    assert prove(kernel, func_of(text)).status == "proven"
+    assert prove(kernel, func_of(wrong)).status == "refuted"
