@@ -59,7 +59,7 @@ def _inputs(values: ScheduledValues, func: FuncOp) -> Iterator[Problem]:
             assert op.parent is not None
             space = statements.space(statements.places[op.parent], width)
             env = statements.lane_env(op, space)
-            guards = [f"{sizes.text(g, env)} >= 0" for g in op.guards]
+            guards = sizes.holds(op.guards, env)
             active = space.domain.intersect(sizes.points(space.text, guards)) if guards else space.domain
             yield from _inside(sizes, active, space.text, op.subscripts, env, tuple(dims_of(op.buffer.type)))
         elif isinstance(op, TileProductOp):

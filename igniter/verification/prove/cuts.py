@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from igniter.dialects.loop import ComputeOp, KernelOp, ViewOp
 from igniter.dialects.sym import element_of
 from igniter.verification.prove.equality import Equality
-from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, isl
+from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, coalesced, isl
 from igniter.verification.prove.scheduled import ScheduledValues
 from igniter.verification.prove.structured import StructuredValues
 from igniter.verification.prove.values import Output
@@ -78,7 +78,11 @@ class Cuts:
             yield same.intersect_range(right.domain)
         found = self.equality.matching.of(mine.value, theirs.value, exact=True)
         if found is not None:
-            yield found.intersect_domain(left.domain).intersect_range(right.domain)
+            found = coalesced(found.intersect_domain(left.domain).intersect_range(right.domain))
+            if found.n_basic_map() > 1:
+                # One convex relation keeps later ones small.
+                yield found.simple_hull().to_map().intersect_domain(left.domain).intersect_range(right.domain)
+            yield found
 
     def _covers(self, pairs: Relation, theirs: Output) -> bool:
         """True if every element of the other array has exactly one partner."""

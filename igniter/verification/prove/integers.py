@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation
 
 from igniter.dialects.loop.attrs import AxesAttr
 from igniter.dialects.sym import DimsAttr, dims_of
-from igniter.dialects.sym.expr import INDIRECT, Atom, Call, Expr, Monomial, Sym
+from igniter.dialects.sym.expr import INDIRECT, Atom, Call, Expr, Monomial, Sym, floordiv, mod
 from igniter.dialects.sym.requirements import Requirement
 from igniter.errors import IgniterError
 
@@ -173,6 +173,10 @@ class Sizes:
             result = f"{atom.fn}({result}, {text})"
         return result
 
+    def holds(self, guards: Sequence[Expr], env: Mapping[str, str]) -> list[str]:
+        """Returns constraints, all of which hold where every guard is >= 0."""
+        return [f"{self.text(e, env)} >= 0" for guard in guards for e in least(guard)]
+
     def _quotient(self, e: Expr, divisor: int, inner: str) -> str:
         """Returns the parameter of a quotient of sizes. As a parameter it is shared by all relations, where a quotient
         of its own would slow down every operation."""
@@ -242,6 +246,38 @@ class Sizes:
                         self._discover(argument, symbols)
             if Expr({monomial: 1}).symbols <= set(symbols):
                 self._monomial_text(monomial, {})
+
+
+def least(e: Expr) -> list[Expr]:
+    """Returns expressions with `e` as their minimum. So `i < min(a, b)` is the convex set of `i < a` and `i < b`, where
+    isl would make two sets of it."""
+    for monomial, c in e.terms:
+        atom = monomial[0] if len(monomial) == 1 else None
+        if not isinstance(atom, Call):
+            continue
+        rest = e - Expr({monomial: c})
+        if atom.fn == ("min" if c > 0 else "max"):
+            divisor = _rounded(rest, atom, c)
+            parts = atom.args
+            if divisor is not None:
+                # Rounding down is monotonic: `min(a, b) - min(a, b) mod k` is the minimum of both, rounded.
+                rest = rest + c * mod(Expr({monomial: 1}), divisor)
+                parts = tuple(a - mod(a, divisor) for a in parts)
+            return [x for a in parts for x in least(rest + c * a)]
+        if atom.fn == "floordiv" and c > 0 and (divisor := atom.args[1]).constant is not None:
+            inner = least(atom.args[0])
+            if len(inner) > 1:
+                return [x for a in inner for x in least(rest + c * floordiv(a, divisor))]
+    return [e]
+
+
+def _rounded(rest: Expr, atom: Call, c: int) -> Expr | None:
+    """Returns the `k` of a term `-c*(atom mod k)`."""
+    for monomial, factor in rest.terms:
+        other = monomial[0] if len(monomial) == 1 else None
+        if isinstance(other, Call) and other.fn == "mod" and factor == -c and other.args[0].call == atom:
+            return other.args[1] if other.args[1].constant is not None else None
+    return None
 
 
 def _exprs_in(attribute: Attribute) -> Iterator[Expr]:

@@ -119,7 +119,7 @@ def OUT() -> object:
 
 def active_points(sizes: Sizes, space: Space, guards: Sequence[Expr], env: Mapping[str, str]) -> Points:
     """Returns the instances with all guards >= 0."""
-    return space.domain.intersect(sizes.points(space.text, [f"{sizes.text(g, env)} >= 0" for g in guards]))
+    return space.domain.intersect(sizes.points(space.text, sizes.holds(guards, env)))
 
 
 def guarded(

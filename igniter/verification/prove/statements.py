@@ -27,7 +27,7 @@ from igniter.dialects.loop import (
 from igniter.dialects.loop.attrs import Combiner
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import INDIRECT, ZERO, Expr, product, symbols_of
-from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes
+from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, least
 from igniter.verification.prove.joined_loops import JOINED
 from igniter.verification.prove.products import refined
 from igniter.verification.prove.reshapes import NoReshape, reshape
@@ -187,9 +187,10 @@ class Statements:
             raise NotDecided(f"the iterations of loop '{op.axis}' depend on data")
         name = f"x{len(place.axes)}"
         # The dim counts iterations: without remainders, relations stay small.
-        first, end = (self.sizes.text(e, place.env) for e in (op.first, op.end))
+        first = self.sizes.text(op.first, place.env)
         value = name if op.first == ZERO and op.step == 1 else f"({first} + {op.step}*{name})"
-        inner = place.within(op.axis, [f"0 <= {name} and {value} < {end}"], name, value)
+        ends = [f"{value} < {self.sizes.text(e, place.env)}" for e in least(op.end)]
+        inner = place.within(op.axis, [f"0 <= {name}", *ends], name, value)
         threads = place.threads
         if op.grain is not None:
             depth = len(place.axes)
@@ -199,10 +200,13 @@ class Statements:
                 threads = threads[0], depth + 1, threads[2]
         return replace(inner, time=(*time, name), threads=threads)
 
+    def _below(self, name: str, extent: Expr, env: Mapping[str, str]) -> list[str]:
+        return [f"0 <= {name}", *(f"{name} < {self.sizes.text(e, env)}" for e in least(extent))]
+
     def _condition(self, op: IfOp, place: Place, time: tuple[str, ...]) -> Place:
         if op.indices:
             raise NotDecided("a condition depends on data")
-        guards = tuple(f"{self.sizes.text(g, place.env)} >= 0" for g in op.guards)
+        guards = self.sizes.holds(op.guards, place.env)
         return replace(place, constraints=(*place.constraints, *guards), time=(*time, "0"))
 
     def _memory(self, op: LoadOp | StoreOp | AccumulateOp, place: Place, time: tuple[str, ...]) -> None:
@@ -266,7 +270,7 @@ class Statements:
         """Adds an access, under the dims `of` (default: those of the buffer)."""
         root = self.roots[self.base(buffer)]
         name = f"{self.prefix}S{len(self.events)}"
-        conditions = [f"{self.sizes.text(g, env)} >= 0" for g in guards]
+        conditions = self.sizes.holds(guards, env)
         active = space.domain
         if conditions:
             active = active.intersect(self.sizes.points(space.text, conditions))
@@ -303,12 +307,10 @@ class Statements:
         whole = place
         for name, extent in op.extents.items():
             inner = names[name]
-            whole = whole.within(name, [f"0 <= {inner} < {self.sizes.text(extent, whole.env)}"], inner)
+            whole = whole.within(name, self._below(inner, extent, whole.env), inner)
         element = place
         for name in op.names[:3]:
-            element = element.within(
-                name, [f"0 <= {names[name]} < {self.sizes.text(op.extents[name], place.env)}"], names[name]
-            )
+            element = element.within(name, self._below(names[name], op.extents[name], place.env), names[name])
         found: dict[str, Event] = {}
         combiner = op.kernel.facts.combiner
         if not op.adds:
