@@ -16,38 +16,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import Float32Type
-from xdsl.ir import Attribute
-
-from igniter.dialects.loop.attrs import Combiner
-from igniter.dialects.loop.combiners import combining_op
-from igniter.errors import IgniterError
-from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, coalesced, isl
+from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, coalesced
 from igniter.verification.prove.matching import COMMUTATIVE, Matching, empty, equal_leaves, meet, shown, union
+from igniter.verification.prove.parts import Part, Parts
 from igniter.verification.prove.values import (
     Apply,
-    Case,
     Fold,
     Input,
     Named,
-    Number,
     Pick,
-    Space,
     Value,
     Whole,
-    is_neutral,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A part of a flat fold: its points, and their values."""
-
-    points: Relation
-    """From the fold's space to a tuple of this part alone."""
-    value: Value
-    at: Relation
-    """From that tuple to the space of the value."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +50,8 @@ class Equality:
         """All valid sizes of the kernel."""
         self.shown: dict[tuple[int, int], list[Relation]] = {}
         self.open: set[tuple[int, int]] = set()
-        self.flat: dict[tuple[int, str], list[Part]] = {}
         self.kept: list[Value] = []
-        self.parts = 0
+        self.parts = Parts(limits, distributes)
         self.matching = Matching(self)
 
     def failures(self, a: Value, b: Value, pairs: Relation) -> Failure | None:
@@ -125,7 +104,7 @@ class Equality:
             if self._args(a.args, b.args[::-1], pairs) is None:
                 return None
             if self.distributes and a.op[0] == "arith.mulf":
-                return self._match(self.factors(a), self.factors(b), pairs, exact=False)
+                return self._match(self.parts.factors(a), self.parts.factors(b), pairs, exact=False)
         return found
 
     def _args(self, left: Sequence[Value], right: Sequence[Value], pairs: Relation) -> Failure | None:
@@ -145,7 +124,18 @@ class Equality:
         assert isinstance(fold, Fold)
         if isinstance(a, Fold) and isinstance(b, Fold) and a.combiner != b.combiner:
             return Failure(f"a reduction with '{b.combiner}' instead of '{a.combiner}'", pairs.params())
-        left, right = (self.flatten(v, fold.combiner, fold.element) for v in (a, b))
+        before, self.parts.splits, self.parts.has_ops = self.parts.splits, False, False
+        try:
+            found = self._points(a, b, fold, pairs)
+            if found is not None and self.parts.has_ops:
+                self.parts.splits = True
+                found = self._points(a, b, fold, pairs)
+        finally:
+            self.parts.splits = before
+        return found
+
+    def _points(self, a: Value, b: Value, fold: Fold, pairs: Relation) -> Failure | None:
+        left, right = (self.parts.of(v, fold.combiner, fold.element) for v in (a, b))
         found = self._match(left, right, pairs, exact=False)
         if found is not None:
             exact = self._match(left, right, pairs, exact=True)
@@ -215,95 +205,6 @@ class Equality:
         if each.is_single_valued():
             return None
         return Failure("several points of a reduction read the same elements", None)
-
-    def flatten(self, value: Value, combiner: Combiner, element: Attribute) -> list[Part]:
-        """Returns the points of a fold, with nested folds of the same combiner and neutral values removed."""
-        key = id(value), combiner
-        if key not in self.flat:
-            self.kept.append(value)
-            self.flat[key] = self._parts(value, combiner, element)
-        return self.flat[key]
-
-    def _parts(self, value: Value, combiner: Combiner, element: Attribute) -> list[Part]:
-        self.limits.check()
-        if isinstance(value, Number) and is_neutral(value, combiner, element):
-            return []
-        if isinstance(value, Fold) and value.combiner == combiner:
-            return [p for c in value.cases for p in self._through(c.relation, c.value, combiner, element)]
-        if isinstance(value, Pick):
-            return [p for c in value.cases for p in self._picked(c, combiner, element)]
-        if isinstance(value, Apply) and value.op[0] == _op_of(combiner, element):
-            return [p for arg in value.args for p in self._renamed(self.flatten(arg, combiner, element))]
-        if self.distributes and combiner == "add" and isinstance(value, Apply) and value.op[0] == "arith.mulf":
-            scaled = self._distributed(value, element)
-            if scaled is not None:
-                return scaled
-        identity = value.space.domain.identity()
-        return self._renamed([Part(identity, value, identity)])
-
-    def factors(self, value: Value) -> list[Part]:
-        """Returns the factors of a product of floats."""
-        return self.flatten(value, "mul", Float32Type())
-
-    def _distributed(self, value: Apply, element: Attribute) -> list[Part] | None:
-        """Returns the points of a sum with a scale, each with the scale; None if no operand is a sum."""
-        for k, operand in enumerate(value.args):
-            parts = self.flatten(operand, "add", element)
-            if all(p.points.is_single_valued() for p in parts) or not all(p.points.is_injective() for p in parts):
-                continue
-            scale, found = value.args[1 - k], list[Part]()
-            for part in self._renamed(parts):
-                points = part.points.range()
-                kind = isl().dim_type.set
-                ids = tuple(f"q{i}" for i in range(points.dim(kind)))
-                space = Space(points.get_tuple_name(), ids, {}, points)
-                one = Pick(space, (Case("sum", part.at, part.value),))
-                other = Pick(space, (Case("scale", part.points.reverse(), scale),))
-                found.append(Part(part.points, Apply(space, value.op, (one, other)), points.identity()))
-            return self._renamed(found)
-        return None
-
-    def _renamed(self, parts: Sequence[Part]) -> list[Part]:
-        """Returns parts with tuples of their own, because a value may be added twice."""
-        found: list[Part] = []
-        kinds = isl().dim_type
-        for part in parts:
-            self.parts += 1
-            name = f"P{self.parts}"
-            points, at = part.points.set_tuple_name(kinds.out, name), part.at.set_tuple_name(kinds.in_, name)
-            found.append(Part(points, part.value, at))
-        return found
-
-    def _through(self, relation: Relation, value: Value, combiner: Combiner, element: Attribute) -> list[Part]:
-        """Returns the points of the values behind the `relation` of a fold."""
-        parts = self.flatten(value, combiner, element)
-        if not relation.is_single_valued() and not all(p.points.is_injective() for p in parts):
-            # One sum is added several times: each time is a point.
-            identity = relation.range().identity()
-            return self._renamed([Part(relation, value, identity)])
-        found = [replace(p, points=relation.apply_range(p.points)) for p in parts]
-        return self._renamed([p for p in found if not p.points.is_empty()])
-
-    def _picked(self, case: Case, combiner: Combiner, element: Attribute) -> list[Part]:
-        """Returns the points of one case of a pick. A value that is no fold is one point of each reader."""
-        found: list[Part] = []
-        for part in self.flatten(case.value, combiner, element):
-            points = case.relation.apply_range(part.points)
-            if points.is_empty():
-                continue
-            if part.points.is_single_valued():
-                own = points.domain().identity()
-                found.append(Part(own, part.value, points.apply_range(part.at)))
-            else:
-                found.append(replace(part, points=points))
-        return self._renamed(found)
-
-
-def _op_of(combiner: Combiner, element: Attribute) -> str:
-    try:
-        return combining_op(combiner, element).name
-    except IgniterError:
-        return ""
 
 
 def _first(found: Iterable[Failure | None]) -> Failure | None:

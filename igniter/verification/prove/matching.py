@@ -41,14 +41,14 @@ class Matching:
 
     def __init__(self, equality: Equality):
         self.equality = equality
-        self.known: dict[tuple[int, int, bool], Relation | None] = {}
+        self.known: dict[tuple[int, int, bool, bool], Relation | None] = {}
 
     def of(self, a: Value, b: Value, *, exact: bool) -> Relation | None:
         """Returns all possibly equal pairs of instances; None if nothing is known.
 
         With `exact`, folds within values count too: otherwise they are taken to be equal everywhere.
         """
-        key = id(a), id(b), exact
+        key = id(a), id(b), exact, self.equality.parts.splits
         if key not in self.known:
             self.equality.limits.check()
             self.equality.kept += [a, b]
@@ -91,9 +91,9 @@ class Matching:
     def _products(self, a: Apply, b: Apply, exact: bool) -> Relation | None:
         """Returns the pairs of instances of two products with a possible partner for each factor of the first."""
         found: Any = None
-        for x in self.equality.factors(a):
+        for x in self.equality.parts.factors(a):
             partners: list[Relation | None] = []
-            for y in self.equality.factors(b):
+            for y in self.equality.parts.factors(b):
                 guess = self.of(x.value, y.value, exact=exact)
                 left, right = x.points.apply_range(x.at), y.points.apply_range(y.at)
                 partners.append(None if guess is None else left.apply_range(guess).apply_range(right.reverse()))
@@ -135,7 +135,7 @@ class Matching:
         assert isinstance(fold, Fold)
         if isinstance(a, Fold) and isinstance(b, Fold) and a.combiner != b.combiner:
             return none(a.space, b.space)
-        left, right = (self.equality.flatten(v, fold.combiner, fold.element) for v in (a, b))
+        left, right = (self.equality.parts.of(v, fold.combiner, fold.element) for v in (a, b))
         mine, theirs = union([p.points for p in left]), union([p.points for p in right])
         found: list[Relation | None] = []
         for relation in maps(_empty_both(a.space, b.space, mine, theirs)):
