@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from xdsl.parser import Parser
 
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.dialects.sym.expr import Expr, maximum, minimum
 from igniter.passes import parse_passes, run_passes
 from igniter.verification.prove import integers
 from igniter.verification.prove import prove as proofs
@@ -149,13 +148,114 @@ def test_masked_points_of_a_reduction_have_partners() -> None:
     assert found.status == "refuted" and found.sizes["t"] % 16, found
 
 
-def test_a_proof_goes_on_if_isl_fails_to_coalesce(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_: Any) -> Any:
-        raise integers.isl().Error("original tableau does not correspond to original basic map")
+def test_relations_are_coalesced_without_redundant_constraints() -> None:
+    class Recorded:
+        calls: list[str]
 
-    kernel, text = lowered(MASKED)
-    monkeypatch.setattr(integers, "_coalesce", fails)
-    assert prove(kernel, func_of(text)).status == "proven"
+        def __init__(self) -> None:
+            self.calls = []
+
+        def remove_redundancies(self) -> Recorded:
+            self.calls.append("remove_redundancies")
+            return self
+
+        def coalesce(self) -> Recorded:
+            self.calls.append("coalesce")
+            return self
+
+    # isl has an internal error in `coalesce` for some relations with redundant constraints.
+    assert integers.coalesced(Recorded()).calls == ["remove_redundancies", "coalesce"]
+    pieces = integers.isl().Map("{ A[i] -> B[j] : j = i and (0 <= i < 4 or 4 <= i < 9) and i <= 100 }")
+    assert integers.coalesced(pieces).is_equal(pieces) and integers.coalesced(pieces).n_basic_map() == 1
+
+
+BLOCKS = """
+  loop.kernel @blocks symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
+    %y = loop.nest "square" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i] : f32
+      %b = arith.mulf %a, %a : f32
+      loop.yield none %b at [i]
+    }
+    loop.return %y : tensor<?xf32, #sym.dims<n>>
+  }"""
+
+
+def blocks(end: str) -> FuncOp:
+    """A loop over blocks of 48 with a loop inside of each, to `end`."""
+    return func_of(
+        f"""loop.func @blocks symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>)
+        outputs 1 {{
+      loop.for b = 0 to (n + 47) floordiv 48 {{
+        loop.for i = 0 to {end} {{
+          %v = loop.load %x[48*b + i] : f32
+          %w = arith.mulf %v, %v : f32
+          loop.store %w, %y[48*b + i]
+        }}
+      }}
+    }}"""
+    )
+
+
+def test_a_bound_that_is_a_minimum_is_one_convex_set() -> None:
+    b, n, k = (Expr.of(name) for name in ("b", "n", "k"))
+    end = minimum(Expr.of(48), n - 48 * b)
+    assert set(integers.least(end - k - 1)) == {47 - k, n - 48 * b - k - 1}
+    assert set(integers.least(end - end % 16)) == {Expr.of(48), n - 48 * b - n % 16}
+    assert integers.least(maximum(n, b) - k) == [maximum(n, b) - k]
+    kernel = kernel_of(BLOCKS)
+    assert prove(kernel, blocks("min(48, n - 48*b)")).status == "proven"
+    assert prove(kernel, blocks("min(47, n - 48*b)")).status == "refuted"
+    assert prove(kernel, blocks("min(48, n - 48*b - 1)")).status == "refuted"
+
+
+BIASED = """
+  loop.kernel @biased symbols [n] (%x: tensor<?x16xf32, #sym.dims<n, 16>>, %b: tensor<?xf32, #sym.dims<n>>)
+      -> (tensor<?xf32, #sym.dims<n>>) {
+    %y = loop.nest "bias" [i: parallel n, j: parallel 16] -> tensor<?x16xf32, #sym.dims<n, 16>> {
+      %0 = loop.read %x[i, j] : f32
+      %1 = loop.read %b[i] : f32
+      %2 = arith.addf %0, %1 : f32
+      loop.yield none %2 at [i, j]
+    }
+    %s = loop.nest "sum" [i: parallel n, j: reduction 16] -> tensor<?xf32, #sym.dims<n>> {
+      %0 = loop.read %y[i, j] : f32
+      loop.yield add %0 at [i]
+    }
+    loop.return %s : tensor<?xf32, #sym.dims<n>>
+  }"""
+
+
+def test_a_value_added_in_every_point_of_a_sum_has_partners() -> None:
+    ctx = IgniterContext()
+    module = Parser(ctx, BIASED, "biased").parse_module()
+    run_passes(ctx, module, parse_passes("inline-nests"))
+    after = next(k for k in module.ops if isinstance(k, KernelOp))
+    assert len(after.nests) == 1, after
+    assert prove(kernel_of(BIASED), after).status == "proven"
+    wrong = kernel_of(str(after).replace("arith.addf", "arith.subf"))
+    assert prove(kernel_of(BIASED), wrong).status == "refuted"
+
+
+def test_a_select_by_an_index_is_a_guard() -> None:
+    guarded = """
+  loop.kernel @triangle symbols [n] (%x: tensor<?x?xf32, #sym.dims<n, n>>) -> (tensor<?x?xf32, #sym.dims<n, n>>) {
+    %y = loop.nest "triangle" [i: parallel n, j: parallel n] -> tensor<?x?xf32, #sym.dims<n, n>> {
+      %0 = loop.read %x[i, j] if [j - i] : f32
+      loop.yield none %0 at [i, j]
+    }
+    loop.return %y : tensor<?x?xf32, #sym.dims<n, n>>
+  }"""
+    selected = guarded.replace(
+        "%0 = loop.read %x[i, j] if [j - i] : f32",
+        """%1 = loop.read %x[i, j] : f32
+      %2 = loop.index j - i : i64
+      %3 = arith.constant 0 : i64
+      %4 = arith.cmpi sge, %2, %3 : i64
+      %5 = arith.constant 0.0 : f32
+      %0 = arith.select %4, %1, %5 : f32""",
+    )
+    assert prove(kernel_of(guarded), kernel_of(selected)).status == "proven"
+    assert prove(kernel_of(guarded), kernel_of(selected.replace("sge", "sgt"))).status == "refuted"
 
 
 def test_cuts_shorten_a_proof_and_are_no_part_of_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,9 +56,13 @@ def isl() -> Any:
 
 
 def coalesced(relation: Relation) -> Relation:
-    """Returns a relation in fewer pieces. After an internal error of isl the operand cannot be used any more."""
+    """Returns a relation in fewer pieces.
+
+    Redundant constraints are removed first: with them, isl may end in an internal error (`original tableau does not
+    correspond to original basic map`), after which none of its objects can be used any more.
+    """
     try:
-        return relation.coalesce()
+        return relation.remove_redundancies().coalesce()
     except isl().Error as error:
         if OUT_OF_OPERATIONS in str(error):
             raise
