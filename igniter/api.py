@@ -121,6 +121,7 @@ def _results(model: Model, options: Mapping[str, Any]) -> Results | None:
         "fusion_author",
         "sanitize",
         "passes",
+        "debug_info",
     )
     chosen = chosen_options(**{k: options[k] for k in named if k in options})
     return Results.of(default_cache(), Path(cast("str", model)), chosen, bool(options.get("strict")))

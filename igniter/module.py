@@ -144,6 +144,7 @@ class Module(ModelTools):
         cache: bool = True,
         strict: bool = False,
         sanitize: bool = False,
+        debug_info: bool = False,
         progress: Callable[[str], None] | None = None,
         measure: Asked = False,
         threads: int = 1,
@@ -164,7 +165,8 @@ class Module(ModelTools):
         (`Artifact.verify`). `VerificationFailed` names the differing output, and leaves `output` unchanged; if nothing
         could be compared, the report says so. Unless `load` is false, ONNX Runtime loads a result for this machine,
         verified or not; `NotLoaded` names the refused node, and nothing is written. `strict` forbids nodes left to ONNX
-        Runtime for want of a kernel; with `sanitize`, every access of a kernel checks its address at run time.
+        Runtime for want of a kernel; with `sanitize`, every access of a kernel checks its address at run time; with
+        `debug_info`, the library names the ONNX nodes of each kernel for debuggers and profilers (DWARF).
         `fusion_author` selects the author of fusion (`NAME` or `NAME{option=value ...}`). `passes` edits the pipeline:
         `with my-pass after canonicalize-onnx` (`igniter.pipeline_text`). `observers` are called around every pass, in
         this process alone; the passes of kernels from the cache do not run. With `measure`, each region
@@ -185,6 +187,7 @@ class Module(ModelTools):
             fusion_author=fusion_author,
             sanitize=sanitize,
             passes=passes,
+            debug_info=debug_info,
         )
         original = self.with_graph()
         copy = original.clone()

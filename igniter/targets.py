@@ -376,6 +376,11 @@ class Backend(ABC):
     def emit_module(self, module: ModuleOp, target: Target) -> str:
         """Emits every scheduled kernel of a module, as one text."""
 
+    def with_nodes(self, texts: Sequence[str], module: ModuleOp, suffix: str) -> list[str]:
+        """Returns the texts of kernels and programs with debug information: the ONNX nodes of each function. `suffix`
+        ends the names of the functions for this target. A backend without it lists `debug_info` in `lacking`."""
+        raise IgniterError(f"the backend '{self.name}' writes no debug information; leave debug_info out")
+
     def llvm_text(
         self, module: ModuleOp, target: Target, version: int | str | None = None, debug_info: bool = False
     ) -> str:

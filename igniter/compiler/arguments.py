@@ -45,6 +45,7 @@ class CompileArguments(TypedDict, total=False):
     cache: bool
     strict: bool
     sanitize: bool
+    debug_info: bool
     progress: Callable[[str], None] | None
     measure: Asked
     threads: int

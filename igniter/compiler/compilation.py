@@ -103,6 +103,8 @@ class CompileOptions:
     sanitize: bool = field(default_factory=wants_sanitizer)
     """True if every access of a kernel checks its address at run time: see `docs/explanation/safety.md`. The default
     comes from the environment variable `IGNITER_SANITIZE`."""
+    debug_info: bool = False
+    """True if the library has debug information (DWARF): the ONNX nodes of each kernel, for debuggers and profilers."""
 
     def __post_init__(self) -> None:
         given = cast("object", self.machine)
@@ -390,6 +392,7 @@ def chosen_options(
     fusion_author: str = "",
     sanitize: bool = False,
     passes: str = "",
+    debug_info: bool = False,
 ) -> CompileOptions:
     """Merges the options given by name into `options`, in place of defaults. Raises `IgniterError` if both set an
     option, to different values."""
@@ -406,6 +409,7 @@ def chosen_options(
         "tile_weights": tile_weights,
         "fusion_author": fusion_author,
         "passes": passes,
+        "debug_info": debug_info,
     }
     chosen, plain = options or CompileOptions(), CompileOptions()
     added: dict[str, Any] = {"sanitize": True} if sanitize else {}

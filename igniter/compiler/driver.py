@@ -19,7 +19,7 @@ import json
 import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -391,9 +391,23 @@ def _described(c: Compilation, part: int) -> Generator[None]:
 # -- what comes out ---------------------------------------------------------------------------------------------------
 
 
+def _name_nodes(c: Compilation) -> None:
+    """Adds debug information to the texts of kernels and programs, while the module has their nodes."""
+    if not c.options.debug_info:
+        return
+    places = [(part.backend, suffix) for part in c.parts for suffix in part.suffixes]
+    for code in (c.kernels, c.programs):
+        variants = [
+            backend.with_nodes([each.variants[k] for each in code], c.module, suffix)
+            for k, (backend, suffix) in enumerate(places)
+        ]
+        code[:] = [replace(each, variants=texts) for each, texts in zip(code, zip(*variants, strict=True), strict=True)]
+
+
 def make_module(c: Compilation) -> str:
     """Returns one LLVM module with every kernel in it, as text."""
     target = c.one_target()
+    _name_nodes(c)
     if not c.kernels:
         raise IgniterError("no node of the model compiles, so there is no code; see --explain for the reasons")
     texts = [text for k in (*c.kernels, *c.programs) for text in k.variants]
@@ -415,6 +429,7 @@ def make_object(c: Compilation) -> bytes:
 def make_library(c: Compilation) -> Library | None:
     """Builds the shared library, and replaces each program, and each region outside programs, in `module` by a custom
     op; returns `None` if no region compiled."""
+    _name_nodes(c)
     with c.stage("library"), assembling(texts_of(c), c.cache):
         if c.kernels:
             emit_makers(c)
@@ -440,7 +455,12 @@ def make_library(c: Compilation) -> Library | None:
                 LibraryPart(LibraryOp("igniter", [*ops, *shared]), kernels, provider_of(c, part), part.suffixes)
             )
         library = build_library(
-            *parts, info=info, cache=c.cache, sanitize=c.options.sanitize, flush=c.options.flushes_values
+            *parts,
+            info=info,
+            cache=c.cache,
+            sanitize=c.options.sanitize,
+            flush=c.options.flushes_values,
+            debug_info=c.options.debug_info,
         )
         replace_regions(c.module, library.domain, c.options.profile, named)
         replace_carriers(carriers, library.domain)

@@ -126,13 +126,15 @@ def build_library(
     cache: Cache | None = None,
     sanitize: bool = False,
     flush: bool = False,
+    debug_info: bool = False,
 ) -> Library:
     """Builds a shared library from parts: ops for CPUs, ops with launches of GPU kernels, or both, with the same names;
     then ONNX Runtime uses those of its execution provider. Each part has an `ort.library` of its ops; the other content
     of the first one's library (`ort.values`) is shared.
 
     Of several CPU variants the library selects the best one for the machine at load time. With `sanitize`, the kernels
-    are sanitized ones; with `flush`, kernels on CPUs take subnormal numbers for 0. `info` (JSON values: options,
+    are sanitized ones; with `flush`, kernels on CPUs take subnormal numbers for 0; with `debug_info`, the linker keeps
+    the debug information of the code. `info` (JSON values: options,
     pipeline, target's name) is stored in the library together with the versions. Raises `IgniterError` with the error
     of LLVM or the linker, or if no linker is found.
     """
@@ -166,12 +168,12 @@ def build_library(
     identities = {t: backend_for(t.name).identity(t) for t in targets}
     digests = [hashlib.sha256("\n".join([*identities[t], text]).encode()).digest() for t, text in modules]
     own = [text for identity in identities.values() for text in identity]
-    key = cache_key("library", *own, " ".join(linker.command), emitted.text, *digests)
+    key = cache_key("library", *own, " ".join(linker.command), str(debug_info), emitted.text, *digests)
     data = cache.get(key) if cache is not None else None
     if data is None:
         objects = [compile_object(text, t, cache) for t, text in ((least, emitted.text), *modules)]
         besides = LOADER_SYMBOLS if gpu is not None else frozenset[str]()
-        data = link_shared(objects, least.triple, (ENTRY_POINT, INFO_SYMBOL), linker, besides)
+        data = link_shared(objects, least.triple, (ENTRY_POINT, INFO_SYMBOL), linker, besides, debug_info)
         if cache is not None:
             cache.put(key, data)
     return Library(data, emitted.domain, emitted.ops, library_info(data))

@@ -126,8 +126,8 @@ def _zig() -> str | None:
     return None
 
 
-def link_arguments(linker: Linker, arch: str, exports: Sequence[str]) -> list[str]:
-    """Returns the options of a link, without the files."""
+def link_arguments(linker: Linker, arch: str, exports: Sequence[str], debug_info: bool = False) -> list[str]:
+    """Returns the options of a link, without the files; `debug_info` keeps symbols and DWARF."""
     version_script = "exports.map"
     options = [
         "--gc-sections",
@@ -143,9 +143,10 @@ def link_arguments(linker: Linker, arch: str, exports: Sequence[str]) -> list[st
         *("-z", "noexecstack"),
         *("-z", f"max-page-size={_MAX_PAGE[arch]}"),
     ]
+    strip = [] if debug_info else ["-s"]
     if linker.driver:
-        return ["-shared", "-nostdlib", "-s", *(f"-Wl,{o}" for o in options), *(f"-Wl,{f}" for f in flags)]
-    return ["-m", _EMULATIONS[arch], "-shared", "-s", *options, *flags]
+        return ["-shared", "-nostdlib", *strip, *(f"-Wl,{o}" for o in options), *(f"-Wl,{f}" for f in flags)]
+    return ["-m", _EMULATIONS[arch], "-shared", *strip, *options, *flags]
 
 
 def link_shared(
@@ -154,6 +155,7 @@ def link_shared(
     exports: Sequence[str],
     linker: Linker | None = None,
     besides: frozenset[str] = frozenset(),
+    debug_info: bool = False,
 ) -> bytes:
     """Links `objects` to a shared library with exactly the exports `exports` and calls of `PROCESS_SYMBOLS` and
     `besides`.
@@ -169,7 +171,7 @@ def link_shared(
             (Path(folder) / names[-1]).write_bytes(data)
         listed = " ".join(f"{name};" for name in exports)
         (Path(folder) / "exports.map").write_text(f"{{ global: {listed} local: *; }};\n")
-        command = [*linker.command, *link_arguments(linker, arch, exports), "-o", "library.so", *names]
+        command = [*linker.command, *link_arguments(linker, arch, exports, debug_info), "-o", "library.so", *names]
         _log.debug("%s", " ".join(command))
         try:
             result = subprocess.run(

@@ -41,6 +41,7 @@ KEYED = {
     "winograd",
     "fusion_author",
     "sanitize",
+    "debug_info",
     "strict",
     "subnormals",
     "tile_weights",

@@ -96,6 +96,9 @@ class CpuBackend(Backend):
             text = cpu.debug_info.with_debug_info(text, module)
         return versions.header(own, older) + text
 
+    def with_nodes(self, texts: Sequence[str], module: ModuleOp, suffix: str) -> list[str]:
+        return cpu.debug_info.with_nodes(texts, module, suffix)
+
     # -- linking ------------------------------------------------------------------------------------------------------
 
     def identity(self, target: AnyTarget) -> tuple[str, ...]:

@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from igniter._version import __version__
 from igniter.backends.cpu.emit_llvm import MARK
 from igniter.backends.cpu.llvm_tokens import tokens_of
-from igniter.dialects.fusion import RegionOp
+from igniter.dialects.fusion import ProgramOp, RegionOp
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import GraphOp, main_graph
@@ -43,17 +44,23 @@ class Origin:
         return f"{shown} and {more} more" if more > 0 else shown
 
 
-def origins_of(module: ModuleOp) -> dict[str, Origin]:
-    """Returns the nodes of each kernel of a module by its name; of a kernel of several regions, those of the first."""
+def origins_of(module: ModuleOp, suffix: str = "") -> dict[str, Origin]:
+    """Returns the nodes of each kernel and program of a module by its name, to which `suffix` is added; of a kernel of
+    several regions, those of the first."""
     found: dict[str, Origin] = {}
-    line = 0
-    for op in main_graph(module).body.ops:
-        nodes = [o for o in op.walk() if isinstance(o, OnnxOp) and o.op_type != "Constant"]
-        if isinstance(op, RegionOp) and op.kernel_name is not None and nodes:
+    graph = main_graph(module)
+    numbers = {node: number for number, node in enumerate(_nodes(graph), 1)}
+    for op in graph.walk():
+        name = op.kernel_name if isinstance(op, RegionOp) else op.label if isinstance(op, ProgramOp) else None
+        nodes = _nodes(op) if name is not None else []
+        if name is not None and nodes:
             names = tuple(n.node_name or n.op_type for n in nodes)
-            found.setdefault(op.kernel_name, Origin(names, line + 1))
-        line += len(nodes)
+            found.setdefault(name + suffix, Origin(names, numbers[nodes[0]]))
     return found
+
+
+def _nodes(op: Operation) -> list[OnnxOp]:
+    return [o for o in op.walk() if isinstance(o, OnnxOp) and o.op_type != "Constant"]
 
 
 def _graph_name(module: ModuleOp) -> str:
@@ -62,9 +69,8 @@ def _graph_name(module: ModuleOp) -> str:
 
 def lines_of(module: ModuleOp) -> dict[str, int]:
     """Returns the number of each node of the graph, by the name in the locations of its ops."""
-    nodes = [o for o in main_graph(module).walk() if isinstance(o, OnnxOp) and o.op_type != "Constant"]
     found: dict[str, int] = {}
-    for number, node in enumerate(nodes, 1):
+    for number, node in enumerate(_nodes(main_graph(module)), 1):
         found.setdefault(node.node_name or node.op_type, number)
     return found
 
@@ -74,6 +80,13 @@ def with_debug_info(text: str, module: ModuleOp) -> str:
     if not any(isinstance(op, GraphOp) for op in module.ops):
         raise IgniterError("--debug-info: the module has no onnx.graph, whose nodes the kernels are of")
     return _Writer(text, origins_of(module), _graph_name(module), lines_of(module)).text()
+
+
+def with_nodes(texts: Sequence[str], module: ModuleOp, suffix: str) -> list[str]:
+    """Returns the texts of kernels and programs, each a module of its own, with debug information about functions:
+    their nodes, and the number of the first one. Ops have no lines of their own: equal kernels are compiled once."""
+    origins, graph = origins_of(module, suffix), _graph_name(module)
+    return [_Writer(text, origins, graph, {}).text() for text in texts]
 
 
 @dataclass

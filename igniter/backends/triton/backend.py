@@ -43,7 +43,7 @@ class TritonBackend(Backend):
     )
     algorithms = True
     provider = "CUDAExecutionProvider"
-    lacking = ("precision", "winograd", "sanitize", "profile")
+    lacking = ("precision", "winograd", "sanitize", "profile", "debug_info")
     fusion_author = "default"
     schedule_author = "triton"
 

@@ -108,6 +108,12 @@ class CompileRequest(Request):
     sanitize: Annotated[
         bool, Option("Check every access of a kernel at run time: slow, to look for bugs.", "--sanitize")
     ] = False
+    debug_info: Annotated[
+        bool,
+        Option(
+            "Name the ONNX nodes of each kernel in the library (DWARF), for debuggers and profilers.", "--debug-info"
+        ),
+    ] = False
     provider: Annotated[
         str, Option("ONNX Runtime's execution provider of GPU kernels, in the place of CUDAExecutionProvider.")
     ] = ""

@@ -39,6 +39,8 @@ def run(request: CompileRequest) -> None:
         raise IgniterError("--db names the database of --tuned: give both, or neither")
     if request.tuned and request.emit in ("onnx", "fusion", "loop"):
         raise IgniterError(f"--tuned decides about a level behind --emit={request.emit}: leave one of them out")
+    if request.debug_info and request.emit in ("onnx", "fusion", "loop", "scheduled"):
+        raise IgniterError(f"--debug-info is for code, and --emit={request.emit} writes none: leave one of them out")
     if request.pass_timing and request.emit != "library":
         raise IgniterError("--pass-timing times a compile to a library: leave --emit out, or use igniter-opt --timing")
     for note in _options(request).edit_notes():
@@ -230,5 +232,6 @@ def _options(request: CompileRequest) -> CompileOptions:
         tuned=str(database_path(request.db)) if request.tuned else "",
         provider=request.provider,
         passes=request.passes,
+        debug_info=request.debug_info,
     )
     return replace(options, sanitize=True) if request.sanitize else options
