@@ -11,6 +11,7 @@ that a tool starts.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import sys
@@ -101,6 +102,27 @@ def project_of(root: Path) -> Project:
             f'{described} has no entry points for Igniter, such as [project.entry-points."igniter.passes"]'
         )
     return Project(root / "src" if (root / "src").is_dir() else root, metadata, own)
+
+
+def digest_of(modules: Iterable[str]) -> str:
+    """Returns a hash of the sources of modules and packages, by their names; a missing one counts by its name."""
+    found = hashlib.sha256()
+    for name in modules:
+        found.update(name.encode())
+        for file in _sources(name):
+            found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+def _sources(name: str) -> list[Path]:
+    module = sys.modules.get(name)
+    spec = module.__spec__ if module is not None else importlib.util.find_spec(name)
+    if spec is None:
+        return []
+    folders = [Path(place) for place in spec.submodule_search_locations or ()]
+    if folders:
+        return sorted(file for folder in folders for file in folder.rglob("*.py"))
+    return [Path(spec.origin)] if spec.origin is not None and Path(spec.origin).is_file() else []
 
 
 def _folder(path: Path) -> Plugin:

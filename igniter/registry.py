@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.crashes import crash_text
 from igniter.errors import IgniterError, did_you_mean
-from igniter.plugin_files import Plugin, load_plugins
+from igniter.plugin_files import Plugin, digest_of, load_plugins
 
 if TYPE_CHECKING:
     from xdsl.ir import Dialect
@@ -260,8 +260,16 @@ def plugins() -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+@cache
+def plugin_code() -> str:
+    """Returns a digest of the code of all plug-ins, for the keys of cached kernels; "" without plug-ins."""
+    places = {where.partition(":")[0].partition(".")[0] for group in GROUPS for where in external(group).values()}
+    return digest_of(sorted(places)) if places else ""
+
+
 def forget_packages() -> None:
     """Reads the installed packages anew at the next question."""
+    plugin_code.cache_clear()
     external.cache_clear()
     plugins.cache_clear()
     _installed.cache_clear()

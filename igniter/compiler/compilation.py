@@ -22,7 +22,7 @@ from igniter.errors import IgniterError
 from igniter.isolation import Isolation
 from igniter.memory import collection_paused, peak_memory
 from igniter.observation import PassObserver, PassWatcher
-from igniter.registry import load
+from igniter.registry import load, plugin_code
 from igniter.targets import given_machine, parts_for
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ class CompileOptions:
         """Returns `key` without the options of programs, of weights and of nodes left to ONNX Runtime, and without
         typical sizes: the former do not affect a kernel, the latter are part of the kernel's text where they matter."""
         weights = {"subnormals": "flush", "tile_weights": "load"}
-        plain = dataclasses.replace(self, program_passes="", profile=False, sizes=(), left=(), **weights)
+        plain = dataclasses.replace(
+            self, program_passes="", profile=False, sizes=(), left=(), debug_info=False, **weights
+        )
         return plain.key()
 
     def tuned_digest(self) -> str:
@@ -332,7 +334,8 @@ class Compilation:
         from igniter.dialects.loop.instructions import outside_identity
 
         machines = (m.key() for m in self.machines)
-        return "".join([self.options.kernel_key(), repr(self.targets), *machines, outside_identity()])
+        own = self.options.kernel_key(), repr(self.targets), *machines
+        return "".join([*own, outside_identity(), plugin_code()])
 
     def context(self, machine: MachineModel | None = None) -> IgniterContext:
         """Returns the context of passes, for one machine, or for all of the compilation, represented by the first. The

@@ -13,16 +13,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from igniter._version import __version__
-from igniter.errors import IgniterError, did_you_mean
+from igniter.errors import IgniterError
 from igniter.plugin_files import named
 from igniter.registry import PASSES, all_passes, forget_packages, load
 from igniter.registry import plugins as installed
 from igniter.tools.completion import REQUEST, respond
 from igniter.tools.mlir_flags import FLAGS, translated
-from igniter.tools.opt_arguments import described_name, joined, long_options, separate_values, two_dashes, values_of
+from igniter.tools.opt_arguments import OptParser, described_name, joined, long_options, two_dashes, values_of
 from igniter.tools.watch_options import WatchOptions, add_options
 
 LISTS = ("list_passes", "list_pipelines", "show_dialects", "list_fusion_authors", "list_schedule_authors")
@@ -124,16 +124,9 @@ def _count(text: str) -> int:
     return int(text)
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are exceptions: the usage of all options would bury them."""
-
-    def error(self, message: str) -> NoReturn:
-        raise IgniterError(f"{message} (igniter-opt --help lists all options)")
-
-
-def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
+def build_parser(pass_names: Sequence[str] = ()) -> OptParser:
     """Returns the parser, with a flag for each of `pass_names`, not shown in the help."""
-    parser = _Parser(
+    parser = OptParser(
         "igniter-opt",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -342,18 +335,6 @@ def _pass_flags(args: Sequence[str]) -> list[str]:
     return names
 
 
-def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Returns the parsed arguments; raises `IgniterError` for an unknown option and for a second file."""
-    parsed, left = parser.parse_known_args(separate_values(arguments, parser))
-    if not left:
-        return parsed
-    option = next((each for each in left if each.startswith("-")), None)
-    if option is None:
-        parser.error(f"one file is read, and '{left[0]}' is another one after '{parsed.input}'")
-    name = option.partition("=")[0]
-    parser.error(f"there is no option or pass {name}{did_you_mean(name, {*long_options(parser), *FLAGS})}")
-
-
 def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]) -> int:
     """Runs `igniter-opt` with `args` on the given streams; returns the exit status."""
     plugins = values_of((LOAD, *(name for name, flag in FLAGS.items() if flag.use == LOAD)), args)
@@ -387,7 +368,7 @@ def _run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]
         if described:
             stdout.write(load("igniter.tools.describing:help_of")(described))
             return 0
-        parsed = _parse(parser, arguments)
+        parsed = parser.parsed(arguments, FLAGS)
     except IgniterError as error:
         _print_error(error, args, stderr)
         return 2

@@ -8,8 +8,30 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterable, Sequence
+from typing import NoReturn
+
+from igniter.errors import IgniterError, did_you_mean
 
 HELP = ("-h", "--help")
+
+
+class OptParser(argparse.ArgumentParser):
+    """A parser whose errors are exceptions: the usage of all options would bury them."""
+
+    def error(self, message: str) -> NoReturn:
+        raise IgniterError(f"{message} (igniter-opt --help lists all options)")
+
+    def parsed(self, arguments: Sequence[str], others: Collection[str]) -> argparse.Namespace:
+        """Returns the parsed arguments; raises `IgniterError` for an unknown option, with a suggestion from the options
+        and `others`, and for a second file."""
+        found, left = self.parse_known_args(separate_values(arguments, self))
+        if not left:
+            return found
+        option = next((each for each in left if each.startswith("-")), None)
+        if option is None:
+            self.error(f"one file is read, and '{left[0]}' is another one after '{found.input}'")
+        name = option.partition("=")[0]
+        self.error(f"there is no option or pass {name}{did_you_mean(name, {*long_options(self), *others})}")
 
 
 def long_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:

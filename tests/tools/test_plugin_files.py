@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from tools_kit import opt
 
+import igniter
+from igniter import registry
+from igniter.compiler.compilation import Compilation, CompileOptions
 from igniter.plugin_files import VARIABLE
 from tests.docs.transcripts import PACKAGE, ROOT
 
@@ -84,3 +87,20 @@ def test_what_is_no_plugin_is_an_error(name: str, text: str | None, said: str, t
     found = opt(f"--load={given}", "-p", "cse", text="builtin.module {}")
     assert found.status == (4 if name == "bad.py" else 1) and found.out == ""
     assert said in found.err
+
+
+def test_a_kernel_in_the_cache_is_of_the_same_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed schedule author is a changed compiler: its kernels are compiled anew."""
+    path = tmp_path / "edited_author.py"
+    source = (PACKAGE / "my_package" / "my_author.py").read_text()
+    kernels = igniter.parse((ROOT / "docs" / "examples" / "mask_softmax.mlir").read_text())
+    settings: list[str] = []
+    for text in (source, source, source.replace("most: int = 8", "most: int = 4"), None):
+        monkeypatch.delenv(VARIABLE, raising=False)
+        if text is not None:
+            path.write_text(text)
+            monkeypatch.setenv(VARIABLE, str(path))
+        registry.forget_packages()
+        settings.append(Compilation(kernels.ir, CompileOptions(), kernels.ctx).kernel_settings)
+    assert settings[0] == settings[1]
+    assert len(set(settings)) == 3
