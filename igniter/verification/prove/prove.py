@@ -19,6 +19,7 @@ from igniter.verification.prove.divisors import divided, divisors
 from igniter.verification.prove.equality import Equality
 from igniter.verification.prove.integers import OUT_OF_OPERATIONS, Limits, NotDecided, Points, Sizes, isl
 from igniter.verification.prove.joined_loops import split_joined_loops
+from igniter.verification.prove.recurrences import sums_as_accumulations
 from igniter.verification.prove.scheduled import ScheduledValues
 from igniter.verification.prove.structured import StructuredValues
 from igniter.verification.prove.values import Output, Problem, Program
@@ -76,7 +77,9 @@ def _problems(
     before: KernelOp | FuncOp, after: KernelOp | FuncOp, sizes: Sizes, limits: Limits, distributes: bool
 ) -> list[Problem]:
     sizes.divisors.update(divisors(before))
-    before, after = (divided(k, sizes.divisors) for k in (before, after))
+    before, after = (divided(k.clone(), sizes.divisors) for k in (before, after))
+    for kernel in (before, after):
+        sums_as_accumulations(kernel)
     for kernel in (before, after):
         sizes.discover(kernel, kernel.symbol_names)
         sizes.require(kernel.requires)

@@ -26,13 +26,14 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.loop.combiners import identity
 from igniter.dialects.sym import dims_of, element_of
-from igniter.verification.prove.bodies import body_value, position
+from igniter.verification.prove.bodies import body_value, expression_value, position
 from igniter.verification.prove.flow import apart, flow, flow_once
 from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, coalesced, isl
 from igniter.verification.prove.products import refined
 from igniter.verification.prove.reads import Reader, active_points, by_data, guard_values, guarded, viewed, zero
 from igniter.verification.prove.statements import Event, Place, Root, Statements
 from igniter.verification.prove.values import (
+    Apply,
     Case,
     Fold,
     Named,
@@ -293,7 +294,18 @@ class ScheduledValues:
                 return Number(event.space, number.value)
             return self._meaning(op, event)
         assert isinstance(op, (StoreOp, AccumulateOp))
-        return self.value(op.value, event.space)
+        written = self.value(op.value, event.space)
+        earlier = self.statements.earlier.get(op) if isinstance(op, StoreOp) else None
+        return written if earlier is None else self._conditional(event, written, self.resolve(earlier))
+
+    def _conditional(self, event: Event, written: Value, earlier: Value) -> Value:
+        """Returns the value of an element after a store under conditions by data."""
+        space = event.space
+        for op in reversed(self.statements.conditions(event.root, event.place)):
+            data = {f"_{k}": self.value(v, space) for k, v in enumerate(op.indices)}
+            guards = [expression_value(g, space, self.sizes, data) for g in op.guards]
+            written = Apply(space, ("if", len(guards)), (*guards, written, earlier))
+        return written
 
     def _meaning(self, op: TileProductOp, event: Event) -> Value:
         """Returns the body of a micro-kernel's meaning at one step."""

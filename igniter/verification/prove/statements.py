@@ -26,7 +26,7 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.loop.attrs import Combiner
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import INDIRECT, ZERO, Expr, product, symbols_of
+from igniter.dialects.sym.expr import INDIRECT, ZERO, Expr, product
 from igniter.verification.prove.integers import NotDecided, Points, Relation, Sizes, least
 from igniter.verification.prove.joined_loops import JOINED
 from igniter.verification.prove.products import refined
@@ -43,6 +43,8 @@ class Place:
     env: Mapping[str, str]
     constraints: tuple[str, ...]
     time: tuple[str, ...]
+    given: tuple[IfOp, ...] = ()
+    """The conditions by data around."""
     threads: tuple[int, int, int] | None = None
     """Of the loop with threads around: the number of loops outside of it, with it, and of times before it."""
 
@@ -110,6 +112,8 @@ class Statements:
         self.spaces: dict[tuple[object, ...], Space] = {}
         self.used: dict[SSAValue, list[tuple[Expr, ...]]] = {}
         self.external: set[SSAValue] = set()
+        self.earlier: dict[StoreOp, Event] = {}
+        """The loads of the elements before stores under conditions by data."""
         self.viewed: set[LoadOp] = set()
         """The loads under a view whose strides are sizes: each is modelled as a load of every element."""
 
@@ -204,24 +208,25 @@ class Statements:
         return [f"0 <= {name}", *(f"{name} < {self.sizes.text(e, env)}" for e in least(extent))]
 
     def _condition(self, op: IfOp, place: Place, time: tuple[str, ...]) -> Place:
-        if op.indices:
-            raise NotDecided("a condition depends on data")
-        guards = self.sizes.holds(op.guards, place.env)
-        return replace(place, constraints=(*place.constraints, *guards), time=(*time, "0"))
+        given = (*place.given, op) if op.indices else place.given
+        guards = self.sizes.holds([g for g in op.guards if not _is_data(g)], place.env)
+        return replace(place, constraints=(*place.constraints, *guards), given=given, time=(*time, "0"))
 
     def _memory(self, op: LoadOp | StoreOp | AccumulateOp, place: Place, time: tuple[str, ...]) -> None:
         value = op.result if isinstance(op, LoadOp) else op.value
-        width: int = value.type.get_shape()[0] if isinstance(value.type, VectorType) else 0
-        space = self.space(place, width)
+        space = self.space(place, _width(value))
         env = self.lane_env(op, space)
         if self.base(op.accessed) in self.external and isinstance(op, LoadOp):
             return
-        if any(INDIRECT.fullmatch(n) for n in symbols_of((*op.subscripts, *op.guards))):
+        if any(map(_is_data, (*op.subscripts, *op.guards))):
             if not isinstance(op, LoadOp):
                 raise NotDecided("a store depends on data")
             self._load_whole(op, place, time)
             return
         kind = {LoadOp: "load", StoreOp: "store", AccumulateOp: "accumulate"}[type(op)]
+        if not isinstance(op, LoadOp) and self.conditions(self.roots[self.base(op.accessed)], place):
+            self._store_by_data(op, place, time)
+            return
         combiner = op.combiner if isinstance(op, AccumulateOp) else None
         try:
             event = self.event(
@@ -235,6 +240,21 @@ class Statements:
             return
         if isinstance(op, LoadOp):
             self.loads[op] = event
+
+    def conditions(self, root: Root, place: Place) -> tuple[IfOp, ...]:
+        """Returns the conditions by data around a store to memory from outside of them."""
+        return place.given[0 if root.place is None else len(root.place.given) :]
+
+    def _store_by_data(self, op: StoreOp | AccumulateOp, place: Place, time: tuple[str, ...]) -> None:
+        """Adds a store under a condition by data: a store of the stored value or of the element as it was."""
+        if not isinstance(op, StoreOp):
+            raise NotDecided("an accumulation depends on data")
+        space = self.space(place, _width(op.value))
+        env = self.lane_env(op, space)
+        for k, kind in enumerate(("load", "store")):
+            event = self.event(kind, op, op.accessed, op.subscripts, op.guards, space, env, place, (*time, str(k)))
+            if kind == "load":
+                self.earlier[op] = event
 
     def _load_whole(self, op: LoadOp, place: Place, time: tuple[str, ...]) -> None:
         """Adds a load of every element of a buffer: the one that is read depends on data, or has no relation."""
@@ -324,3 +344,11 @@ class Statements:
             "accumulate", op, op.c, op.c_at.data, (), space, space.env, whole, (*time, "2"), combiner
         )
         self.tiles[op] = found
+
+
+def _is_data(e: Expr) -> bool:
+    return any(INDIRECT.fullmatch(n) for n in e.symbols)
+
+
+def _width(value: SSAValue) -> int:
+    return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 0

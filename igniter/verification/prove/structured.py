@@ -67,6 +67,8 @@ class StructuredValues:
         self.cuts: dict[SSAValue, tuple[str, Relation]] = {}
         """The arrays with a name in both programs, and the relations from their elements, the tuple `E`, to it."""
         self.named: dict[SSAValue, tuple[str, Output]] = {}
+        self.finals: dict[SSAValue, Output] = {}
+        """The results of procedures."""
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
@@ -250,8 +252,9 @@ class StructuredValues:
         values = self.procedures[op]
         index = list(op.outputs).index(tensor)  # pyright: ignore
         root = values.statements.roots[op.written_buffers[index]]
-        self.outputs += 1
-        found = values.final(root, f"{values.statements.prefix}E{index}_{self.outputs}")
+        if tensor not in self.finals:
+            self.finals[tensor] = values.final(root, f"{values.statements.prefix}E{index}")
+        found = self.finals[tensor]
         own = tuple(dims_of(tensor.type))
         if root.dims != own:
             access = access.apply_range(reshape(self.sizes, own, root.dims, "E", "E"))
