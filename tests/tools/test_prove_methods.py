@@ -6,7 +6,7 @@ import pytest
 from xdsl.parser import Parser
 
 from igniter.context import IgniterContext
-from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.dialects.loop import ForOp, FuncOp, IfOp, KernelOp
 from igniter.dialects.sym.expr import Expr, maximum, minimum
 from igniter.passes import parse_passes, run_passes
 from igniter.verification.prove import integers
@@ -265,3 +265,73 @@ def test_cuts_shorten_a_proof_and_are_no_part_of_its_answer(monkeypatch: pytest.
     monkeypatch.setattr(proofs, "_cut", lambda *_: 0)
     assert prove(kernel, func_of(text)).status == "proven"
     assert prove(kernel, func_of(wrong)).status == "refuted"
+
+
+REPAIRED = """
+  loop.kernel @repaired symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
+    %y = loop.procedure "repair" [i: parallel n] (%a = %x) -> (%b : tensor<?x8xf32, #sym.dims<n, 8>>) {
+      loop.for j = 0 to 8 {
+        %0 = loop.load %a[i, j] : f32
+        %1 = arith.mulf %0, %0 : f32
+        loop.store %1, %b[i, j]
+      }
+      %2 = loop.load %a[i, 0] : f32
+      %zero = arith.constant 0.0 : f32
+      %3 = arith.cmpf ogt, %2, %zero : f32
+      %4 = arith.extui %3 : i1 to i64
+      loop.if [_0 - 1] with %4 {
+        loop.for k = 0 to 8 {
+          %s = loop.alloc "variable" : memref<f32, "register">
+          loop.store %zero, %s[]
+          loop.for r = 0 to 8 sequential {
+            %5 = loop.load %s[] : f32
+            %6 = loop.load %a[i, r] : f32
+            %7 = arith.addf %5, %6 : f32
+            loop.store %7, %s[]
+          }
+          %8 = loop.load %s[] : f32
+          loop.store %8, %b[i, k]
+        }
+      }
+    }
+    %z = loop.nest "double" [i: parallel n, j: parallel 8] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+      %0 = loop.read %y[i, j] : f32
+      %1 = arith.addf %0, %0 : f32
+      loop.yield none %1 at [i, j]
+    }
+    loop.return %z : tensor<?x8xf32, #sym.dims<n, 8>>
+  }"""
+
+
+def test_stores_under_conditions_by_data_and_sums_by_loads_and_stores_are_proven() -> None:
+    kernel, text = lowered(REPAIRED)
+    assert "loop.if [_0 - 1] with" in text and "sequential" in text
+    assert prove(kernel, func_of(text)).status == "proven"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("loop.if [_0 - 1]", "loop.if [-_0]"),
+        ("= 0 to 8 sequential", "= 1 to 8 sequential"),
+        ("cmpf ogt", "cmpf olt"),
+        ("arith.mulf", "arith.addf"),
+    ],
+    ids=["the other branch", "a lost term", "another condition", "a wrong value before the condition"],
+)
+def test_bugs_around_conditions_by_data_are_refuted(right: str, wrong: str) -> None:
+    kernel, text = lowered(REPAIRED)
+    assert right in text, text
+    assert prove(kernel, func_of(text.replace(right, wrong, 1))).status == "refuted"
+
+
+def test_a_store_before_its_condition_is_not_moved_after_it() -> None:
+    kernel, text = lowered(REPAIRED, "choose-schedule,lower-to-loops")
+    func = func_of(text)
+    condition = next(op for op in func.walk() if isinstance(op, IfOp))
+    block = condition.parent_block()
+    assert block is not None
+    first = next(op for op in block.ops if isinstance(op, ForOp))
+    first.detach()
+    block.insert_op_after(first, condition)
+    assert prove(kernel, func).status == "refuted"
