@@ -31,6 +31,7 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.attrs import scalar_type
 from igniter.dialects.loop.instructions import BUILT_IN, micro_kernel
+from igniter.dialects.onnx import GraphOp
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
 from igniter.pipelines import PIPELINES
@@ -81,12 +82,17 @@ class Outcome:
 
 
 def examples() -> Iterator[Subject]:
-    """Yields the kernels of the examples."""
+    """Yields the kernels of the examples; graphs of ONNX are lowered to kernels."""
     for path in (p for folder in FOLDERS for p in sorted((ROOT / folder).glob("*.mlir"))):
-        if path.name.startswith(WRONG) or "loop.kernel" not in path.read_text():
+        text = path.read_text()
+        if path.name.startswith(WRONG) or ("loop.kernel" not in text and "onnx.graph" not in text):
             continue
-        for part in path.read_text().split("// -----"):
-            yield from _kernels(path.stem, Parser(IgniterContext(), part, str(path)).parse_module())
+        for part in text.split("// -----"):
+            ctx = IgniterContext()
+            module = Parser(ctx, part, str(path)).parse_module()
+            if any(isinstance(op, GraphOp) for op in module.ops):
+                run_passes(ctx, module, parse_passes(TO_KERNELS))
+            yield from _kernels(path.stem, module)
 
 
 def micro_kernels() -> Iterator[Subject]:
