@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, coalesced
+from igniter.verification.prove.integers import Limits, NotDecided, Points, Relation, Relations, Sizes, coalesced
 from igniter.verification.prove.matching import COMMUTATIVE, Matching, empty, equal_leaves, meet, shown, union
 from igniter.verification.prove.parts import Part, Parts
+from igniter.verification.prove.reshapes import reshape
 from igniter.verification.prove.values import (
     Apply,
     Fold,
@@ -42,11 +43,12 @@ class Failure:
 class Equality:
     """The equalities between the values of two programs."""
 
-    def __init__(self, limits: Limits, sizes: Points, distributes: bool = False):
+    def __init__(self, limits: Limits, sizes: Sizes, distributes: bool = False):
         self.limits = limits
         self.distributes = distributes
         """Scales of sums may be inside or outside of them, and factors in any order."""
-        self.sizes = sizes
+        self.symbols = sizes
+        self.sizes: Points = sizes.context()
         """All valid sizes of the kernel."""
         self.shown: dict[tuple[int, int], list[Relation]] = {}
         self.open: set[tuple[int, int]] = set()
@@ -112,10 +114,14 @@ class Equality:
 
     def _wholes(self, a: Whole, b: Whole, pairs: Relation) -> Failure | None:
         """Compares two arrays element by element."""
-        if a.dims != b.dims:
-            return Failure("an array of another shape", pairs.params())
         within = a.elements.reverse().apply_range(pairs).apply_range(b.elements)
-        return self.failures(a.value, b.value, within.intersect(meet(a.subscripts, b.subscripts)))
+        left = a.subscripts
+        if a.dims != b.dims:
+            try:
+                left = left.apply_range(reshape(self.symbols, a.dims, b.dims, "E", "E"))
+            except NotDecided:
+                return Failure("an array of another shape", pairs.params())
+        return self.failures(a.value, b.value, within.intersect(meet(left, b.subscripts)))
 
     # -- folds --------------------------------------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ def _compared(
 ) -> tuple[list[Problem], int]:
     """Returns the facts without a proof, and the number of cuts."""
     left, right = _values(before, sizes, "a"), _values(after, sizes, "b")
-    equality = Equality(limits, sizes.context(), distributes)
+    equality = Equality(limits, sizes, distributes)
     cuts = _cut(before, left, after, right, equality, sizes) if with_cuts else 0
     program = _program(right, after, None)
     problems = list(program.problems)
