@@ -60,10 +60,10 @@ def test_every_micro_kernel_is_proven(name: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(3600)
-def test_no_example_is_refuted() -> None:
+def test_nearly_all_passes_of_the_examples_are_proven() -> None:
     found = [p for o in prove_all(unique(list(examples())), seconds=60, whole=120) for p in o.proofs]
     whole = rows(found)[-1]
-    assert whole.refuted == 0 and whole.proven, table(found)
+    assert whole.refuted == 0 and whole.share >= 0.95, table(found)
 
 
 @pytest.mark.full
@@ -77,7 +77,6 @@ def test_no_kernel_of_a_network_is_refuted(name: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(3600)
-@pytest.mark.xfail(reason="88% to 95% are proven: limits and internal errors of isl, masks over products of sizes")
 def test_nearly_all_passes_of_the_networks_are_proven() -> None:
     found = [p for o in prove_all(unique(list(models(MODELS))), seconds=60, whole=120) for p in o.proofs]
     whole = rows(found)[-1]
