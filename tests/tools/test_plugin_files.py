@@ -19,8 +19,6 @@ from tests.docs.transcripts import PACKAGE, ROOT
 MODEL = str(ROOT / "docs" / "examples" / "quantized_attention.mlir")
 EDGES = str(ROOT / "docs" / "examples" / "heavy_edges.mlir")
 FILE = PACKAGE / "my_package" / "hoist_once.py"
-WRONG = "igniter-opt: error: pass 'hoist-once' changed graph @main"
-CHECKED = ("-p", "infer-shapes,canonicalize-onnx,hoist-once", "--check-each", "--emit=none")
 
 
 pytestmark = pytest.mark.usefixtures("plugins_apart")
@@ -33,7 +31,7 @@ def test_a_pass_is_loaded(option: str, path: Path) -> None:
     found = opt(f"{option}={path}", MODEL, "-p", "infer-shapes,hoist-once", "--remarks", "--emit=none")
     assert found.status == 0 and "hoist-zero-points: applied: 3 products" in found.err
     assert VARIABLE not in os.environ
-    assert "there is no pass or pipeline called 'hoist-once'" in opt(MODEL, *CHECKED).err
+    assert "there is no pass or pipeline called 'hoist-once'" in opt(MODEL, "-p", "hoist-once").err
 
 
 def test_a_loaded_pass_is_a_flag_and_listed() -> None:
@@ -58,9 +56,18 @@ def test_authors_are_loaded() -> None:
 
 def test_the_environment_names_plugins_of_all_tools() -> None:
     environment = {**os.environ, VARIABLE: str(FILE), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "igniter.tools.igniter_opt", MODEL, *CHECKED]
+    command = [
+        sys.executable,
+        "-m",
+        "igniter.tools.igniter_opt",
+        MODEL,
+        "-p",
+        "infer-shapes,hoist-once",
+        "--emit=none",
+        "--remarks",
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 3 and WRONG in done.stderr
+    assert done.returncode == 0 and "hoist-zero-points: applied: " in done.stderr
 
 
 @pytest.mark.parametrize(
