@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import igniter
 from igniter.errors import IgniterError
 from igniter.toolbox.bench.time_profile import Profile, StepTime
+from igniter.toolbox.experiment.records import FORMAT
 from igniter.toolbox.explain.experiment import case_of
 from igniter.toolbox.explain.explanation import explain
 from igniter.toolbox.explain.matching import parts_of
@@ -120,3 +121,17 @@ def test_what_is_no_side_is_an_error(tmp_path: Path):
         case_of(str(tmp_path), "", "a", "b")
     out = CliRunner().invoke(app, ["explain", str(tmp_path), str(tmp_path), "--case", "x"])
     assert out.exit_code != 0 and "--case names a comparison of an experiment" in " ".join(out.output.split())
+
+
+def test_the_beginning_of_a_comparisons_name_suffices(tmp_path: Path):
+    names = ["unet--batch=1", "encoder--seq=8", "encoder--seq=16"]
+    index = {"format": FORMAT, "cases": names, "subjects": [{"name": "m", "path": "m.onnx"}]}
+    (tmp_path / "experiment.json").write_text(json.dumps(index))
+    for name in names:
+        (tmp_path / "cases" / name).mkdir(parents=True)
+        (tmp_path / "cases" / name / "case.json").write_text(json.dumps({"model": "m"}))
+        (tmp_path / "cases" / name / "checks.json").write_text(json.dumps({"builds": {"a": {"build": "x"}}}))
+    assert "unet--batch=1" in case_of(str(tmp_path), "unet", "a", "a").inputs
+    assert "encoder--seq=16" in case_of(str(tmp_path), "encoder--seq=16", "a", "a").inputs
+    with pytest.raises(IgniterError, match="no finished comparison 'encoder'; it has: unet--batch=1, encoder"):
+        case_of(str(tmp_path), "encoder", "a", "a")

@@ -23,14 +23,16 @@ class Case:
 
 
 def case_of(root: str, name: str, a: str, b: str) -> Case:
-    """Returns a comparison of the experiment in a folder, for two of its variants; with one comparison, "" suffices.
+    """Returns a comparison of the experiment in a folder, for two of its variants. `name` is that of the comparison or
+    its beginning, if no other begins like it; with one comparison, "" suffices.
     Raises `IgniterError` for an unknown comparison or variant."""
     folder = Path(root)
     index = read_index(folder)
     cases: list[str] = index["cases"]
     if not name and len(cases) > 1:
         raise IgniterError(f"{root} has several comparisons; --case: {', '.join(cases)}")
-    name = name or cases[0]
+    beginning = [case for case in cases if case.startswith(name)]
+    name = beginning[0] if len(beginning) == 1 else name
     about, checks = (read_record(folder, f"cases/{name}/{file}.json") for file in ("case", "checks"))
     if about is None or checks is None:
         raise IgniterError(f"{root} has no finished comparison '{name}'; it has: {', '.join(cases)}")

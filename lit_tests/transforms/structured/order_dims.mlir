@@ -163,3 +163,51 @@ builtin.module {
     loop.return %r : tensor<2x6x6x4x16xf32>
   }
 }
+
+// -----
+
+// A view fixes the order of the dims, and a nest sums over it: the convolution writes its channels last, and a nest
+// moves them to the order of the view.
+// CHECK-LABEL: loop.kernel @sums_of_groups
+// CHECK: %[[C:.*]] = loop.nest "conv" {{.*}} -> tensor<32x32x32xf32>
+// CHECK: loop.yield add %{{.*}} at [y, x, o]
+// CHECK: %[[M:.*]] = loop.nest "conv.move" {{.*}} -> tensor<32x32x32xf32>
+// CHECK-NEXT: loop.read %[[C]][i1, i2, i0] : f32
+// CHECK-NEXT: loop.yield none %{{.*}} at [i0, i1, i2]
+// CHECK: loop.view %[[M]]
+loop.kernel @sums_of_groups symbols [] (%x: tensor<32x32x8xf32>, %w: tensor<8x32xf32>) -> (tensor<8xf32>) {
+  %c = loop.nest "conv" [o: parallel 32, y: parallel 32, x: parallel 32, k: reduction 8] -> tensor<32x32x32xf32> {
+    %a = loop.read %x[y, x, k] : f32
+    %b = loop.read %w[k, o] : f32
+    %p = arith.mulf %a, %b : f32
+    loop.yield add %p at [o, y, x]
+  }
+  %v = loop.view %c : tensor<32x32x32xf32> to tensor<8x4096xf32>
+  %s = loop.nest "sum" [g: parallel 8, r: reduction 4096] -> tensor<8xf32> {
+    %a = loop.read %v[g, r] : f32
+    loop.yield add %a at [g]
+  }
+  loop.return %s : tensor<8xf32>
+}
+
+// -----
+
+// Without a sum the view is read in any order: there is no copy.
+// CHECK-LABEL: loop.kernel @shuffled
+// CHECK-NOT: "conv.move"
+// CHECK: loop.return
+loop.kernel @shuffled symbols [] (%x: tensor<32x32x8xf32>, %w: tensor<8x32xf32>) -> (tensor<32x32x4x8xf32>) {
+  %c = loop.nest "conv" [o: parallel 32, y: parallel 32, x: parallel 32, k: reduction 8] -> tensor<32x32x32xf32> {
+    %a = loop.read %x[y, x, k] : f32
+    %b = loop.read %w[k, o] : f32
+    %p = arith.mulf %a, %b : f32
+    loop.yield add %p at [o, y, x]
+  }
+  %v = loop.view %c : tensor<32x32x32xf32> to tensor<8x4x32x32xf32>
+  %t = loop.nest "transpose" [y: parallel 32, x: parallel 32, b: parallel 4, a: parallel 8] -> tensor<32x32x4x8xf32> {
+    %e = loop.read %v[a, b, y, x] : f32
+    %n = arith.negf %e : f32
+    loop.yield none %n at [y, x, b, a]
+  }
+  loop.return %t : tensor<32x32x4x8xf32>
+}
