@@ -9,7 +9,7 @@ import pytest
 
 from igniter.runtime.mlir_tools import missing_tools
 from tests.backends.mlir.__main__ import run_cases
-from tests.backends.mlir.kernel_runs import EXAMPLES, GOOD, SCHEDULABLE, KernelRun, run_examples, run_model
+from tests.backends.mlir.kernel_runs import EXAMPLES, FORMS, GOOD, SCHEDULABLE, KernelRun, run_examples, run_model
 from tests.backends.mlir.models import MODELS, model
 from tests.conformance.node_cases import node_cases
 
@@ -26,30 +26,35 @@ def check(runs: Iterable[KernelRun]) -> None:
     assert any(r.status in GOOD for r in found)
 
 
-def test_a_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["linalg", pytest.param("scf", marks=pytest.mark.full)])
+def test_a_model(form: str, tmp_path: Path) -> None:
     """LSTM and GRU, TopK, CumSum; the node cases of ONNX take ten seconds to compute."""
-    check(run_model("recurrent", *model("recurrent", tmp_path)))
+    check(run_model("recurrent", *model("recurrent", tmp_path), FORMS[form]))
 
 
-def test_some_examples() -> None:
-    check(run_examples([p for p in EXAMPLES if p.stem in ("mask_softmax", "running_sum", "online_softmax")]))
+@pytest.mark.parametrize("form", FORMS)
+def test_some_examples(form: str) -> None:
+    check(run_examples([p for p in EXAMPLES if p.stem in ("mask_softmax", "running_sum", "online_softmax")], form))
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("mode", ["static", "dynamic"])
-def test_every_node_case(mode: str) -> None:
-    check(run_cases(node_cases(), [mode]))
+def test_every_node_case(mode: str, form: str) -> None:
+    check(run_cases(node_cases(), [mode], form))
 
 
 @pytest.mark.full
-def test_every_example() -> None:
-    check(run_examples(EXAMPLES))
+@pytest.mark.parametrize("form", FORMS)
+def test_every_example(form: str) -> None:
+    check(run_examples(EXAMPLES, form))
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", [*(m for m in MODELS if m != "recurrent"), *LARGER])
-def test_models(name: str, tmp_path: Path) -> None:
-    check(run_model(name, *model(name, tmp_path)))
+def test_models(name: str, form: str, tmp_path: Path) -> None:
+    check(run_model(name, *model(name, tmp_path), FORMS[form]))
 
 
 @pytest.mark.full
