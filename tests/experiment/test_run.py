@@ -20,6 +20,7 @@ from igniter.toolbox.experiment.archive import ARCHIVE, Again, replay, unpack_sp
 from igniter.toolbox.experiment.plots import draw
 from igniter.toolbox.experiment.request import ExperimentRequest
 from igniter.toolbox.experiment.results import ExperimentResult
+from igniter.toolbox.experiment.runs import require_folder
 from igniter.toolbox.experiment.spec_reading import spec_of
 from igniter.toolbox.experiment.subjects import benchmark_models, require_models
 
@@ -149,6 +150,8 @@ def test_an_archive_has_what_a_run_needs(result: ExperimentResult, folder: Path,
     assert [v.name for v in spec.variants] == [v["name"] for v in SPEC["variant"]]
     assert spec.models[0].sizes == ({"batch": 3},)
     require_models(spec)
+    # A rerun begins in the folder that has its models.
+    require_folder(tmp_path)
 
 
 def test_two_runs_agree_if_their_intervals_overlap(result: ExperimentResult):

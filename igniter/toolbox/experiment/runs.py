@@ -42,7 +42,7 @@ def run_experiment(
     """Runs an experiment in a folder, or continues it; returns its result. `text` is the specification as written."""
     root = Path(folder)
     require_models(spec)
-    _require_folder(root)
+    require_folder(root)
     root.mkdir(parents=True, exist_ok=True)
     store = Store(root.resolve())
     subjects = subjects_of(spec, store.root / "models", say)
@@ -68,9 +68,10 @@ def write_outputs(result: ExperimentResult, folder: Path) -> list[Path]:
     return [folder / TABLE, folder / "table.tex", *plots]
 
 
-def _require_folder(root: Path) -> None:
-    """Raises `IgniterError` for a folder with other things in it."""
-    if not root.exists() or (root.is_dir() and not any(root.iterdir())):
+def require_folder(root: Path) -> None:
+    """Raises `IgniterError` for a folder with other things in it. Models alone are those of an archive, which a rerun
+    writes first."""
+    if not root.exists() or (root.is_dir() and {place.name for place in root.iterdir()} <= {"models"}):
         return
     if not root.is_dir() or read_record(root, EXPERIMENT) is None:
         raise IgniterError(f"{root} is there and is no experiment: give -o another folder")
