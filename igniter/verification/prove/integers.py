@@ -268,7 +268,7 @@ def least(e: Expr) -> list[Expr]:
                 rest = rest + c * mod(Expr({monomial: 1}), divisor)
                 parts = tuple(a - mod(a, divisor) for a in parts)
             return [x for a in parts for x in least(rest + c * a)]
-        if atom.fn == "floordiv" and c > 0 and (divisor := atom.args[1]).constant is not None:
+        if atom.fn == "floordiv" and c > 0 and _is_positive(divisor := atom.args[1]):
             inner = least(atom.args[0])
             if len(inner) > 1:
                 return [x for a in inner for x in least(rest + c * floordiv(a, divisor))]
@@ -280,8 +280,12 @@ def _rounded(rest: Expr, atom: Call, c: int) -> Expr | None:
     for monomial, factor in rest.terms:
         other = monomial[0] if len(monomial) == 1 else None
         if isinstance(other, Call) and other.fn == "mod" and factor == -c and other.args[0].call == atom:
-            return other.args[1] if other.args[1].constant is not None else None
+            return other.args[1] if _is_positive(other.args[1]) else None
     return None
+
+
+def _is_positive(e: Expr) -> bool:
+    return e.constant is not None and e.constant > 0
 
 
 def _exprs_in(attribute: Attribute) -> Iterator[Expr]:
