@@ -22,6 +22,8 @@ from igniter.toolbox.experiment.spec import ModelSpec, Spec
 from igniter.toolbox.output import console, parse_shapes, print_json, progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from igniter.toolbox.experiment.request import ExperimentRequest
     from igniter.toolbox.experiment.results import ExperimentResult
 
@@ -121,21 +123,31 @@ def _ratio(row: object) -> str:
     return "" if ratio is None else f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(title=escape(title))
+    for head in heads:
+        table.add_column(head, no_wrap=head in ("variant", "time / base", "verdict"))
+    for row in rows:
+        if row[0]:
+            table.add_section()
+        table.add_row(*(f"[{COLOURS[cell]}]{cell}" if cell in COLOURS else escape(cell) for cell in row))
+    return table
+
+
 def _show(result: ExperimentResult, request: ExperimentRequest, archive: Path | None) -> None:
     if request.json:
         print_json(result.to_dict())
         return
     heads, rows = table_of(result)
     out = console()
-    table = Table(title=f"{escape(result.title)}: time relative to '{escape(result.base)}'")
-    for head in heads:
-        table.add_column(head, no_wrap=head in ("variant", "time / base", "verdict"))
-    for row in rows:
-        cells = [f"[{COLOURS[cell]}]{cell}" if cell in COLOURS else escape(cell) for cell in row]
-        if row[0]:
-            table.add_section()
-        table.add_row(*cells)
-    out.print(table)
+    title = f"{result.title}: time relative to '{result.base}'"
+    named = heads.index("variant") + 1
+    told = heads.index("verdict") + 1 if "verdict" in heads else len(heads)
+    out.print(_table(title, heads[:told], [row[:told] for row in rows]))
+    if told < len(heads):
+        # All columns in one table are too wide for a terminal.
+        others = [[*row[:named], *row[told:]] for row in rows if any(row[told:])]
+        out.print(_table("what was compiled", [*heads[:named], *heads[told:]], others))
     for note in notes_of(result):
         out.print(note, markup=False)
     if archive is None:
