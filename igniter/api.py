@@ -20,7 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from igniter.compiler.arguments import CompileArguments, require_known
+from igniter.compiler.arguments import CompileArguments, require_compile_arguments, require_known, require_path
 from igniter.compiler.artifact import VerificationFailed
 from igniter.compiler.compilation import chosen_options
 from igniter.compiler.results import Results
@@ -81,6 +81,8 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
     result comes from the cache. Raises `UnknownArgument` for an argument that `Module.compile` does not have."""
     require_known("compile", options.keys(), CompileArguments.__annotations__.keys())
     said: dict[str, Any] = {**options}
+    require_path("compile", "output", output)
+    require_compile_arguments("compile", said)
     given = {k: said[k] for k, default in VERIFY_OPTIONS.items() if said.get(k, default) != default}
     verify = given if options.get("verify", True) else None
     results = _results(model, said)

@@ -17,13 +17,14 @@ import re
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.structured.kernel_signature import Argument, KernelSignature, signature_of
+from igniter.compiler.arguments import WrongArgument
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym import dims_of, element_of
@@ -73,9 +74,16 @@ def kernel_of(source: str | PathLike[str] | Module, name: str = "") -> KernelOp:
 def _parsed(source: str | PathLike[str]) -> Module:
     if isinstance(source, str) and ("\n" in source or "func.func" in source or "loop.kernel" in source):
         return parse(source)
+    if not isinstance(cast("object", source), (str, PathLike)):
+        raise WrongArgument("jit", "source", "the path of a .mlir file, the text of a module, or a Module", source)
     path = Path(fspath(source))
     try:
         return parse(path.read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError as error:
+        raise IgniterError(
+            f"{path} is no text: jit takes MLIR (a .mlir file, the text of a module, or a Module); "
+            "igniter.compile takes an ONNX model"
+        ) from error
     except OSError as error:
         raise IgniterError(
             f"cannot read {path}: {error.strerror}; give a .mlir file, or the text of a module"

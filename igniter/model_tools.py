@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from igniter.analysis.onnx.input_places import by_symbol
+from igniter.compiler.arguments import require_integer, require_sizes
 from igniter.errors import IgniterError
 from igniter.memory import collection_paused
 from igniter.model_edits import ModelEdits
@@ -65,6 +66,7 @@ class ModelTools(ModelEdits):
         only for `sparsity`. A dim without a name is called by its place: `x.0`, or `x:0`, is the first of `x`. Raises
         `IgniterError` for a size of an unknown symbol.
         """
+        require_sizes("profile", "sizes", sizes)
         with collection_paused():
             module = onnx_level(self.ir)
             run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
@@ -94,6 +96,8 @@ class ModelTools(ModelEdits):
         `in_place` let values share a buffer; buffers are multiples of `align` bytes. Raises `IgniterError` for a size
         of an unknown symbol.
         """
+        require_sizes("plan", "sizes", sizes)
+        require_integer("plan", "align", align)
         module = onnx_level(self.ir)
         run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
         given = by_symbol(module, sizes or {})
@@ -106,6 +110,7 @@ class ModelTools(ModelEdits):
         has the values between the kernels of each program. The model is compiled, but not linked."""
         from igniter.module import Module
 
+        require_sizes("plan_compiled", "sizes", sizes)
         return plan_compiled(cast("Module", self), sizes, target)
 
     def diff(self, other: ModelTools) -> ModelDiff:
@@ -128,6 +133,7 @@ class ModelTools(ModelEdits):
         from igniter.module import Module
         from igniter.toolbox.report.make import report_module
 
+        require_sizes("report", "sizes", sizes)
         report_module(cast("Module", self), Path(output), sizes, threads, target, verify)
 
     def compute_graph(self, sizes: Mapping[str, int] | None = None) -> Self:
@@ -137,6 +143,7 @@ class ModelTools(ModelEdits):
         A shape stays computed if a constant operand, 0 or -1 cannot express it; a remark of `drop-shape-nodes` reports
         it. Calls of functions are inlined.
         """
+        require_sizes("compute_graph", "sizes", sizes)
         fixed = ",".join(f"{name}={size}" for name, size in by_symbol(self.ir, sizes or {}).items())
         steps = ["inline-functions", "infer-shapes"]
         if fixed:
@@ -250,6 +257,7 @@ class ModelTools(ModelEdits):
         `igniter.toolbox.split.stages.workers.ProcessStages` runs them."""
         from igniter.toolbox.split.stages.splitting import split_model
 
+        require_sizes("split", "sizes", sizes)
         return split_model(self, folder, stages, balance, dict(sizes or {}), slack, verify=verify, seed=seed)
 
     def split_products(

@@ -14,6 +14,13 @@ from xdsl.utils.exceptions import ParseError
 
 from igniter.analysis.machine import pass_figures
 from igniter.analysis.typical_sizes import give_module_sizes
+from igniter.compiler.arguments import (
+    require_compile_arguments,
+    require_observers,
+    require_path,
+    require_sizes,
+    require_text,
+)
 from igniter.compiler.artifact import Artifact
 from igniter.compiler.compilation import Compilation, CompileOptions, chosen_options
 from igniter.compiler.compile_model import compile_model
@@ -87,6 +94,9 @@ class Module(ModelTools):
         pass; those of `igniter.observation` see the passes that run kernel by kernel, too. With `reproducer`, a failure
         leaves the IR before the failing pass and the rest of the pipeline in this file (.mlir).
         """
+        require_text("run_passes", "pipeline", pipeline, " with commas between the passes ('infer-shapes,cse')")
+        require_sizes("run_passes", "sizes", sizes)
+        require_observers("run_passes", observers)
         give_module_sizes(self.ir, sizes or {})
         watched: Mapping[str, Any] = {"verify_each": verify_each, "observers": tuple(observers)}
         recorder = None if reproducer is None else Recorder(str(reproducer))
@@ -174,6 +184,12 @@ class Module(ModelTools):
         `sizes`; regions without which the whole model is faster are left to it. `"again"` ignores earlier outcomes in
         the cache. See `igniter.compiler.measuring`.
         """
+        given: dict[str, Any] = {"shapes": shapes, "inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
+        texts = {"target": target, "precision": precision, "subnormals": subnormals, "tile_weights": tile_weights}
+        texts |= {"fusion_author": fusion_author, "passes": passes}
+        others = {"sizes": sizes, "budget": budget, "threads": threads, "observers": observers, "options": options}
+        require_path("compile", "output", output)
+        require_compile_arguments("compile", {**given, **texts, **others})
         asked = Measure.of(measure, threads)
         chosen = chosen_options(
             options,
@@ -198,7 +214,6 @@ class Module(ModelTools):
             compilation.cache = default_cache()
         if self.import_seconds:
             compilation.seconds["import"] = self.import_seconds
-        given = {"shapes": shapes, "inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
         if budget is not None:
             given["budget"] = budget
         # An edited model is its own reference: its inputs and outputs may differ from the file's.

@@ -50,7 +50,8 @@ class PassError(IgniterError):
     code = "IGN0102"
 
     def __init__(self, pass_name: str, message: str):
-        super().__init__(f"pass '{pass_name}': {message}")
+        # A refusal may name its pass itself, because tools show it without this error around it.
+        super().__init__(f"pass '{pass_name}': {message.removeprefix(f'{pass_name}: ')}")
         self.pass_name = pass_name
 
 

@@ -45,6 +45,10 @@ def test_codes_of_errors() -> None:
     assert (igniter.VerificationFailed.code, igniter.VerificationFailed.exit_status) == ("IGN0603", 3)
 
 
+def test_a_failed_pass_is_named_once() -> None:
+    assert str(PassError("cse", "cse: no")) == str(PassError("cse", "no")) == "pass 'cse': no"
+
+
 def test_the_library_does_not_print() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"

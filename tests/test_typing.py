@@ -7,13 +7,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import igniter
-from igniter.compiler.arguments import CompileArguments
+from igniter.compiler.arguments import CompileArguments, WrongArgument
 from igniter.errors import IgniterError
 from igniter.module import Module
 
@@ -87,3 +88,50 @@ def test_a_program_outside_type_checks(checker: str, tmp_path: Path) -> None:
     for number, name in enumerate(BAD.values(), first):
         assert any(f"program.py:{number}:" in line and name in line for line in errors), done.stdout + done.stderr
     assert not [e for e in errors if int(e.split("program.py:")[1].split(":")[0]) < first], done.stdout
+
+
+WRONG: dict[str, Callable[[Module, Path], object]] = {
+    "compile: 'shapes' takes a list of mappings of sizes by dim, not {'rows': 3} (dict): write shapes=[{'rows': 3}], "
+    "or sizes= for typical sizes": lambda m, _: m.compile(shapes={"rows": 3}),  # type: ignore[arg-type]
+    "compile: 'shapes[0]' takes a mapping of sizes by dim, such as {'batch': 1}, not 3 (int)": lambda m, _: m.compile(
+        shapes=[3]  # type: ignore[list-item]
+    ),
+    "compile: 'sizes[\"rows\"]' takes an integer, not '3' (str)": lambda m, _: m.compile(sizes={"rows": "3"}),  # type: ignore[dict-item]
+    "compile: 'options' takes a CompileOptions, not {'target': 'native'} (dict): give options by name": lambda m, _: (
+        m.compile(options={"target": "native"})  # type: ignore[arg-type]
+    ),
+    "compile: 'rtol' takes a number, not 'a' (str)": lambda m, _: m.compile(rtol="a"),  # type: ignore[arg-type]
+    "compile: 'output' takes a path, not 3 (int)": lambda m, _: m.compile(3),  # type: ignore[arg-type]
+    "compile: 'target' takes a text, not None": lambda m, _: igniter.compile("m.onnx", target=None),  # type: ignore[arg-type]
+    "run_passes: 'pipeline' takes a text with commas between the passes ('infer-shapes,cse'), not ['cse'] (list)": (
+        lambda m, _: m.run_passes(["cse"])  # type: ignore[arg-type]
+    ),
+    "run_passes: 'observers' takes a sequence of objects with the methods 'before' and 'after' (igniter.observation), "
+    "not <built-in function print>": lambda m, _: m.run_passes("cse", observers=print),  # type: ignore[arg-type]
+    "plan: 'sizes[\"rows\"]' takes an integer, not 'a' (str)": lambda m, _: m.plan({"rows": "a"}),  # type: ignore[dict-item]
+    "bench: 'shapes' takes a list of mappings of sizes by dim, not {'rows': 3} (dict): write shapes=[{'rows': 3}]": (
+        lambda _, f: igniter.bench(f, shapes={"rows": 3})  # type: ignore[arg-type]
+    ),
+    "split: 'by' takes an integer, not '4' (str)": lambda _, f: igniter.Schedule(
+        ROOT / "docs" / "examples" / "linear.mlir"
+    ).split("matmul", "i", "4"),  # type: ignore[arg-type]
+    "jit: 'source' takes the path of a .mlir file, the text of a module, or a Module, not 3 (int)": lambda _, f: (
+        igniter.jit(3)  # type: ignore[arg-type]
+    ),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_a_wrong_argument_is_named_with_what_it_takes(said: str, tmp_path: Path) -> None:
+    with pytest.raises(WrongArgument) as caught:
+        WRONG[said](igniter.parse("builtin.module {\n}"), tmp_path / "m.onnx")
+    assert str(caught.value).startswith(said)
+    assert isinstance(caught.value, IgniterError) and isinstance(caught.value, TypeError)
+
+
+def test_jit_names_the_function_for_models(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(bytes(range(256)))
+    with pytest.raises(
+        IgniterError, match=r"m.onnx is no text: jit takes MLIR .*; igniter.compile takes an ONNX model"
+    ):
+        igniter.jit(tmp_path / "m.onnx")

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from igniter.compiler.arguments import require_number, require_shapes
 from igniter.errors import IgniterError
 from igniter.registry import load
 from igniter.runtime.digests import file_digest
@@ -189,6 +190,9 @@ class Artifact:
         precision is compared with the original in f32, within the bounds of `igniter.verification.verify.PRECISIONS`
         unless `rtol` is given.
         """
+        require_shapes("verify", shapes)
+        for name, number in (("rtol", rtol), ("atol", atol), ("budget", budget)):
+            require_number("verify", name, number)
         if "providers" not in ort_options:
             try:
                 providers_of(self.libraries)

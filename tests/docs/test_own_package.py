@@ -23,6 +23,15 @@ def lit(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+def test_the_packages_lit_tests_run_without_an_installation(copied: Path) -> None:
+    """As the tutorials have it: a plug-in by a relative path, seen from the folder in which lit starts."""
+    command = [sys.executable, "-c", "from lit.main import main; main()", "-v", "tests"]
+    plain = {"PYTHONPATH": str(ROOT), "IGNITER_PLUGINS": ".", "IGNITER_CACHE_DIR": str(copied / "cache")}
+    done = subprocess.run(command, cwd=copied, env={**os.environ, **plain}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"PASS: my-package :: {TEST} (1 of 1)" in done.stdout
+
+
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """The package in a folder of its own."""

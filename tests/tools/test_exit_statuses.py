@@ -105,6 +105,7 @@ RARE = {
     "IGN0000": "a fault of Igniter",
     "IGN0003": "an argument in Python",
     "IGN0004": "an argument in Python",
+    "IGN0005": "an argument in Python",
     "IGN0105": "a step of the reducer, which it catches",
     "IGN0106": "needs MLIR",
     "IGN0301": "a fault of a lowering",

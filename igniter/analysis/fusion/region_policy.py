@@ -6,6 +6,7 @@ checked afterwards (`region_growing.py`), independently of the author.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,8 +44,8 @@ class Group:
         self.first = self.last = number
         """The first and the last node, in the order of the block."""
         kind = graph.classes[number]
-        self.classes: dict[str, int] = {kind: 1} if kind else {}
-        """The number of nodes in each of the author's classes."""
+        self.classes = Counter([kind] if kind else ())
+        """The number of nodes in each of the author's classes, 0 for an unknown one."""
         self.inputs: dict[SSAValue, int] = {}
         """Tensors from outside, and the number of the nodes' operands that use each."""
         self.outputs: dict[SSAValue, int] = {}
@@ -99,8 +100,7 @@ class Group:
             self._numbers, other._numbers = other._numbers, self._numbers
         self._numbers += other._numbers
         self.first, self.last = min(self.first, other.first), max(self.last, other.last)
-        for kind, count in other.classes.items():
-            self.classes[kind] = self.classes.get(kind, 0) + count
+        self.classes.update(other.classes)
         for x, y in ((self, other), (other, self)):
             fewer, more = (y.inputs, x.outputs) if len(y.inputs) < len(x.outputs) else (x.outputs, y.inputs)
             for value in [v for v in fewer if v in more]:

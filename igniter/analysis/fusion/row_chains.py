@@ -36,7 +36,7 @@ IMAGE_RANK = 4
 
 def are_chained(a: Group, b: Group) -> bool:
     """True if two groups with convolutions are consecutive parts of such a chain."""
-    if a.classes.get("weights", 0) + b.classes.get("weights", 0) > MOST or {*a.classes, *b.classes} != {"weights"}:
+    if a.classes["weights"] + b.classes["weights"] > MOST or {*a.classes, *b.classes} != {"weights"}:
         return False
     return _leads(a, b) or _leads(b, a)
 

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from igniter.compiler.arguments import require_shapes
 from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
 from igniter.toolbox.bench.request import BenchRequest
@@ -95,6 +96,7 @@ def bench(
     lists of sizes by dim, whose combinations are all timed. Raises `IgniterError` if the two models differ, except in a
     sweep, where such a row has the reason.
     """
+    require_shapes("bench", shapes)
     where = str(model.folder) if isinstance(model, Artifact) else str(model)
     if not Path(where).exists():
         raise IgniterError(f"there is no model at {where}")

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from igniter.compiler.arguments import require_shapes
 from igniter.toolbox.experiment.cluster import RayCluster
 from igniter.toolbox.experiment.results import ExperimentResult
 from igniter.toolbox.experiment.runs import run_experiment
@@ -33,6 +34,7 @@ def experiment(
     `ray` is the address of a Ray cluster, "auto" or "local". `progress` gets a line for each step. Raises
     `IgniterError` for an invalid specification; a variant that fails is a row with the reason.
     """
+    require_shapes("experiment", shapes)
     if isinstance(spec, Mapping):
         found, text, name = spec_of(spec), "", "experiment"
         found = dataclasses.replace(found, folder=str(Path.cwd()))

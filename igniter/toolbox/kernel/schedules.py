@@ -31,6 +31,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from igniter.analysis.machine import pass_figures
+from igniter.compiler.arguments import require_integer
 from igniter.context import IgniterContext
 from igniter.dialects.loop import Axis, Clause, FuncOp, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Store
@@ -124,6 +125,7 @@ class Schedule:
     def split(self, label: str, loop: str, by: int, tail: Tail = "") -> tuple[str, str]:
         """Splits a loop into one over blocks of `by` iterations and, right inside, one over the iterations of a block;
         returns their names. `tail` selects the code of a partial last block."""
+        require_integer("split", "by", by)
         steps = self._changed(label, split, loop, by, tail)
         place = self._find(label, loop)
         self._set(label, steps)
@@ -145,14 +147,18 @@ class Schedule:
 
     def vectorize(self, label: str, loop: str, lanes: int, accumulators: int = 0) -> str:
         """Makes the iterations of a loop the lanes of vectors; a sum is kept in `accumulators` vectors."""
+        require_integer("vectorize", "lanes", lanes)
+        require_integer("vectorize", "accumulators", accumulators)
         return self.word(label, loop, vector=lanes, accumulators=accumulators)
 
     def unroll(self, label: str, loop: str, count: int = 0) -> str:
         """Copies the body of a loop, `count` times or for each iteration."""
+        require_integer("unroll", "count", count)
         return self.word(label, loop, unroll=count)
 
     def threads(self, label: str, loop: str, grain: int = 0) -> str:
         """Distributes the iterations of a loop over the thread pool, `grain` a task, or a profitable number."""
+        require_integer("threads", "grain", grain)
         return self.word(label, loop, threads=grain)
 
     def into_result(self, label: str, loop: str) -> str:

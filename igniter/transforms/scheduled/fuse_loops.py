@@ -68,7 +68,7 @@ class FuseLoops(ModulePass):
 
                 def report(a: ForOp, b: ForOp, reason: str, name: str = func.sym_name.data) -> None:
                     if self.strict and _asks(a, b):
-                        raise IgniterError(f"fuse-loops: @{name}: loops '{a.axis}' and '{b.axis}': {reason}")
+                        raise IgniterError(f"@{name}: loops '{a.axis}' and '{b.axis}': {reason}")
                     remark(ctx, self.name, f"{name}.{b.axis}", "missed", f"not fused with '{a.axis}': {reason}")
 
                 asked = Counter(x.words.fuse for x in func.walk() if isinstance(x, ForOp))
@@ -224,7 +224,7 @@ def _merge(first: ForOp, second: ForOp) -> None:
 
 
 def _no_block() -> Block:
-    raise IgniterError("fuse-loops: a loop is not in a block")
+    raise IgniterError("a loop is not in a block")
 
 
 __all__ = ["FuseLoops", "fuse_block", "hoist_declarations", "is_pure", "why_not_fuse"]

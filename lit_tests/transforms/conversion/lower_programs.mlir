@@ -110,7 +110,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // -----
 
-// expected-error {{lower-programs: the kernel of region @r0 in program @p0 is not scheduled; run cpu-loop and cpu-schedule first}}
+// expected-error {{pass 'lower-programs': the kernel of region @r0 in program @p0 is not scheduled; run cpu-loop and cpu-schedule first}}
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<4xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
     %y = fusion.program @p0 (%a = %x : tensor<4xf32>) -> (tensor<4xf32>) {

@@ -1,6 +1,6 @@
 // RUN: igniter-opt %s -p lower-to-triton --split-input-file --verify-diagnostics --target=cuda | filecheck %s
 
-// CHECK: lower-to-triton: nest 'copy' needs a schedule with 'launch'
+// CHECK: pass 'lower-to-triton': nest 'copy' needs a schedule with 'launch'
 loop.kernel @none symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -11,7 +11,7 @@ loop.kernel @none symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': 'i' has 12 lanes; the number must be a power of two
+// CHECK: pass 'lower-to-triton': nest 'copy': 'i' has 12 lanes; the number must be a power of two
 loop.kernel @lanes symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i by 12 grid, i vector 12, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -22,7 +22,7 @@ loop.kernel @lanes symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'sum': 'k' is entirely in one program, but 8 lanes cannot hold its n elements
+// CHECK: pass 'lower-to-triton': nest 'sum': 'k' is entirely in one program, but 8 lanes cannot hold its n elements
 loop.kernel @whole symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<1xf32>) {
   %t = loop.nest "sum" [k: reduction n] schedule [k vector 8, launch warps 1 stages 1] -> tensor<1xf32> {
     %a = loop.read %x[k] : f32
@@ -33,7 +33,7 @@ loop.kernel @whole symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<1xf3
 
 // -----
 
-// CHECK: lower-to-triton: nest 'reversed' cannot be in launch 'l0': it reads elements outside its block
+// CHECK: pass 'lower-to-triton': nest 'reversed' cannot be in launch 'l0': it reads elements outside its block
 loop.kernel @elsewhere symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid fuse "l0", i vector 8, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -48,7 +48,7 @@ loop.kernel @elsewhere symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'ctpop': there is no code for 'math.ctpop' on a GPU
+// CHECK: pass 'lower-to-triton': nest 'ctpop': there is no code for 'math.ctpop' on a GPU
 loop.kernel @ops symbols [] (%x: tensor<8xi32>) -> (tensor<8xi32>) {
   %t = loop.nest "ctpop" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1] -> tensor<8xi32> {
     %a = loop.read %x[i] : i32
@@ -60,7 +60,7 @@ loop.kernel @ops symbols [] (%x: tensor<8xi32>) -> (tensor<8xi32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': 'i threads': a launch cannot have 'threads'
+// CHECK: pass 'lower-to-triton': nest 'copy': 'i threads': a launch cannot have 'threads'
 loop.kernel @words symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i threads, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -71,7 +71,7 @@ loop.kernel @words symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': 'i': a launch unrolls only whole reductions of known size, without lanes
+// CHECK: pass 'lower-to-triton': nest 'copy': 'i': a launch unrolls only whole reductions of known size, without lanes
 loop.kernel @unrolled symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i unroll, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -82,7 +82,7 @@ loop.kernel @unrolled symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'second' has 'launch warps 4 stages 1', but 'first' of the same launch has 'launch warps 1 stages 1'
+// CHECK: pass 'lower-to-triton': nest 'second' has 'launch warps 4 stages 1', but 'first' of the same launch has 'launch warps 1 stages 1'
 loop.kernel @warps symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "first" [i: parallel 8] schedule [i by 8 grid fuse "l0", i vector 8, launch warps 1 stages 1] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -118,7 +118,7 @@ loop.kernel @wait symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': there is no code for elements of i4
+// CHECK: pass 'lower-to-triton': nest 'copy': there is no code for elements of i4
 loop.kernel @halves symbols [] (%x: tensor<8xi4>) -> (tensor<8xi4>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1] -> tensor<8xi4> {
     %a = loop.read %x[i] : i4
@@ -129,7 +129,7 @@ loop.kernel @halves symbols [] (%x: tensor<8xi4>) -> (tensor<8xi4>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy' cannot be in launch 'l0': 'sum' lacks a dim of the grid, so several programs would compute the same elements
+// CHECK: pass 'lower-to-triton': nest 'copy' cannot be in launch 'l0': 'sum' lacks a dim of the grid, so several programs would compute the same elements
 loop.kernel @own symbols [n, m, l] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<n>>, tensor<?x?xf32, #sym.dims<n, l>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction m] schedule [i grid fuse "l0", k by 8, k vector 8, launch warps 1 stages 1] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -144,7 +144,7 @@ loop.kernel @own symbols [n, m, l] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (te
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': 'group 8' orders programs along two dims of the grid, which has 1; remove it
+// CHECK: pass 'lower-to-triton': nest 'copy': 'group 8' orders programs along two dims of the grid, which has 1; remove it
 loop.kernel @group symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1 group 8] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32
@@ -155,7 +155,7 @@ loop.kernel @group symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
 
 // -----
 
-// CHECK: lower-to-triton: nest 'copy': no access of the launch can have a descriptor (it has no product of blocks); remove 'descriptors'
+// CHECK: pass 'lower-to-triton': nest 'copy': no access of the launch can have a descriptor (it has no product of blocks); remove 'descriptors'
 loop.kernel @pointwise symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1 descriptors] -> tensor<8xf32> {
     %a = loop.read %x[i] : f32

@@ -6,7 +6,7 @@
 
 // A result of the kernel.
 
-// expected-error {{lower-to-loops: nest 'double' cannot have 'store': its result is a result of the kernel, in the caller's memory}}
+// expected-error {{pass 'lower-to-loops': nest 'double' cannot have 'store': its result is a result of the kernel, in the caller's memory}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
   %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i fuse "g", j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
     %a = loop.read %x[i, j] : f32
@@ -25,7 +25,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8
 
 // Readers that are not in the loop: another one that the same group has is in between.
 
-// expected-error {{pass 'promote-buffers': promote-buffers: func 'k': the result of nest 'exp' cannot be stored at the scheduled place: its writers and readers are not in one loop there (give the loops around it 'fuse', where that is legal)}}
+// expected-error {{pass 'promote-buffers': func 'k': the result of nest 'exp' cannot be stored at the scheduled place: its writers and readers are not in one loop there (give the loops around it 'fuse', where that is legal)}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
   %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i fuse "g", store, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
     %a = loop.read %x[i, j] : f32
@@ -44,7 +44,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8
 
 // A stack that is too small.
 
-// expected-error {{plan-buffers: func 'k': the result of nest 'exp', a buffer of 32*n bytes, cannot be stored on the stack: a task has 32768 bytes of stack}}
+// expected-error {{pass 'plan-buffers': func 'k': the result of nest 'exp', a buffer of 32*n bytes, cannot be stored on the stack: a task has 32768 bytes of stack}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
   %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [store in stack, i fuse "g", j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
     %a = loop.read %x[i, j] : f32
@@ -82,7 +82,7 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8
 
 // Rows that another iteration writes.
 
-// expected-error {{pass 'promote-buffers': promote-buffers: func 'k': the result of nest 'exp' cannot be stored at the scheduled place: its writers and readers are not in one loop there (give the loops around it 'fuse', where that is legal)}}
+// expected-error {{pass 'promote-buffers': func 'k': the result of nest 'exp' cannot be stored at the scheduled place: its writers and readers are not in one loop there (give the loops around it 'fuse', where that is legal)}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
   %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i fuse "g", store, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
     %a = loop.read %x[i, j] : f32

@@ -2,7 +2,7 @@
 
 // The size of the arena is part of the descriptor, so the plan comes first.
 
-// CHECK: form-ort-library: @k has no buffer plan; run plan-buffers first
+// CHECK: pass 'form-ort-library': @k has no buffer plan; run plan-buffers first
 
 builtin.module {
   loop.func @k symbols [] (%y: memref<4xf32>) outputs 1 {

@@ -4,7 +4,7 @@
 // A loop that is named has to have something before it; one that only has the hint stays as it is.
 // REMARKS: missed: no statement precedes loop 'i', so a prefetch has nothing to overlap with
 
-// CHECK: prefetch-loops: no statement precedes loop 'i', so a prefetch has nothing to overlap with
+// CHECK: pass 'prefetch-loops': no statement precedes loop 'i', so a prefetch has nothing to overlap with
 
 builtin.module {
   loop.func @first symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {

@@ -1,7 +1,7 @@
 // RUN: igniter-opt %s -p "split-reductions{nest=sum axis=k parts=4}" --split-input-file --verify-diagnostics | filecheck %s
 
 // The axis is no reduction.
-// CHECK: split-reductions: nest 'sum' has no reduction 'k'; it has: r
+// CHECK: pass 'split-reductions': nest 'sum' has no reduction 'k'; it has: r
 
 builtin.module {
   loop.kernel @kind symbols [] (%x: tensor<8x64xf32>) -> (tensor<8xf32>) {
@@ -16,7 +16,7 @@ builtin.module {
 // -----
 
 // The nest does not exist.
-// CHECK: split-reductions: unknown nest 'sum'; known: total
+// CHECK: pass 'split-reductions': unknown nest 'sum'; known: total
 
 builtin.module {
   loop.kernel @name symbols [] (%x: tensor<8x64xf32>) -> (tensor<8xf32>) {
@@ -31,7 +31,7 @@ builtin.module {
 // -----
 
 // A schedule speaks of the loops that are there.
-// CHECK: split-reductions: nest 'sum' has a schedule for its present loops
+// CHECK: pass 'split-reductions': nest 'sum' has a schedule for its present loops
 
 builtin.module {
   loop.kernel @scheduled symbols [] (%x: tensor<8x64xf32>) -> (tensor<8xf32>) {

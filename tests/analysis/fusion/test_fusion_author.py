@@ -155,7 +155,7 @@ class Modest(DefaultAuthor):
 @pytest.fixture(autouse=True)
 def authors(monkeypatch: pytest.MonkeyPatch) -> None:
     """The authors of this file are installed."""
-    own = (Everything, NoNodes, NoRegions, Pairs, LastStays, Backward, Failing, Stranger, Modest)
+    own = (Everything, OneAbs, NoNodes, NoRegions, Pairs, LastStays, Backward, Failing, Stranger, Modest)
     found = {author.name: f"{HERE}:{author.__name__}" for author in own}
     monkeypatch.setattr(registry, "FUSION_AUTHORS", {**registry.FUSION_AUTHORS, **found, "wrong": f"{HERE}:HERE"})
 
@@ -227,6 +227,23 @@ def test_refused_merges_are_remarks():
         r.details["summary"] for r in module.remarks.of("form-fusion-regions", "note") if "summary" in r.details
     )
     assert [m["reason"] for m in summary["missed"]] == ["1 and 2 nodes are more than 2"]
+
+
+@dataclass(frozen=True)
+class OneAbs(FusionAuthor):
+    name = "one-abs"
+
+    def classify(self, node: FusionNode) -> str:
+        return node.name[:1]
+
+    def refuse_merge(self, a: Group, b: Group) -> Refusal | None:
+        # A class without nodes counts 0, and merged groups count together.
+        assert a.classes["none"] == 0 and a.classes.total() == len(a)
+        return None
+
+
+def test_a_group_counts_its_classes():
+    assert regions(formed(CHAIN, "one-abs")) == [["a", "b", "c", "d"]]
 
 
 def test_a_node_that_no_other_of_its_region_reads_can_leave():

@@ -14,5 +14,7 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.test_source_root, "output")
 # igniter-opt and filecheck are beside the Python of this environment.
 config.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-# For a package that is not installed, but on the path.
-config.environment["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
+# The variables of a package that is not installed. The tests run in a folder of their own, so their paths are absolute.
+for name in ("PYTHONPATH", "IGNITER_PLUGINS"):
+    paths = os.environ.get(name, "").split(os.pathsep)
+    config.environment[name] = os.pathsep.join(os.path.abspath(path) for path in paths if path)
