@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from igniter.verification.regions import ValuesResult
 
 MODEL, REPORT = "model.onnx", "report.json"
+MODEL_SUFFIXES = (".onnx", ".onnxtxt", ".textproto", ".mlir")
 FORMAT = 1
 _MARK = "igniter_artifact"
 _RELOADS = 20
@@ -95,6 +96,7 @@ class Artifact:
 
     @classmethod
     def _load(cls, where: Path) -> Artifact:
+        require_folder(where)
         report = read_report(where)
         if report is None:
             raise IgniterError(f"{where} is not a model compiled by Igniter: it has no {REPORT}")
@@ -423,6 +425,20 @@ def _known_source(report: Mapping[str, Any]) -> str | None:
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
+
+
+def require_folder(folder: str | Path) -> None:
+    """Raises `IgniterError` if there is no folder for a compiled model to be in."""
+    if not Path(folder).exists():
+        raise IgniterError(f"there is no folder {folder}: give one that 'igniter compile MODEL -o FOLDER' made")
+
+
+def require_model_or_folder(path: str | Path) -> None:
+    """Raises `IgniterError` if there is neither a model nor a compiled one; a model has the suffix of one."""
+    if Path(path).suffix not in MODEL_SUFFIXES:
+        require_folder(path)
+    elif not Path(path).exists():
+        raise IgniterError(f"there is no model {path}")
 
 
 def check_replaceable(target: Path) -> None:

@@ -153,6 +153,7 @@ def build_parser(pass_names: Sequence[str] = ()) -> OptParser:
     )
     add(
         "--emit",
+        type=_form,
         choices=EMITS,
         default="mlir",
         help="what to write (default: mlir); 'onnx' needs -o or a pipe, and for a GPU 'llvm' is Python, 'asm' PTX",
@@ -323,6 +324,14 @@ def build_parser(pass_names: Sequence[str] = ()) -> OptParser:
             f"--{name}", nargs="?", const="", action=_AppendPass, dest="pipeline", help=argparse.SUPPRESS
         )
     return parser
+
+
+def _form(text: str) -> str:
+    """Returns a value of `--emit`; an error names the tool that writes libraries' files."""
+    if text in ("obj", "library"):
+        what = "--emit=obj -o FILE.o" if text == "obj" else "-o FOLDER"
+        raise argparse.ArgumentTypeError(f"igniter-opt writes text, and no {text}: igniter compile MODEL {what}")
+    return text
 
 
 def _pass_flags(args: Sequence[str]) -> list[str]:

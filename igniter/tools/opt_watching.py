@@ -121,9 +121,10 @@ def check_watching(options: WatchOptions, passes: Sequence[ModulePass]) -> None:
             "--filter-kernel selects from printed IR, times, counts and remarks: give --print-ir-after-all, --timing, "
             "--pass-statistics or --remarks, too"
         )
-    if options.selects_runs and not any(hasattr(p, "inner_passes") for p in passes):
+    wanting = options.wants_runs
+    if wanting and not any(hasattr(p, "inner_passes") for p in passes):
         raise IgniterError(
-            "--filter-kernel selects from the passes that run kernel by kernel, and this pipeline has none: "
+            f"{wanting} the passes that run kernel by kernel, and this pipeline has none: "
             "'cpu-kernels' in the place of 'cpu-schedule' has them (-p cpu-onnx,cpu-fusion,cpu-loop,cpu-kernels)"
         )
     if options.info_output and not (options.timing or options.pass_statistics):

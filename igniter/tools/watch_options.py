@@ -49,10 +49,15 @@ class WatchOptions:
         return self.prints or bool(self.timing or self.pass_statistics or self.remarks)
 
     @property
-    def selects_runs(self) -> bool:
-        """True if `--filter-kernel` has nothing to select from but the runs of passes on single kernels."""
+    def wants_runs(self) -> str:
+        """The option without effect unless passes run on single kernels, with a verb; "" if there is none."""
         shown = bool(self.timing or self.pass_statistics)
-        return bool(self.filter_kernel) and shown and not (self.prints or self.remarks)
+        if self.filter_kernel and shown and not (self.prints or self.remarks):
+            return "--filter-kernel selects from"
+        for option, form in (("--timing", self.timing), ("--pass-statistics", self.pass_statistics)):
+            if form == "kernels":
+                return f"{option}=kernels shows"
+        return ""
 
 
 class _Names(argparse.Action):

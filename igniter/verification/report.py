@@ -84,6 +84,14 @@ class Verification:
     """The outputs that are constant or 0 for all tried inputs, as sentences. Their comparison could not have failed, so
     the model counts as not verified unless its regions are verified."""
 
+    def __repr__(self) -> str:
+        compared = sum(case.status != "skipped" for case in self.cases)
+        errors = self.max_errors.values()
+        largest = f", largest relative error {max(errors):.1e}" if errors else ""
+        why = "; ".join([*self.failures[:1], *self.reasons[:2]])
+        text = f"{self.status}, {compared} case{'s' * (compared != 1)} against {self.against}{largest}"
+        return f"<Verification: {text}{f': {why}' if why else ''}>"
+
     def joined(self, other: Verification) -> Verification:
         """Returns this verification joined with the one of another execution provider."""
         refused = (*self.refused, *(r for r in other.refused if r not in self.refused))

@@ -37,5 +37,5 @@ def test_a_notebook_draws_times():
 
 
 def test_a_missing_model_is_an_error():
-    with pytest.raises(IgniterError, match="there is no model at"):
+    with pytest.raises(IgniterError, match="there is no model "):
         igniter.bench("nowhere.onnx")

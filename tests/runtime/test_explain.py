@@ -17,6 +17,7 @@ from igniter.toolbox.explain.experiment import case_of
 from igniter.toolbox.explain.explanation import explain
 from igniter.toolbox.explain.matching import parts_of
 from igniter.toolbox.explain.measurement import Times
+from igniter.toolbox.explain.show import _print
 from igniter.toolbox.explain.sides import Side, SideStep
 from igniter.tools.main import app
 
@@ -54,6 +55,7 @@ def test_shares_and_reasons_follow_from_the_times():
     after = [profile(B, [1.0, 1.0], 1.5) for _ in range(rounds)]
     found = explain(A, B, Times(before, before, after), {"n": 10})
     assert found.is_clear and found.total.ms == pytest.approx(-4.002)
+    assert found.kernel_share == pytest.approx((7.002 + 2) / (7.502 + 3.5))
     xyz, w, rest = found.parts
     assert (xyz.difference.ms, xyz.share) == (-4.0, pytest.approx(4.0 / 4.002))
     assert xyz.reasons == ("nest 'add': [i threads fuse] in A, [i vector 8 fuse] in B",)
@@ -114,6 +116,32 @@ def test_two_compilations_of_a_model(tmp_path: Path):
     assert any("1 region in A, " in reason for part in found["parts"] for reason in part["reasons"])
     shown = CliRunner().invoke(app, [*args[:-1], "--count", "1"])
     assert shown.exit_code == 0 and "B - A is" in shown.output
+    assert shown.output.count("medians of the differences within a round") == 1
+    assert "--shape" not in shown.output
+
+
+def test_small_kernels_at_default_sizes_suggest_others(capsys: pytest.CaptureFixture[str]):
+    times = [profile(A, [0.01, 0.01, 0.01], 5.0)] * 2
+    found = explain(A, A, Times(times, times, times), {"n": 1})
+    _print(found, 3, chosen=False)
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "kernels take 1% of the time at these sizes, ONNX Runtime the rest: give larger sizes with --shape n=N" in said
+    )
+    _print(found, 3, chosen=True)
+    assert "--shape" not in capsys.readouterr().out
+
+
+def test_a_missing_folder_is_one_message(tmp_path: Path):
+    nothing = str(tmp_path / "nothing.igniter")
+    for verb in (
+        ["explain", nothing, nothing],
+        ["bench", nothing],
+        ["bench", "--profile", nothing],
+        ["verify", nothing],
+    ):
+        found = CliRunner().invoke(app, verb)
+        assert found.exit_code == 1 and f"there is no folder {nothing}: give one that" in found.stderr, verb
 
 
 def test_what_is_no_side_is_an_error(tmp_path: Path):

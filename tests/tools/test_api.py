@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,15 @@ def test_passes_change_the_module_and_clones_do_not(model: Path) -> None:
 def test_the_text_of_a_module_is_a_module(model: Path) -> None:
     module = igniter.load(model).run_passes("infer-shapes")
     assert str(igniter.parse(str(module))) == str(module)
+
+
+def test_results_have_a_short_repr(model: Path) -> None:
+    module = igniter.load(model)
+    assert re.fullmatch(r"<MemoryPlan: \d+ steps, \d+ activations in \d+ buffers, .* bytes>", repr(module.plan()))
+    passed = r"<Verification: passed, \d+ cases? against ONNX Runtime, largest relative error [0-9.e+-]+>"
+    assert re.fullmatch(passed, repr(module.compile().verify()))
+    s = igniter.Schedule(Path(__file__).parents[2] / "docs" / "examples" / "linear.mlir", author=True)
+    assert re.fullmatch(r"<Study at n=8: schedule 0 [0-9.e-]+ ms \(1.00x\), noise .*%>", repr(s.time(n=8, rounds=2)))
 
 
 def test_compile_leaves_the_module_alone(model: Path, tmp_path: Path) -> None:

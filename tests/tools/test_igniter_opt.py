@@ -192,6 +192,7 @@ def test_what_has_no_effect_or_no_place_is_an_error(tmp_path: Path) -> None:
         (["--remarks-outptu=x"], "there is no option or pass --remarks-outptu; did you mean '--remarks-output'"),
         (["--zzzz"], "there is no option or pass --zzzz (igniter-opt --help"),
         (["a.mlir", "b.mlir"], "one file is read, and 'b.mlir' is another one after 'a.mlir'"),
+        (["--emit=obj"], "argument --emit: igniter-opt writes text, and no obj: igniter compile MODEL --emit=obj -o"),
         (["--emit=linlag"], "argument --emit: invalid choice: 'linlag'"),
         (["--stop-after=x"], "argument --stop-after: 'x' is no number of rewrites"),
     ],

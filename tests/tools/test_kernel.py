@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import igniter
 from igniter.backends.cpu.assembly import Listing
 from igniter.backends.cpu.target import target_of
 from igniter.errors import IgniterError
@@ -58,6 +59,8 @@ def test_a_model_names_its_kernels(model: Path) -> None:
     refused = invoke(model, "--kernel", "nothing")
     assert refused.exit_code == 1
     assert "has no kernel 'nothing'; --kernel: r0 (" in refused.stderr
+    with pytest.raises(IgniterError, match=r"has no kernel 'nothing'; the argument 'name': r0 \("):
+        igniter.Schedule(model, "nothing")
     done = invoke(model, "--kernel", "r0", "--rounds", 1, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["kernel"] == "r0"

@@ -172,4 +172,15 @@ def test_a_kernel_is_selected_from_passes_that_run_kernel_by_kernel(option: str)
     assert "'cpu-kernels' in the place of 'cpu-schedule' has them" in whole.err
     # Printed IR and remarks name kernels in passes over whole modules, too.
     for shown in ("--remarks", "--print-ir-after-all"):
-        assert opt(NESTED, "-p", "choose-schedule", option, shown, "--filter-kernel=once", "--emit=none").status == 0
+        flat = option.partition("=")[0]
+        there = opt(NESTED, "-p", "choose-schedule", flat, shown, "--filter-kernel=once", "--emit=none")
+        assert there.status == 0
+
+
+@pytest.mark.parametrize("option", ["--timing=kernels", "--pass-statistics=kernels"])
+def test_rows_of_kernels_need_passes_that_run_kernel_by_kernel(option: str) -> None:
+    found = opt(NESTED, "-p", "canonicalize-loop,choose-schedule", option, "--emit=none")
+    assert (found.status, found.out, found.err.count("\n")) == (1, "", 1)
+    assert (
+        f"{option} shows the passes that run kernel by kernel, and this pipeline has none: 'cpu-kernels'" in found.err
+    )

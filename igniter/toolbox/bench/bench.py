@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from igniter.compiler.arguments import require_shapes
-from igniter.compiler.artifact import Artifact
-from igniter.errors import IgniterError
+from igniter.compiler.artifact import Artifact, require_model_or_folder
 from igniter.toolbox.bench.request import BenchRequest
 from igniter.toolbox.bench.show import IGNITER, ORT, bench_rows
 from igniter.toolbox.options import InputRequest
@@ -98,8 +97,7 @@ def bench(
     """
     require_shapes("bench", shapes)
     where = str(model.folder) if isinstance(model, Artifact) else str(model)
-    if not Path(where).exists():
-        raise IgniterError(f"there is no model at {where}")
+    require_model_or_folder(where)
     given = [",".join(f"{name}={size}" for name, size in case.items()) for case in shapes]
     swept = [f"{name}={','.join(map(str, sizes))}" for name, sizes in (sweep or {}).items()]
     request = BenchRequest(

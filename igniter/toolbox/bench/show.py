@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import igniter
-from igniter.compiler.artifact import Artifact
+from igniter.compiler.artifact import Artifact, require_model_or_folder
 from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
 from igniter.runtime.timing import time_models
@@ -65,6 +65,7 @@ def run(request: BenchRequest) -> int:
 def bench_rows(request: BenchRequest, folder: Path) -> tuple[list[dict[str, Any]], Artifact]:
     """Returns the times at all sizes, and the compiled model, which is made in `folder` if the request has none."""
     asked, json, cases = request.given, request.json, _cases(request)
+    require_model_or_folder(request.model)
     if Path(request.model).is_dir():
         artifact = Artifact.load(request.model)
         _require_dims(_original(artifact, request.reference), cases)

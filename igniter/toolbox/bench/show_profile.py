@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 import igniter
-from igniter.compiler.artifact import Artifact
+from igniter.compiler.artifact import Artifact, require_model_or_folder
 from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
 from igniter.toolbox.bench.inputs import inputs_for
@@ -49,6 +49,7 @@ def run(asked: BenchRequest) -> None:
 
 def original_of(path: str, reference: str) -> str | bytes:
     """Returns the model at a path, or the source of the compiled model in the folder there."""
+    require_model_or_folder(path)
     if not Path(path).is_dir():
         return path
     original = reference or Artifact.load(path).source

@@ -55,6 +55,12 @@ class Explanation:
         noise = max(abs(self.control.ms), self.control.high - self.control.low)
         return self.total.is_clear and abs(self.total.ms) > noise
 
+    @property
+    def kernel_share(self) -> float:
+        """The share of the kernels in the time of both sides; the rest is ONNX Runtime's."""
+        kernels = sum(part.a_ms + part.b_ms for part in self.parts if part.nodes)
+        return kernels / (self.a_ms + self.b_ms)
+
     def to_dict(self) -> dict[str, Any]:
         """Returns JSON values."""
         return {**asdict(self), "is_clear": self.is_clear}

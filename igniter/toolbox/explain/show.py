@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 REASONS = 6
 """The limit of printed reasons of a part."""
 
+SMALL_SHARE = 0.1
+"""With kernels of less than this share of the time, sizes that the user did not choose say little about them."""
+
 
 def run(request: ExplainRequest) -> None:
     """Explains and prints."""
@@ -38,7 +41,8 @@ def run(request: ExplainRequest) -> None:
     if request.json:
         print_json(found.to_dict())
     else:
-        _print(found, request.count)
+        given = request.given
+        _print(found, request.count, chosen=bool(given.shapes or given.inputs or request.experiment))
 
 
 def explanation_of(request: ExplainRequest, step: Callable[[str], None] = lambda _: None) -> Explanation:
@@ -65,16 +69,20 @@ def explanation_of(request: ExplainRequest, step: Callable[[str], None] = lambda
         return explain(a, b, times, symbol_sizes(a.artifact, inputs))
 
 
-def _print(found: Explanation, count: int) -> None:
+def _print(found: Explanation, count: int, *, chosen: bool) -> None:
     out = console()
     sizes = ", ".join(f"{n}={s}" for n, s in found.sizes.items()) or "the model's sizes"
     out.print(escape(f"A is {found.a}, B is {found.b}, at {sizes}"))
     for note in found.notes:
         out.print(escape(note))
     total, control = found.total, found.control
-    out.print(
-        f"A {found.a_ms:.4g} ms, B {found.b_ms:.4g} ms: B - A is {_range(total)}; A from itself {_range(control)}"
-    )
+    out.print(f"A {found.a_ms:.4g} ms, B {found.b_ms:.4g} ms: medians of all rounds")
+    out.print(f"B - A is {_range(total)}; A from itself {_range(control)}: medians of the differences within a round")
+    if not chosen and found.sizes and found.kernel_share < SMALL_SHARE:
+        out.print(
+            f"kernels take {found.kernel_share:.0%} of the time at these sizes, ONNX Runtime the rest: "
+            f"give larger sizes with --shape {','.join(f'{name}=N' for name in found.sizes)}"
+        )
     if found.same_code:
         out.print("the kernels of A and B are the same, to the byte")
     if not found.is_clear:

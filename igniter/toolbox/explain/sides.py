@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import igniter
 from igniter.analysis.machine import pass_figures
-from igniter.compiler.artifact import Artifact
+from igniter.compiler.artifact import Artifact, require_folder
 from igniter.compiler.compilation import Compilation, CompileOptions
 from igniter.compiler.driver import is_fused, make_fusion, make_loop, make_onnx
 from igniter.dialects.loop import KernelOp
@@ -58,6 +58,7 @@ class Side:
 
 def side_of(path: str, original: str | bytes, folder: Path, step: Callable[[str], None]) -> Side:
     """Returns a compiled model that records times, made again in `folder` if the given one does not."""
+    require_folder(path)
     if not Path(path).is_dir():
         raise IgniterError(f"{path} is no folder that `igniter compile` made")
     plain = Artifact.load(path)

@@ -77,7 +77,7 @@ class Schedule:
         if isinstance(kernel, KernelOp):
             self.kernel = kernel.clone()
         else:
-            self.kernel = find_kernel(kernel, name, backend.machine_for(self.target))
+            self.kernel = find_kernel(kernel, name, backend.machine_for(self.target), chosen_by="the argument 'name'")
         if author:
             for op in self.kernel.computations:
                 op.schedule = None

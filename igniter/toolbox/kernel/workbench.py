@@ -101,6 +101,11 @@ class Study:
     """The distance of the first version from itself in the same rounds."""
     versions: list[VersionResult]
 
+    def __repr__(self) -> str:
+        at = ", ".join(f"{name}={size}" for name, size in self.sizes.items()) or "fixed sizes"
+        shown = [f"{v.name} {v.seconds * 1e3:.4g} ms ({v.ratio:.2f}x)" for v in self.versions]
+        return f"<Study at {at}: {', '.join(shown)}, noise {self.noise:.1%}>"
+
     @property
     def is_noisy(self) -> bool:
         """True if the first version differs from itself by more than schedules usually differ."""
@@ -115,12 +120,15 @@ class Study:
 # -- finding a kernel -------------------------------------------------------------------------------------------------
 
 
-def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *, or_only: bool = False) -> KernelOp:
+def find_kernel(
+    model: str | PathLike[str], name: str, machine: MachineModel, *, or_only: bool = False, chosen_by: str = "--kernel"
+) -> KernelOp:
     """Returns the kernel called `name` of a model (`.onnx`) or of IR (`.mlir`), structured; with one kernel, ""
     suffices.
 
     The pipelines of the machine's backend create the kernels of a model, and of IR without kernels. With `or_only`, a
-    single kernel is accepted under any name. `IgniterError` lists the kernels if the name is unknown.
+    single kernel is accepted under any name. `IgniterError` lists the kernels if the name is unknown, after the option
+    or argument `chosen_by` that takes it.
     """
     _, kernels = kernels_in(model, machine)
     found = kernels.get(name)
@@ -129,7 +137,7 @@ def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *,
     if found is None:
         listed = ", ".join(f"{k} ({_told(kernel)})" for k, kernel in kernels.items())
         raise IgniterError(
-            f"{model} has {'no kernel ' + repr(name) if name else 'several kernels'}; --kernel: {listed}"
+            f"{model} has {'no kernel ' + repr(name) if name else 'several kernels'}; {chosen_by}: {listed}"
         )
     found.detach()
     return found

@@ -128,6 +128,10 @@ class MemoryPlan:
     folded: int
     """Nodes on weights alone: they are computed when the model is loaded and are no steps."""
 
+    def __repr__(self) -> str:
+        counts = f"{len(self.activations)} activations in {len(self.buffers)} buffers"
+        return f"<MemoryPlan: {len(self.steps)} steps, {counts}, {self.total} bytes>"
+
     @cached_property
     def native(self) -> Expr:
         """The bytes of all activations, each in a buffer of its own."""
