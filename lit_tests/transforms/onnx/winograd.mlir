@@ -6,7 +6,7 @@
 // RUN: igniter-opt %s -p "winograd{force=true rows=2 columns=9}" --split-input-file | filecheck %s --check-prefix=BAND
 // RUN: not igniter-opt %s -p "winograd{tile=3}" --split-input-file 2>&1 | filecheck %s --check-prefix=BAD
 
-// BAD: winograd: the option 'tile' must be 2 or 4, not 3
+// BAD: pass 'winograd': the option 'tile' must be 2 or 4, not 3
 
 // A convolution that is worth it is marked, and stays what it is. Sizes that a run knows are taken for typical ones.
 
