@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tools_kit import opt
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from igniter.context import IgniterContext
@@ -220,3 +221,65 @@ def test_axes_joined_over_a_product_of_sizes_are_proven_and_wrong_ones_refuted()
     wrong = Parser(ctx, str(after).replace("[i_j_k] : f32", "[4*m*n - 1 - i_j_k] : f32"), "wrong").parse_op()
     assert isinstance(wrong, KernelOp) and str(wrong) != str(after)
     assert prove(before, wrong).status == "refuted"
+
+
+ROWS = """
+  loop.kernel @rows symbols [n, m] (%x: tensor<?x?x768xf32, #sym.dims<n, m, 768>>)
+      -> (tensor<?x?x768xf32, #sym.dims<n, m, 768>>) {
+    %y = loop.nest "square" [i: parallel n, j: parallel m, k: parallel 768]
+        -> tensor<?x?x768xf32, #sym.dims<n, m, 768>> {
+      %0 = loop.read %x[i, j, k] : f32
+      %1 = arith.mulf %0, %0 : f32
+      loop.yield none %1 at [i, j, k]
+    }
+    loop.return %y : tensor<?x?x768xf32, #sym.dims<n, m, 768>>
+  }"""
+
+
+def cut(limit: int) -> tuple[KernelOp, ModuleOp, ModuleOp]:
+    """`ROWS`, its module, and its loops with at most `limit` rows."""
+    ctx = IgniterContext()
+    module = Parser(ctx, ROWS, "rows").parse_module()
+    kernel = next(k for k in module.ops if isinstance(k, KernelOp)).clone()
+    before = module.clone()
+    run_passes(ctx, module, parse_passes("lower-to-loops"))
+    text = str(module)
+    assert text.count("= 0 to n ") == 1
+    return kernel, before, Parser(ctx, text.replace("= 0 to n ", f"= 0 to min({limit}, n) "), "cut").parse_module()
+
+
+@pytest.mark.parametrize("limit", [1, 16, 300, 4096])
+def test_a_limit_of_iterations_is_refuted_by_the_smallest_sizes(limit: int) -> None:
+    kernel, _, wrong = cut(limit)
+    found = prove(kernel, func_of(str(wrong)))
+    assert (found.status, found.sizes) == ("refuted", {"n": limit + 1, "m": 1}), found
+    assert "an element of 'result 0' is never written" in found.reason
+
+
+def test_a_counterexample_that_is_too_large_to_run_is_an_error() -> None:
+    kernel, before, wrong = cut(1 << 30)
+    found = prove(kernel, func_of(str(wrong)))
+    assert (found.status, found.unrun, found.sizes) == ("not decided", "certain", {"n": (1 << 30) + 1, "m": 1}), found
+    prover = Prover(log=io.StringIO())
+    this = parse_passes("lower-to-loops")[0]
+    prover.before(this, before)
+    with pytest.raises(ProofFailed, match=r"changed @rows at n=1073741825, m=1: .*the counterexample was not run") as e:
+        prover.after(this, wrong)
+    assert e.value.exit_status == 3
+
+
+def test_a_possible_counterexample_that_is_too_large_to_run_is_a_warning() -> None:
+    text = ROWS.replace("768>>) {\n    %y", '768>>) requires [1073741824 <= n "it is too small"] {\n    %y')
+    right, wrong = (
+        Parser(IgniterContext(), t, "large").parse_module()
+        for t in (text, text.replace("arith.mulf %0, %0", "arith.addf %0, %0"))
+    )
+    assert "requires" in str(right) and "addf" in str(wrong)
+    log = io.StringIO()
+    prover = Prover(log=log)
+    this = parse_passes("split-axes")[0]
+    prover.before(this, right)
+    prover.after(this, wrong)
+    (proof,) = prover.proofs
+    assert (proof.verdict.status, proof.verdict.unrun) == ("not decided", "possible"), proof
+    assert "warning: split-axes: @rows may be wrong at n=1073741824, m=1" in log.getvalue()

@@ -17,7 +17,7 @@ from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
 from igniter.verification.prove.integers import Limits
 from igniter.verification.prove.prove import prove
-from igniter.verification.prove.witness import run_both
+from igniter.verification.prove.runs import run_both
 from tests.tools.test_prove_methods import BIASED, DIFFERENCES, LOOPS, MASK, MASKED, REPAIRED
 
 pytest.importorskip("islpy", reason="proofs need islpy")

@@ -23,9 +23,10 @@ from igniter.errors import IgniterError
 from igniter.toolbox.reduce.bisect import first_rewrite
 from igniter.toolbox.reduce.case import Case
 from igniter.toolbox.reduce.checks import BuiltInCheck, Interest, Worker
-from igniter.toolbox.reduce.outcome import CRASH, REFUSAL, TIMEOUT, WRONG, CheckRequest, Outcome, masked
+from igniter.toolbox.reduce.outcome import CRASH, REFUSAL, REFUTED, TIMEOUT, WRONG, CheckRequest, Outcome, masked
 from igniter.toolbox.reduce.reducer import Reduced, ReduceOptions, read_case, reduce
 from igniter.toolbox.reduce.search import REDUCTIONS
+from igniter.toolbox.reduce.show import again
 from tests.docs.transcripts import PACKAGE, ROOT, install_metadata
 
 PLANTED = Path(__file__).parent / "planted"
@@ -182,6 +183,21 @@ def test_a_fault_that_igniter_had(worker: Worker, tmp_path: Path):
     # The pass as it is now does this right.
     right = "hoist-zero-points{byte-products=false words=all}"
     assert worker.ask(CheckRequest(str(small), (right,), check_results=True)).kind == "passed"
+
+
+def test_a_refuted_pass(worker: Worker, tmp_path: Path):
+    pytest.importorskip("islpy", reason="proofs need islpy")
+    kernel, small = tmp_path / "kernel.mlir", tmp_path / "small.mlir"
+    first, last = KERNEL.index("  %b = "), KERNEL.index("  %c = ")
+    kernel.write_text(KERNEL[:first] + KERNEL[last:].replace("%b[", "%a["))
+    passes = "lower-to-loops,cut-loops"
+    with pytest.raises(IgniterError, match="does not fail by 'wrong'"):
+        shrink(worker, kernel, small, check="wrong", passes=passes)
+    found = shrink(worker, kernel, small, check="refuted", passes=passes)
+    text = small.read_text(encoding="utf-8")
+    assert found.outcome.kind == REFUTED and found.case.passes == ("lower-to-loops", "cut-loops")
+    assert text.count("loop.nest") == 1 and rerun(worker, found, small, prove=True).kind == REFUTED
+    assert again("small.mlir", found, ReduceOptions()).endswith("--check-each=prove --emit=none")
 
 
 # -- the other levels -------------------------------------------------------------------------------------------------

@@ -19,11 +19,12 @@ from igniter.passes import PassError, parse_passes, run_passes
 from igniter.runtime.session import make_session
 from igniter.targets import backend_for
 from igniter.toolbox.reduce.case import text_of
-from igniter.toolbox.reduce.outcome import INVALID, PASSED, REFUSAL, WRONG, CheckRequest, Outcome
+from igniter.toolbox.reduce.outcome import INVALID, PASSED, REFUSAL, REFUTED, WRONG, CheckRequest, Outcome
 from igniter.toolbox.reproducing import ReproducedRun, parse_ir, read_reproducer, run_of
 from igniter.transforms.fusion.inline_regions import onnx_level
 from igniter.verification.check import ResultChanged, ResultChecker
 from igniter.verification.original import unoptimised
+from igniter.verification.prove.observer import ProofFailed, Prover
 
 if TYPE_CHECKING:
     from igniter.observation import PassObserver
@@ -133,8 +134,12 @@ def _run_passes(
             return Outcome(INVALID, f"it does not run: {_text(error)}")
         # The announcer surrounds the checker.
         observers.append(checker)
+    if request.prove:
+        observers.append(Prover(log=io.StringIO()))
     try:
         run_passes(ctx, module, passes, observers=tuple(observers))
+    except ProofFailed as error:
+        return Outcome(REFUTED, str(error), here.name, here.place, changed=True)
     except ResultChanged as error:
         return Outcome(WRONG, str(error), here.name, here.place, changed=True)
     except PassError as error:

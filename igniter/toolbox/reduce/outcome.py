@@ -8,13 +8,14 @@ from typing import Any
 
 PASSED = "passed"
 WRONG = "wrong"
+REFUTED = "refuted"
 REFUSAL = "refusal"
 CRASH = "crash"
 TIMEOUT = "timeout"
 INVALID = "invalid"
 COMMAND = "command"
 
-FAILURES = (WRONG, CRASH, REFUSAL, TIMEOUT)
+FAILURES = (WRONG, REFUTED, CRASH, REFUSAL, TIMEOUT)
 """The failures with a name."""
 
 PREFIX = 60
@@ -28,14 +29,14 @@ class Outcome:
     """The outcome of one candidate."""
 
     kind: str
-    """passed | wrong | refusal | crash | timeout | invalid (no valid IR or model), or command."""
+    """passed | wrong | refuted | refusal | crash | timeout | invalid (no valid IR or model), or command."""
     message: str = ""
     where: str = ""
     """The failed pass, or the running pass at the end of the process."""
     place: int = -1
     """The index of this pass in the pipeline."""
     changed: bool = False
-    """For `wrong`: true if a result changed, false if the interpreter or ONNX Runtime found an error."""
+    """True if a result changed or a proof failed, false if the interpreter or ONNX Runtime found an error."""
     manner: str = ""
     """A further part of the key of equal failures."""
     rewrites: int = 0
@@ -76,6 +77,8 @@ class CheckRequest:
     """judge | validate (load it into ONNX Runtime) | types (infer them, give the IR) | lower (give the IR after)."""
     check_results: bool = False
     """True if the IR runs before and after every pass."""
+    prove: bool = False
+    """True if every pass over kernels is proven."""
     validate: bool = False
     """True if a model refused by ONNX Runtime counts as invalid."""
     seed: int = 0

@@ -24,10 +24,11 @@ from igniter.toolbox.reduce.case import Case
 from igniter.toolbox.reduce.checks import BuiltInCheck, Check, CommandCheck, Interest, Worker
 from igniter.toolbox.reduce.judge import read
 from igniter.toolbox.reduce.mlir_reducer import reduce_mlir
-from igniter.toolbox.reduce.outcome import COMMAND, FAILURES, INVALID, PASSED, WRONG, CheckRequest, Outcome
+from igniter.toolbox.reduce.outcome import COMMAND, FAILURES, INVALID, PASSED, REFUTED, WRONG, CheckRequest, Outcome
 from igniter.toolbox.reduce.request import ReduceOptions
 from igniter.toolbox.reduce.search import Search, Step
 from igniter.toolbox.reproducing import read_reproducer, run_of
+from igniter.verification.prove.integers import isl
 
 LEAST_LIMIT, TIMES_FIRST = 10.0, 10.0
 """The time limit of a candidate: seconds, or a multiple of the input's time, within the overall time limit."""
@@ -177,6 +178,11 @@ def _first_run(
         if found.kind != COMMAND:
             raise IgniterError(f"the command does not exit with 0 on the input itself: {found}")
         return check, found, request
+    if options.check == REFUTED:
+        if case.passes is None:
+            raise IgniterError("--check=refuted proves the passes of a pipeline: name it with --passes")
+        isl()
+        request = replace(request, prove=True)
     # Running the IR around every pass is slow, so it is done only if necessary.
     modes = [options.check == WRONG] if options.check or case.passes is None else [False, True]
     check, found = _run_modes(worker, case, request, modes)

@@ -14,7 +14,7 @@ class ReduceOptions:
     """The options of a reduction."""
 
     check: Annotated[
-        Literal["wrong", "crash", "refusal", "timeout"] | None,
+        Literal["wrong", "refuted", "crash", "refusal", "timeout"] | None,
         Option("How it has to fail: whatever the input does where this is left out."),
     ] = None
     command: Annotated[

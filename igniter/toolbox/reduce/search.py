@@ -141,7 +141,9 @@ class Search:
             return case
         path = str(self.worker.write(case))
         before, this = case.passes[:last], case.passes[last : last + 1]
-        found = self.worker.ask(replace(self.request, path=path, task="lower", passes=before, check_results=False))
+        found = self.worker.ask(
+            replace(self.request, path=path, task="lower", passes=before, check_results=False, prove=False)
+        )
         if found.kind == PASSED:
             module = Parser(IgniterContext(), found.text).parse_module()
             lower = Case(module, ".mlir", this, case.reproducer)

@@ -68,8 +68,8 @@ def again(where: str, found: Reduced, options: ReduceOptions) -> str:
         strict = " --strict" if options.strict else ""
         return f"igniter compile {shlex.quote(where)}{strict} --no-cache"
     target = f" --target={options.target}" if options.target else ""
-    check = " --check-each" if found.outcome.kind == "wrong" else ""
-    seed = f" --check-seed={options.seed}" if check and options.seed else ""
+    check = {"wrong": " --check-each", "refuted": " --check-each=prove"}.get(found.outcome.kind, "")
+    seed = f" --check-seed={options.seed}" if found.outcome.kind == "wrong" and options.seed else ""
     passes = shlex.quote(",".join(found.case.passes))
     return f"igniter-opt {shlex.quote(where)} -p {passes}{target}{check}{seed} --emit=none"
 

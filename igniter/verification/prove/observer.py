@@ -16,11 +16,11 @@ from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
 from igniter.verification.prove.integers import MAX_OPERATIONS, MAX_SECONDS, Limits, isl
 from igniter.verification.prove.prove import Verdict, prove
-from igniter.verification.prove.report import Proof, table, to_json
+from igniter.verification.prove.report import Proof, at_sizes, table, to_json
 
 
 class ProofFailed(IgniterError):
-    """Raised after a refuted pass."""
+    """Raised after a pass that is refuted, or has a certain counterexample that was too large to run."""
 
     code = "IGN0608"
     exit_status = 3
@@ -71,8 +71,10 @@ class Prover:
             proof = Proof(this.name, name, verdict)
             self.proofs.append(proof)
             print(f"prove: {proof}", file=self.log)
-            if verdict.status == "refuted" and not self.keep_going:
-                raise ProofFailed(f"pass '{this.name}' changed @{name}: {verdict.reason}")
+            if verdict.unrun == "possible":
+                print(f"warning: {this.name}: @{name} may be wrong{at_sizes(verdict.sizes)}: check it", file=self.log)
+            if (verdict.status == "refuted" or verdict.unrun == "certain") and not self.keep_going:
+                raise ProofFailed(f"pass '{this.name}' changed @{name}{at_sizes(verdict.sizes)}: {verdict.reason}")
         self._keep(module)
 
     def finish(self) -> None:

@@ -36,8 +36,10 @@ class Verdict:
     reason: str = ""
     """Why it is refuted or not decided."""
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    """The sizes of a refutation."""
+    """The sizes of a refutation, or of a counterexample that was not run."""
     seconds: float = 0.0
+    unrun: Literal["", "possible", "certain"] = ""
+    """Whether a counterexample was too large to run: it is certain if isl shows the error of the kernel itself."""
 
 
 DISTRIBUTING = frozenset(("postpone-scales", "schedule-kernels"))
@@ -65,12 +67,16 @@ def prove(
     except isl().Error as error:
         exceeded = OUT_OF_OPERATIONS in str(error)
         problems = [Problem("values", "too many operations of isl" if exceeded else f"isl fails: {error}")]
-    witness = find_witness(before, after, sizes, [p.sizes for p in problems if p.sizes is not None])
+    witness = find_witness(before, after, sizes, problems)
     seconds = time.perf_counter() - start
     reason = "; ".join(dict.fromkeys(p.reason for p in problems[:3]))
-    if witness is not None:
+    if witness is None:
+        return Verdict("not decided", reason, {}, seconds)
+    if witness.difference:
         return Verdict("refuted", f"{reason}: {witness.difference}", witness.sizes, seconds)
-    return Verdict("not decided", reason, {}, seconds)
+    unrun = "certain" if witness.certain else "possible"
+    text = f"{reason}; the {'' if witness.certain else 'possible '}counterexample was not run: {witness.limit}"
+    return Verdict("not decided", text, witness.sizes, seconds, unrun)
 
 
 def _problems(

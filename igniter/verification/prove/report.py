@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from igniter.verification.prove.prove import Verdict
+
+
+def at_sizes(sizes: Mapping[str, int]) -> str:
+    """Returns ` at n=1, m=2`; nothing without sizes."""
+    return f" at {', '.join(f'{n}={v}' for n, v in sizes.items())}" if sizes else ""
 
 
 @dataclass(frozen=True)
@@ -19,10 +24,8 @@ class Proof:
 
     def __str__(self) -> str:
         verdict = self.verdict
-        sizes = ", ".join(f"{n}={v}" for n, v in verdict.sizes.items())
-        at = f" at {sizes}" if sizes else ""
         why = f": {verdict.reason}" if verdict.reason and verdict.status != "unchanged" else ""
-        return f"{self.pass_name}: @{self.kernel}: {verdict.status}{at}{why}"
+        return f"{self.pass_name}: @{self.kernel}: {verdict.status}{at_sizes(verdict.sizes)}{why}"
 
     def to_json(self) -> dict[str, object]:
         """Returns the proof as an object of JSON."""

@@ -50,6 +50,9 @@ from igniter.verification.prove.values import (
 
 OUTSIDE = Place((), {}, (), ())
 
+LAST = (str(1 << 30),)
+"""The time of the loads of results, after all statements."""
+
 
 class ScheduledValues:
     """The values of the statements of a block, with `readers` for its inputs."""
@@ -81,8 +84,7 @@ class ScheduledValues:
         space = Space(name, ids, dict(place.env), self.sizes.points(text, bounds))
         event_name = f"{self.statements.prefix}F{name}"
         access = self.sizes.relation(space.named(event_name), f"{root.name}[{', '.join(ids)}]", bounds)
-        last = str(1 << 30)
-        event = Event("load", event_name, root.value.owner, space, place, root, space.domain, access, (last,))  # pyright: ignore
+        event = Event("load", event_name, root.value.owner, space, place, root, space.domain, access, LAST)  # pyright: ignore
         root.events.append(event)
         return Output(root.dims, self.resolve(event))
 
@@ -340,7 +342,8 @@ class ScheduledValues:
             missing = missing.subtract(relation.set_tuple_name(kinds.in_, event.name).domain())
         missing = missing.intersect_params(self.sizes.context())
         if not missing.is_empty():
-            reason = f"an element of '{event.root.label}' is read before it is written"
+            what = "never written" if event.time == LAST else "read before it is written"
+            reason = f"an element of '{event.root.label}' is {what}"
             self.problems.append(Problem("coverage", reason, missing.params()))
 
     def _flow(self, root: Root) -> dict[str, list[tuple[Event, Relation]]]:

@@ -6,67 +6,111 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Any
-
-import numpy as np
 
 from igniter.dialects.loop import FuncOp, KernelOp
-from igniter.dialects.onnx.types import BY_ATTR
-from igniter.dialects.sym import dims_of, element_of
-from igniter.errors import IgniterError
-from igniter.verification.check_inputs import TypedInput, random_arrays, sizes_without_empties
-from igniter.verification.interp.arithmetic import InterpreterError
-from igniter.verification.interp.scheduled import run_func
-from igniter.verification.interp.structured import run_kernel
-from igniter.verification.judgement import compare_output
-from igniter.verification.prove.integers import Points, Sizes, isl
+from igniter.verification.check_inputs import sizes_without_empties
+from igniter.verification.prove.integers import MAX_OPERATIONS, Limits, Points, Sizes, isl
+from igniter.verification.prove.runs import compare
+from igniter.verification.prove.values import Problem
 
-MOST_ELEMENTS = 1 << 18
-"""The limit of elements in the buffers of a run."""
 MOST_SECONDS = 5.0
 """No further sizes are run after this processor time."""
-BOUNDS = (4, 20, 70, 140, 520)
-"""Sizes are first looked for below these bounds."""
-LARGE = 300.0
-"""The factor of a second run's inputs."""
-CLEAR = 0.1
-"""The least relative error of a difference in a second run: its sums round more."""
-COMMON: tuple[int, ...] = (1, 2, 3, 0, 5, 8, 17, 33, 64, 65, 127)
+MOST_SIZES = 9
+"""The limit of sizes that are run."""
+BOUNDS = (4, 20, 70, 140, 520, 1100, 4200)
+"""Sizes are looked for below these bounds."""
+COMMON: tuple[int, ...] = (1, 2, 3, 0, 5, 8, 17, 33, 64, 65, 127, 301, 1025, 4099)
 """Sizes to try if isl names none."""
+EXACT = frozenset(("bounds", "coverage", "writes"))
+"""Checks of one kernel alone: without conditions by data, isl's failing sizes fail in every run."""
 
 
 @dataclass(frozen=True)
 class Witness:
-    """Sizes with a difference."""
+    """Sizes with a difference, or sizes of a failing check that could not be run."""
 
     sizes: dict[str, int]
-    difference: str
+    difference: str = ""
+    limit: str = ""
+    """Why they were not run."""
+    certain: bool = True
+    """True if the kernels differ at these sizes."""
 
 
 def find_witness(
-    before: KernelOp | FuncOp, after: KernelOp | FuncOp, sizes: Sizes, failing: Sequence[Points]
+    before: KernelOp | FuncOp, after: KernelOp | FuncOp, sizes: Sizes, problems: Sequence[Problem]
 ) -> Witness | None:
-    """Runs two kernels at sizes out of `failing`; returns the first that differ, None if none do."""
+    """Runs two kernels at failing sizes of `problems`, and returns the first that differ.
+
+    If none differ, returns the smallest sizes of a problem of which none could be run; None if there is no such one.
+    """
     tried: list[dict[str, int]] = []
+    unrun: list[Witness] = []
     end = time.process_time() + MOST_SECONDS
-    for values in _candidates(before, sizes, failing):
-        if values in tried or len(tried) == 6 or (tried and time.process_time() > end):
-            continue
-        tried.append(values)
-        difference = run_both(before, after, values)
-        if difference is not None:
-            return Witness(values, difference)
-    return None
+    for problem in [*(p for p in problems if p.sizes is not None), None]:
+        too_large: list[Witness] = []
+        has_run = False
+        for values in _candidates(before, sizes, problem):
+            if values in tried:
+                has_run = True
+                continue
+            if len(tried) == MOST_SIZES or (tried and time.process_time() > end):
+                continue
+            found = compare(before, after, values)
+            if found.difference:
+                return Witness(values, found.difference)
+            if found.limit and problem is not None:
+                certain = problem.what in EXACT and not _depends_on_data(after)
+                too_large.append(Witness(values, limit=found.limit, certain=certain))
+            else:
+                has_run = True
+                tried.append(values)
+        unrun += [] if has_run else too_large[:1]
+    return min(unrun, key=lambda w: not w.certain, default=None)
 
 
-def _candidates(before: KernelOp | FuncOp, sizes: Sizes, failing: Sequence[Points]) -> Iterator[dict[str, int]]:
+def _depends_on_data(kernel: KernelOp | FuncOp) -> bool:
+    """True if subscripts or conditions are data."""
+    return any(getattr(op, "indices", ()) for op in kernel.walk())
+
+
+def _candidates(before: KernelOp | FuncOp, sizes: Sizes, problem: Problem | None) -> Iterator[dict[str, int]]:
+    """Yields failing sizes of a problem, the smallest first; for None, sizes to run in any case."""
     names = list(before.symbol_names)
-    for points in failing:
-        yield from _sampled(points.intersect_params(sizes.context()), names, sizes)
+    if problem is not None:
+        points: Points = problem.sizes
+        within = points.intersect_params(sizes.context())
+        yield from _smallest(within, names, sizes)
+        yield from _sampled(within, names, sizes)
         yield from islice(_listed(points, names, sizes), 1)
+        return
     arguments = [a.type for a in before.block.args]
     for known in ({}, {n: 70 + 3 * k for k, n in enumerate(names)}):
         yield sizes_without_empties(arguments, list(before.walk()), before.requires, known)
+
+
+def _smallest(points: Points, names: Sequence[str], sizes: Sizes) -> Iterator[dict[str, int]]:
+    """Yields the sizes of the least sum, above 0 if there are such: one size beyond a limit, and 1 for the others."""
+    used = [n for n in names if n in sizes.symbols]
+    total = " + ".join(f"{sizes.divisors.get(n, 1)}*{sizes.symbols[n]}" for n in used) or "0"
+    shown = ", ".join(["s", *(f"x{k}" for k in range(len(used)))])
+    for least in (1, 0):
+        values = [f"x{k} = {sizes.symbols[n]} and x{k} >= {least}" for k, n in enumerate(used)]
+        body = f"{{ [{shown}] : {' and '.join([f's = {total}', *values])} }}"
+        try:
+            with Limits(MAX_OPERATIONS // 4):
+                box = isl().Set(sizes.parameters(body) + body).intersect_params(points.params())
+                found = box.project_out(isl().dim_type.param, 0, box.dim(isl().dim_type.param))
+                if found.is_empty():
+                    continue
+                point = found.lexmin().sample_point()
+        except isl().Error:
+            return
+        at = {n: int(str(point.get_coordinate_val(isl().dim_type.set, k + 1))) for k, n in enumerate(used)}
+        chosen = {n: at.get(n, 1) * sizes.divisors.get(n, 1) for n in names}
+        if _is_consistent(points, chosen, sizes):
+            yield chosen
+            return
 
 
 def _sampled(points: Points, names: Sequence[str], sizes: Sizes) -> Iterator[dict[str, int]]:
@@ -111,70 +155,3 @@ def _is_consistent(points: Points, values: Mapping[str, int], sizes: Sizes) -> b
             return False
         points = points.fix_val(kind, k, isl().Val(value))
     return not points.is_empty()
-
-
-# -- runs -------------------------------------------------------------------------------------------------------------
-
-
-def run_both(before: KernelOp | FuncOp, after: KernelOp | FuncOp, sizes: Mapping[str, int]) -> str | None:
-    """Returns the difference of two kernels in words; None if they agree or cannot run at these sizes."""
-    count = len(before.block.args) - (before.output_count if isinstance(before, FuncOp) else 0)
-    specs = [TypedInput(f"i{k}", a.type) for k, a in enumerate(list(before.block.args)[:count])]
-    if _elements(after, sizes) > MOST_ELEMENTS:
-        return None
-    inputs = [np.asarray(a, order="C") for a in random_arrays(specs, sizes, 0)]
-    return _difference(before, after, inputs, sizes, 0.0) or _difference(
-        before, after, [_large(a) for a in inputs], sizes, CLEAR
-    )
-
-
-def _difference(
-    before: KernelOp | FuncOp, after: KernelOp | FuncOp, inputs: Sequence[Any], sizes: Mapping[str, int], clear: float
-) -> str | None:
-    try:
-        expected = run(before, inputs, sizes)
-    except IgniterError:
-        # The sizes break a requirement of the kernel.
-        return None
-    try:
-        actual = run(after, inputs, sizes)
-    except InterpreterError as error:
-        return str(error)
-    for k, (one, other) in enumerate(zip(expected, actual, strict=True)):
-        found = compare_output(f"result {k}", one, other)
-        if not found.ok and not found.says_nothing and not found.max_error < clear:
-            return f"result {k}: {found.reason}"
-    return None
-
-
-def _large(array: Any) -> Any:
-    """Returns large floats: `exp` overflows unless a kernel subtracts the maximum."""
-    return np.asarray(array * array.dtype.type(LARGE), order="C") if array.dtype.kind == "f" else array
-
-
-def _elements(kernel: KernelOp | FuncOp, sizes: Mapping[str, int]) -> int:
-    values = [*kernel.block.args, *(r for op in kernel.walk() for r in op.results if "loop.alloc" in op.name)]
-    total = 0
-    for value in values:
-        count = 1
-        for dim in dims_of(value.type):
-            try:
-                count *= dim.evaluate(sizes)
-            except KeyError:
-                continue
-        total += count
-    return total
-
-
-def run(kernel: KernelOp | FuncOp, inputs: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-    """Runs a kernel in the interpreter of its level. Unwritten elements of a scheduled kernel hold a pattern."""
-    if isinstance(kernel, KernelOp):
-        return list(run_kernel(kernel, inputs, sizes))
-    outputs: list[Any] = []
-    for arg in list(kernel.block.args)[len(inputs) :]:
-        shape = [d.evaluate(sizes) for d in dims_of(arg.type)]
-        array = np.zeros(shape, BY_ATTR[element_of(arg.type)].dtype)
-        array.view(np.uint8).reshape(-1)[:] = 0xA5 if array.size else 0
-        outputs.append(array)
-    run_func(kernel, [*inputs, *outputs], sizes)
-    return outputs
