@@ -66,7 +66,7 @@ def vector_axis(
 
 
 class _Terms(NamedTuple):
-    """The accesses of a nest for each term of its long sums, by number, and those that are contiguous along a sum."""
+    """Accesses of a nest, by number: those that vary from term to term of a sum, those contiguous along a long sum."""
 
     varying: frozenset[int]
     contiguous: frozenset[int]
