@@ -1,0 +1,24 @@
+"""Language models as onnxruntime-genai's builder writes them: the command line, without the packages that build."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmark.language_models import __main__, build
+
+
+def test_arguments_of_the_builder() -> None:
+    assert build.form_arguments("f32") == ["-p", "fp32"]
+    level4 = ["-p", "int4", "--extra_options", "accuracy_level=4", "block_size=32"]
+    assert build.form_arguments("int4-level4") == level4
+    assert build.form_arguments("int4-level4-pruned") == [*level4, "prune_lm_head=true"]
+
+
+@pytest.mark.parametrize("arguments", [["llama2"], ["llama", "--forms", "int3"]])
+def test_an_unknown_name_is_an_error(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["language_models", "build", *arguments])
+    with pytest.raises(SystemExit):
+        __main__.main()
+    assert f"unknown: {arguments[-1]}; there are llama, smollm2" in capsys.readouterr().err
