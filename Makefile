@@ -22,7 +22,7 @@ STAGE ?= cpu
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-gpu fuzz check pytest lint lit format bench runtime docs clean
+.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-aarch64 test-gpu fuzz check pytest lint lit format bench runtime docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,11 @@ test-full: check ## every test with every set of parameters, slow ones too
 
 test-machines: $(VENV)/.installed-dev ## the tests whose outcome can follow from the machine, as if on five others (tests/machines)
 	$(BIN)/python -m tests.machines --jobs $(JOBS)
+
+test-aarch64: $(VENV)/.installed-dev ## models for aarch64 in stock ONNX Runtime under qemu-user, in a root of Debian's arm64 packages
+	@if command -v qemu-aarch64-static qemu-aarch64 >/dev/null; then $(BIN)/python -m tests.platforms.arm64_root; \
+	else echo "skipped: there is no qemu-aarch64 (apt-get install qemu-user-static)"; fi
+	$(BIN)/python -m pytest -rs -x --timeout=0 tests/platforms/test_aarch64.py
 
 test-gpu: $(VENV)/.installed-dev ## the tests that need a GPU and ONNX Runtime's CUDA provider; without them they skip
 	$(BIN)/python -m pytest -rs tests/gpu

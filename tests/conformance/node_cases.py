@@ -87,10 +87,10 @@ def run_node_case(case: TestCase, mode: str, gpu: bool = False) -> CaseResult:
         return _run_variants(case, op, gpu)
 
     inputs, expected = case.data_sets[0]
-    model, feed = _prepared(case.model, list(inputs), mode)
+    model, feed = prepared(case.model, list(inputs), mode)
     if model is None:
         return CaseResult(case.name, mode, op, "skipped")
-    return _compile_and_compare(model, feed, [_fed(e) for e in expected], case, op, mode, gpu)
+    return _compile_and_compare(model, feed, [fed(e) for e in expected], case, op, mode, gpu)
 
 
 def _compiled(model: onnx.ModelProto, gpu: bool) -> tuple[Any, Any]:
@@ -120,42 +120,90 @@ def _compile_and_compare(
     mode: str,
     gpu: bool = False,
 ) -> CaseResult:
-    def result(status: str, reason: str = "") -> CaseResult:
-        return CaseResult(case.name, mode, op, status, reason[:600])
-
     try:
         module, artifact = _compiled(model, gpu)
     except Exception as error:
-        return result("error", f"{type(error).__name__}: {_first_line(error)}")
-    report: dict[str, Any] = artifact.report
-    left, regions = report["nodes_after"] - report["regions"], report["regions"]
-    status = "native" if not left and regions else "partly" if regions else "fallback" if left else "folded"
-    reason = _why_left(module, report) if left else ""
-    # Constants are folded by ORT too.
-    ort_computes = left or not regions
+        return CaseResult(case.name, mode, op, "error", f"{type(error).__name__}: {_first_line(error)}"[:600])
+    compiled = compiled_case(case, mode, op, model, feed, expected, (module, artifact))
     try:
         found = run(artifact.session(intra_op_num_threads=1, log_severity_level=4), feed)
     except Exception as error:
-        if ort_computes and _ort_fails(model, feed):
-            return result("no-ort", reason or _first_line(error))
-        return result("error", f"running: {_first_line(error)}")
-    for name, e, a in zip((o.name for o in model.graph.output), expected, found, strict=True):
-        difference = _difference(e, a, case.rtol, case.atol)
-        if difference and ort_computes and _ort_fails(model, feed):
-            return result("no-ort", f"{name}: {difference}")
-        if difference and not ort_computes and _ort_is_no_nearer(model, feed, name, e, a):
-            continue
-        if difference and _is_exact_in_16_bits(model, feed, name, a, GPU_UNITS if gpu else 1):
-            continue
-        if difference and mode == "attributes" and status == "fallback" and len(model.graph.node) == left:
+        return compiled.failed(error)
+    return compiled.judged(found, GPU_UNITS if gpu else 1)
+
+
+@dataclass(frozen=True)
+class CompiledCase:
+    """A compiled case, to be judged by what it computes, here or on another machine."""
+
+    case: TestCase
+    mode: str
+    op: str
+    model: onnx.ModelProto
+    feed: dict[str, Any]
+    expected: list[Any]
+    status: str
+    reason: str
+    """Why nodes are left to ONNX Runtime."""
+    left: int
+    """The number of these nodes."""
+
+    @property
+    def ort_computes(self) -> bool:
+        """True if ONNX Runtime computes a part: nodes that are left, or constants, which it folds too."""
+        return self.left > 0 or self.status == "folded"
+
+    def _result(self, status: str, reason: str = "") -> CaseResult:
+        return CaseResult(self.case.name, self.mode, self.op, status, reason[:600])
+
+    def failed(self, error: Exception) -> CaseResult:
+        """The result of a run that raised an error."""
+        if self.ort_computes and _ort_fails(self.model, self.feed):
+            return self._result("no-ort", self.reason or _first_line(error))
+        return self._result("error", f"running: {_first_line(error)}")
+
+    def judged(self, found: list[Any], units: int = 1) -> CaseResult:
+        """The result of a run with outputs; `units` in the last place are allowed for 16-bit floats."""
+        names = (o.name for o in self.model.graph.output)
+        for name, e, a in zip(names, self.expected, found, strict=True):
+            difference = _difference(e, a, self.case.rtol, self.case.atol)
+            if difference and self.ort_computes and _ort_fails(self.model, self.feed):
+                return self._result("no-ort", f"{name}: {difference}")
+            if difference and not self._is_right(name, e, a, units):
+                return self._result("mismatch", f"{name}: {difference}")
+        return self._result(self.status, self.reason)
+
+    def _is_right(self, name: str, expected: Any, actual: Any, units: int) -> bool:
+        """True if an output is right though it differs from what the case expects."""
+        model, feed, varied = self.model, self.feed, self.mode == "attributes"
+        if not self.ort_computes and _ort_is_no_nearer(model, feed, name, expected, actual):
+            return True
+        if _is_exact_in_16_bits(model, feed, name, actual, units):
+            return True
+        if varied and self.status == "fallback" and len(model.graph.node) == self.left:
             # The model is as it was: ONNX Runtime left memory as it found it, as RotaryEmbedding does of an odd width.
-            continue
-        if difference and mode == "attributes" and _evaluator_agrees(model, feed, name, a, case):
-            continue
-        follows = ort_computes or case.name in AS_ORT
-        if difference and not (follows and _ort_agrees(model, feed, name, a)):
-            return result("mismatch", f"{name}: {difference}")
-    return result(status, reason)
+            return True
+        if varied and _evaluator_agrees(model, feed, name, actual, self.case):
+            return True
+        follows = self.ort_computes or self.case.name in AS_ORT
+        return follows and _ort_agrees(model, feed, name, actual)
+
+
+def compiled_case(
+    case: TestCase,
+    mode: str,
+    op: str,
+    model: onnx.ModelProto,
+    feed: dict[str, Any],
+    expected: list[Any],
+    compiled: tuple[Any, Any],
+) -> CompiledCase:
+    """A case with its outcome; `compiled` are the module and the compiled model."""
+    module, report = compiled[0], compiled[1].report
+    left, regions = report["nodes_after"] - report["regions"], report["regions"]
+    status = "native" if not left and regions else "partly" if regions else "fallback" if left else "folded"
+    reason = _why_left(module, report) if left else ""
+    return CompiledCase(case, mode, op, model, feed, expected, status, reason, left)
 
 
 RANKS = ("skipped", "no-ort", "folded", "native", "partly", "fallback", "mismatch", "error")
@@ -172,7 +220,7 @@ def _run_variants(case: TestCase, op: str, gpu: bool) -> CaseResult:
         model.ir_version = min(model.ir_version, ORT_IR_VERSION)
         _set_opset(model, opset)
         names = [i.name for i in model.graph.input]
-        feed = {n: _fed(v) for n, v in zip(names, case.data_sets[0][0], strict=False) if v is not None}
+        feed = {n: fed(v) for n, v in zip(names, case.data_sets[0][0], strict=False) if v is not None}
         if not _ort_survives(model, feed):
             continue
         try:
@@ -226,14 +274,14 @@ def _ort_survives(model: onnx.ModelProto, feed: dict[str, Any]) -> bool:
     return not os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-def _prepared(original: onnx.ModelProto, inputs: list[Any], mode: str) -> tuple[onnx.ModelProto | None, dict[str, Any]]:
+def prepared(original: onnx.ModelProto, inputs: list[Any], mode: str) -> tuple[onnx.ModelProto | None, dict[str, Any]]:
     model = onnx.ModelProto()
     model.CopyFrom(original)
     # The onnx package may be ahead of ORT in the format's version, which says nothing of the op.
     model.ir_version = min(model.ir_version, ORT_IR_VERSION)
     graph = model.graph
     names = [i.name for i in graph.input]
-    feed = {name: _fed(value) for name, value in zip(names, inputs, strict=False) if value is not None}
+    feed = {name: fed(value) for name, value in zip(names, inputs, strict=False) if value is not None}
     if mode == "dynamic":
         for info in graph.input:
             if info.type.HasField("tensor_type"):
@@ -256,7 +304,7 @@ def _prepared(original: onnx.ModelProto, inputs: list[Any], mode: str) -> tuple[
     return model, feed
 
 
-def _fed(value: Any) -> Any:
+def fed(value: Any) -> Any:
     """An input as ORT takes it: some cases hold scalars and protos."""
     if isinstance(value, onnx.TensorProto):
         return numpy_helper.to_array(value)
