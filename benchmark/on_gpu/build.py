@@ -25,6 +25,7 @@ from onnx import helper, numpy_helper
 
 import igniter
 from benchmark.on_gpu.cases import Case, cases, models
+from igniter.dialects.library_names import is_library_domain
 from igniter.errors import IgniterError
 
 INTEGERS = (2, 3, 5, 6, 7, 9, 12, 13)
@@ -141,7 +142,7 @@ def _compiled(
         artifact = igniter.compile(model, Path(place) / "made", options=options, verify=False)
         proto = onnx.load(artifact.model_path)
         nodes = proto.graph.node
-        own = [node for node in nodes if node.domain.startswith("igniter.")]
+        own = [node for node in nodes if is_library_domain(node.domain)]
         if len(nodes) != 1 or len(own) != 1:
             left = sorted({node.op_type for node in nodes if node not in own})
             raise IgniterError(f"it is not one op: {len(own)} and {left}")

@@ -10,9 +10,9 @@ from igniter.analysis.fusion.author import make_author as fusion_author
 from igniter.analysis.fusion.legality import as_tensor, has_dims
 from igniter.compiler.compilation import Compilation, CompiledKernel
 from igniter.compiler.driver import count_nodes, nodes_left
+from igniter.dialects.library_names import is_library_domain
 from igniter.dialects.loop.schedule import PRODUCTS
 from igniter.dialects.onnx.base import OnnxOp
-from igniter.dialects.onnx.bound import is_exported
 from igniter.dialects.onnx.structure import main_graph
 from igniter.dialects.sym import dims_of
 from igniter.passes import parse_passes
@@ -123,5 +123,4 @@ def _input_dims(c: Compilation) -> dict[str, list[str]]:
 
 
 def _region_count(c: Compilation) -> int:
-    own = (op for op in c.module.walk() if isinstance(op, OnnxOp) and op.domain.startswith("igniter."))
-    return sum(not is_exported(op) for op in own)
+    return sum(isinstance(op, OnnxOp) and is_library_domain(op.domain) for op in c.module.walk())

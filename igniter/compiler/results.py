@@ -155,7 +155,7 @@ class Results:
             if data is None:
                 raise _Gone
             info = library_info(data)
-            libraries.append(Library(data, info["domain"], tuple(info["ops"]), info))
+            libraries.append(Library(data, info["domain"], tuple(info["ops"]), info, name))
 
         def copy(path: Path) -> None:
             for name in entry["files"]:

@@ -10,6 +10,7 @@ import onnx.helper
 from onnx import version_converter
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 
+from igniter.dialects.library_names import is_library_domain
 from igniter.dialects.onnx.attributes import to_attr, to_python
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.schemas import OpSchema, find_schema
@@ -138,7 +139,7 @@ def oldest_ir_version(model: onnx.ModelProto) -> int:
     """
     if model.ir_version <= _IR_OF_CONSTANTS:
         return model.ir_version
-    known = [entry for entry in model.opset_import if not entry.domain.startswith("igniter.")]
+    known = [entry for entry in model.opset_import if not _is_own(entry.domain)]
     needed = [_IR_OF_CONSTANTS, onnx.helper.find_min_ir_version_for(known, ignore_unknown=True)]
     if len(model.functions):
         needed.append(_IR_OF_OVERLOADS if any(f.overload for f in model.functions) else _IR_OF_FUNCTIONS)
@@ -146,6 +147,11 @@ def oldest_ir_version(model: onnx.ModelProto) -> int:
     for function in model.functions:
         needed += [_IR_OF_TYPES.get(code, 0) for node in function.node for code in _node_types(node)]
     return min(model.ir_version, max(needed))
+
+
+def _is_own(domain: str) -> bool:
+    """True if a domain is Igniter's; all work in any IR version."""
+    return domain.startswith("igniter.") or is_library_domain(domain)
 
 
 def _element_types(graph: onnx.GraphProto) -> Iterator[int]:

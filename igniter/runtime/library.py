@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from igniter._version import __version__
+from igniter.dialects.library_names import file_name
 from igniter.errors import IgniterError
 from igniter.runtime.cache import Cache, cache_key
 from igniter.runtime.files import write_whole
@@ -33,11 +34,8 @@ class Library:
     domain: str
     ops: tuple[str, ...]
     info: Mapping[str, Any]
-
-    @property
-    def file_name(self) -> str:
-        """`libigniter_HASH.so`, named like the domain: different libraries never share a name."""
-        return f"lib{self.domain.replace('.', '_')}.so"
+    file_name: str
+    """`libigniter_HASH.so`: the domain is the stem."""
 
     def write(self, path: str | Path) -> Path:
         """Writes the library to a file, or into a folder under its own name.
@@ -176,7 +174,7 @@ def build_library(
         data = link_shared(objects, least.triple, (ENTRY_POINT, INFO_SYMBOL), linker, besides, debug_info)
         if cache is not None:
             cache.put(key, data)
-    return Library(data, emitted.domain, emitted.ops, library_info(data))
+    return Library(data, emitted.domain, emitted.ops, library_info(data), file_name(emitted.domain, least.triple))
 
 
 def _ops_of_cpus(parts: Sequence[LibraryPart]) -> list[OpOp | ValuesOp]:

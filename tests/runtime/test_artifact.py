@@ -13,10 +13,14 @@ import pytest
 from library_kit import TARGET, build, model, node, scale_kernel, scale_op, value
 from onnx import helper
 
+import igniter
+from igniter.backends.ort import emit_library
 from igniter.compiler.artifact import Artifact, write_artifact
+from igniter.dialects import library_names
+from igniter.dialects.library_names import is_library_domain
 from igniter.errors import IgniterError
 from igniter.runtime import folders
-from igniter.runtime.session import make_session
+from igniter.runtime.session import SessionError, make_session
 
 
 def original(factor: float = 2.0) -> onnx.ModelProto:
@@ -52,12 +56,52 @@ def test_written_loaded_run_and_verified(tmp_path: Path, source: Path) -> None:
     assert loaded.report == written.report
     assert loaded.report["options"] == {"target": "native"}
     assert loaded.source == str(source)
-    assert [info["domain"] for info in loaded.library_infos()] == [f"igniter.{loaded.libraries[0].stem.split('_')[1]}"]
+    assert [info["domain"] for info in loaded.library_infos()] == [loaded.libraries[0].stem]
     x = np.ones((2, 3), np.float32)
     session = loaded.session(intra_op_num_threads=1, log_severity_level=3)
     np.testing.assert_array_equal(session.run(None, {"x": x})[0], x * 2)
     assert loaded.verify() and written.verify(shapes=[{"n": 2, "m": 9}], rtol=0.0)
     assert loaded.verify(inputs={"x": x}, intra_op_num_threads=1)
+
+
+def test_an_unregistered_library_is_named_by_onnxruntime(tmp_path: Path) -> None:
+    written = compiled(tmp_path / "out")
+    with pytest.raises(SessionError, match=rf"{written.libraries[0].stem}:Scale_k\(-1\) is not a registered"):
+        make_session(written.model_path)
+
+
+def test_a_folder_of_a_former_domain_loads(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its library has the present name, and its domain is another one: `igniter.HASH`."""
+    monkeypatch.setattr(emit_library, "domain_of", lambda digest: f"igniter.{digest[:16]}")
+    compiled(tmp_path / "out", source, options={"target": TARGET.name})
+    monkeypatch.undo()
+    old = Artifact.load(tmp_path / "out")
+    (info,) = old.library_infos()
+    assert info["domain"] == old.libraries[0].stem.replace("libigniter_", "igniter.")
+    assert is_library_domain(info["domain"])
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(old.session(intra_op_num_threads=1).run(None, {"x": x})[0], x * 2)
+    assert old.verify()
+    # The present compiler reads the model, and keeps its op.
+    again = igniter.compile(old.model_path, load=False, verify=False)
+    assert [n.domain for n in onnx.load(str(again.model_path)).graph.node] == [info["domain"]]
+
+
+def test_the_file_is_named_like_the_domain_on_every_system() -> None:
+    domain = library_names.domain_of("0123456789abcdef" * 4)
+    assert domain == "libigniter_0123456789abcdef" and is_library_domain(domain)
+    triples = {
+        "x86_64-unknown-linux-gnu": ".so",
+        "aarch64-linux-android": ".so",
+        "x86_64-pc-windows-msvc": ".dll",
+        "x86_64-pc-windows-gnu": ".dll",
+        "arm64-apple-macosx13.0.0": ".dylib",
+        "arm64-apple-ios15.0": ".dylib",
+    }
+    for triple, suffix in triples.items():
+        assert library_names.file_name(domain, triple) == domain + suffix
+    assert library_names.file_name("igniter.0123456789abcdef") == f"{domain}.so"
+    assert not any(is_library_domain(d) for d in ("", "ai.onnx", "igniter.bound", "igniter.collective", "libigniter_x"))
 
 
 def test_a_wrong_library_is_found_out(tmp_path: Path, source: Path) -> None:

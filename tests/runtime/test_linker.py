@@ -148,7 +148,7 @@ def test_the_library_is_described_in_the_file(tmp_path: Path) -> None:
     assert info["pipeline"] == "cpu" and info["options"] == {"level": 3}
     assert info["versions"]["igniter"] and info["versions"]["llvm"]
     assert info["ops"]["Scale_k"]["inputs"] == ["x: f32 [a, b]"]
-    assert library.file_name == f"libigniter_{library.domain.split('.')[1]}.so"
+    assert library.file_name == f"{library.domain}.so"
 
 
 def test_what_is_no_library_says_so(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_library(compiled: Path) -> None:
     found = lines(library)
     assert found["runs in"][0].startswith("CPUExecutionProvider of ONNX Runtime 1.1")
     assert found["ops"][0].startswith("igniter_")
-    assert found["domain"][0].startswith("igniter.")
+    assert found["domain"][0].startswith("libigniter_")
 
 
 def test_all_and_json_have_everything(compiled: Path, model: Path) -> None:

@@ -11,6 +11,7 @@ from xdsl.ir import Block
 
 from igniter.analysis.fusion.graph import is_node, node_label
 from igniter.dialects.fusion import GroupOp
+from igniter.dialects.library_names import is_library_domain
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import base_name, is_exported
 from igniter.dialects.onnx.structure import GraphOp
@@ -72,7 +73,7 @@ def fallback_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]
 
 
 def _is_own(op: OnnxOp) -> bool:
-    return op.domain.startswith("igniter.") and not is_exported(op)
+    return is_library_domain(op.domain) or (op.domain.startswith("igniter.") and not is_exported(op))
 
 
 def _nodes(block: Block, outer: str) -> Iterator[tuple[OnnxOp, str]]:

@@ -1,10 +1,11 @@
 """`ort.library` as one LLVM module: descriptors, tables and functions of single ops, around kernels defined elsewhere.
 The code generator links the run time, in C, to it.
 
-The domain's name carries a hash of the library's IR, of its `info` and of the kernels' code. So two libraries load into
-one session, and a model finds only its own library. Models with different weights but otherwise equal have equal
-libraries, with one domain. ORT creates no session from options with a domain twice; therefore a library marks the
-options at its registration (a session entry named like the domain), and adds nothing if the mark exists.
+The domain is the stem of the library's file (`igniter.dialects.library_names`), with a hash of the library's IR, of its
+`info` and of the kernels' code. So two libraries load into one session, and a model finds only its own library. Models
+with different weights but otherwise equal have equal libraries, with one domain. ORT creates no session from options
+with a domain twice; therefore a library marks the options at its registration (a session entry named like the domain),
+and adds nothing if the mark exists.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from igniter.backends.ort.launches import GpuCode, emit_launched, emit_launches
 from igniter.backends.ort.messages import StringPool, c_literal, emit_type_names
 from igniter.backends.ort.shapes import dim_offsets, emit_shapes, symbol_slots
 from igniter.backends.violations import DEFINITION
+from igniter.dialects.library_names import domain_of
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.ort import OPTIONAL, REQUIRED, VARIADIC, LibraryOp, OpOp, Port, ValuesOp
 from igniter.dialects.sym.expr import Expr
@@ -80,12 +82,12 @@ class EmittedLibrary:
 
 
 def library_domain(library: LibraryOp, info: Mapping[str, object], code: Iterable[bytes] = ()) -> str:
-    """Returns `igniter.` and 16 hex digits: a hash of the library's IR, its `info` and the kernels' code."""
+    """Returns the domain of a library, with a hash of its IR, its `info` and the kernels' code."""
     digest = hashlib.sha256(str(library).encode())
     digest.update(_canonical(info).encode())
     for part in code:
         digest.update(hashlib.sha256(part).digest())
-    return f"igniter.{digest.hexdigest()[:16]}"
+    return domain_of(digest.hexdigest())
 
 
 def emit_library(

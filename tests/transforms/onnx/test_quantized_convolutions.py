@@ -104,7 +104,7 @@ def compare(
     `most` at most, and no more than the part `unequal` of them does."""
     artifact = igniter.load(model).compile(folder / "out", verify=False)
     left = onnx.load(artifact.model_path, load_external_data=False).graph.node
-    others = [n.op_type for n in left if not n.domain.startswith("igniter")]
+    others = [n.op_type for n in left if not n.domain.startswith("libigniter_")]
     assert not multiplies_bytes() or not set(others) - {"Constant", "Identity"}
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -302,7 +302,7 @@ def test_bytes_whose_zero_point_a_run_finds(weight: Kind, tmp_path: Path) -> Non
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     artifact = igniter.load(model).compile(tmp_path / "out", verify=False)
     left = onnx.load(artifact.model_path, load_external_data=False).graph.node
-    assert not [n.op_type for n in left if not n.domain.startswith("igniter") and n.op_type != "Constant"]
+    assert not [n.op_type for n in left if not n.domain.startswith("libigniter_") and n.op_type != "Constant"]
     original = onnxruntime.InferenceSession(model.SerializeToString(), None, ["CPUExecutionProvider"])
     feeds = {"x": rng.standard_normal((2, 8, 7, 9)).astype(np.float32)}
     got, want = artifact.session().run(None, feeds)[0], original.run(None, feeds)[0]

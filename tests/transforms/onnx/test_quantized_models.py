@@ -44,7 +44,7 @@ def compare(model: onnx.ModelProto, folder: Path, sizes: Mapping[str, int]) -> C
         assert error.mean() <= 2e-3 * scale, f"mean error {error.mean()} of values up to {scale}"
         assert error.max() <= 0.1 * scale, f"largest error {error.max()} of values up to {scale}"
     left = onnx.load(artifact.model_path, load_external_data=False).graph.node
-    return Counter(n.op_type for n in left if not n.domain.startswith("igniter") and n.op_type != "Constant")
+    return Counter(n.op_type for n in left if not n.domain.startswith("libigniter_") and n.op_type != "Constant")
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda f: f.name)
@@ -75,7 +75,7 @@ def left_by(model: onnx.ModelProto, target: str) -> Counter[str]:
     options = igniter.CompileOptions(target=target)
     artifact = igniter.load(model).compile(options=options, verify=False)
     rewritten = onnx.load(artifact.model_path, load_external_data=False)
-    return Counter(n.op_type for n in rewritten.graph.node if not n.domain.startswith("igniter"))
+    return Counter(n.op_type for n in rewritten.graph.node if not n.domain.startswith("libigniter_"))
 
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "sapphirerapids"])
