@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 from igniter.compiler.arguments import require_number, require_shapes
 from igniter.errors import IgniterError
 from igniter.registry import load
-from igniter.runtime.digests import file_digest
+from igniter.runtime.digests import file_digest, folder_digest, require_files
 from igniter.runtime.folders import (
     FAILED,
     NotGood,
@@ -148,7 +148,7 @@ class Artifact:
     def _session(self, ort_options: Mapping[str, Any]) -> InferenceSession:
         for _ in range(_RELOADS):
             try:
-                return make_session(self.model_path, self.libraries, **ort_options)
+                return self._checked_session(ort_options)
             except IgniterError:
                 # Another process may have replaced the model since the report was read. The names of the files differ,
                 # so the two are never mixed: read the new report, and try again.
@@ -156,7 +156,21 @@ class Artifact:
                 if report is None or report == self.report:
                     raise
                 self.report = report
+        return self._checked_session(ort_options)
+
+    def _checked_session(self, ort_options: Mapping[str, Any]) -> InferenceSession:
+        self.require_unchanged()
         return make_session(self.model_path, self.libraries, **ort_options)
+
+    def require_unchanged(self) -> None:
+        """Raises `WrongDigest` for a library that is not the one that was compiled, by its SHA-256 in the report. A
+        report without digests, of an earlier version, is not compared."""
+        digests = self.report.get("digests", {})
+        require_files(self.folder, {path.name: digests[path.name] for path in self.libraries if path.name in digests})
+
+    def digest(self) -> str:
+        """Returns the digest of the whole folder, `sha256:HEX`: see `igniter.runtime.digests.folder_digest`."""
+        return folder_digest(self.folder)[0]
 
     def _check_saving(self, ort_options: Mapping[str, Any]) -> None:
         """Raises if ORT would save its optimised model outside the folder of its external weights: the saved model
@@ -276,6 +290,7 @@ def write_artifact(
         for library in libraries:
             library.write(staging)
         described["files"] = sorted([REPORT, *(p.name for p in staging.iterdir())])
+        described["digests"] = _digests(staging / MODEL, libraries)
         make_readable(staging)
         try:
             if finish is not None:
@@ -291,6 +306,12 @@ def write_artifact(
         put_in_place(staging, target)
     artifact.folder = target
     return artifact
+
+
+def _digests(model: Path, libraries: Sequence[Library]) -> dict[str, str]:
+    """Returns the SHA-256 of the model, whose weights are in other files, and of each library."""
+    data = {MODEL: model.read_bytes(), **{library.file_name: library.data for library in libraries}}
+    return {name: hashlib.sha256(each).hexdigest() for name, each in data.items()}
 
 
 @contextmanager
@@ -379,6 +400,7 @@ def _is_whole(folder: Path) -> bool:
 _SHAPES: dict[str, tuple[type, ...]] = {
     "libraries": (list,),
     "files": (list,),
+    "digests": (dict,),
     "options": (dict,),
     "programs": (list,),
     "fusion": (list,),

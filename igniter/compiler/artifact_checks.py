@@ -197,6 +197,7 @@ class Checks:
         if hidden:
             raise IgniterError(f"the random value '{hidden[0]}' of the original is not in the compiled model")
         options["config"] = {**config, EXTERNAL_FOLDER: folder}
+        self.artifact.require_unchanged()
         return make_session(surgery.with_inputs(proto, cut).SerializeToString(), self.artifact.libraries, **options)
 
 

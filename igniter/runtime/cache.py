@@ -12,6 +12,9 @@ a lost race with another process only costs a compile.
 The folder is `$IGNITER_CACHE_DIR`, else `$XDG_CACHE_HOME/igniter`, else `~/.cache/igniter`; the limit
 `$IGNITER_CACHE_SIZE` (`500M`, `2G`; 0 turns the cache off), else 1 GiB. If the folder is not writable, nothing is
 cached and nothing fails.
+
+Entries are native code that sessions execute, and their digest does not tell who wrote them. So the folder must belong
+to this user or to root, and nobody else may write to it; every entry that is read must belong to one of the two.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -44,9 +48,18 @@ KEEP_FRACTION = 0.9
 """The target of an eviction, below the limit, so that the next entry does not cause another one."""
 MEASURE_EVERY = 32
 
+PRIVATE = 0o700
+"""The permissions of new folders of the cache."""
+
 _DIGEST = 32
 _CHUNK = 1 << 20
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class UntrustedCache(IgniterError):
+    """Raised for a cache that somebody other than this user and root can write to."""
+
+    code = "IGN0509"
 
 
 def cache_key(*parts: str | bytes) -> str:
@@ -83,14 +96,16 @@ def default_folder() -> Path:
 
 
 def default_cache() -> Cache:
-    """Returns the cache of this user."""
+    """Returns the cache of this user; raises `UntrustedCache` if somebody else can write to it."""
     size = os.environ.get("IGNITER_CACHE_SIZE")
     try:
         limit = DEFAULT_LIMIT if size is None else parse_size(size)
     except IgniterError as error:
         raise IgniterError(f"IGNITER_CACHE_SIZE: {error.message}") from error
     folder = default_folder()
-    return Cache(folder, limit, _size_of(folder))
+    cache = Cache(folder, limit, _size_of(folder))
+    cache.require_trusted()
+    return cache
 
 
 @dataclass
@@ -135,6 +150,19 @@ class Cache:
         self._objects = folder / LAYOUT
         self._known = known or CacheSize()
 
+    def require_trusted(self) -> None:
+        """Raises `UntrustedCache` if the folder, or that of its entries, belongs to another user than this one and
+        root, or may be written to by others. A cache that is turned off is not examined."""
+        for folder in (self.folder, self._objects) if self.limit else ():
+            with contextlib.suppress(OSError):  # a folder that cannot be examined cannot be read either
+                reason = _distrust(folder.stat())
+                if reason:
+                    raise UntrustedCache(
+                        f"the cache {folder} {reason}, who could put code into it that your sessions execute: run "
+                        f"'chmod -R go-w {self.folder}' if it is yours and its content is too, or remove it, or name "
+                        "another folder in IGNITER_CACHE_DIR"
+                    )
+
     def has(self, key: str) -> bool:
         """True if `key` has an entry; only `get` checks that the entry is whole."""
         return self._path(key).exists()
@@ -143,7 +171,8 @@ class Cache:
         """Returns the payload stored under `key`, or None."""
         path = self._path(key)
         try:
-            data = path.read_bytes()
+            with _opened(path) as entry:
+                data = entry.read()
         except OSError:
             self.statistics.misses += 1
             return None
@@ -161,7 +190,7 @@ class Cache:
         """Returns the digest stored with the entry of `key`, or None. The entry counts as used, but is not checked."""
         path = self._path(key)
         try:
-            with path.open("rb") as entry:
+            with _opened(path) as entry:
                 digest = entry.read(_DIGEST)
             _touch(path)
         except OSError:
@@ -186,7 +215,7 @@ class Cache:
         path = self._path(key)
         with contextlib.ExitStack() as opened:
             try:
-                entry, source = (opened.enter_context(path.open("rb")) for _ in range(2))
+                entry, source = (opened.enter_context(_opened(path)) for _ in range(2))
             except OSError:
                 self.statistics.misses += 1
                 return False
@@ -219,8 +248,9 @@ class Cache:
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
         digest = hashlib.sha256(key.encode())
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("xb") as file:
+            for place in (self.folder, self._objects, path.parent):
+                _make_private(place)
+            with open(temporary, "xb", opener=_private_opener) as file:
                 file.write(bytes(_DIGEST))
                 for chunk in chunks:
                     digest.update(chunk)
@@ -356,6 +386,39 @@ def _copy(source: IO[bytes], target: IO[bytes], start: int) -> None:
     target.seek(place - start)
     for chunk in _chunks(source):
         target.write(chunk)
+
+
+def _make_private(folder: Path) -> None:
+    """Creates a folder that only this user can read, if it is missing."""
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=PRIVATE, exist_ok=True)
+
+
+def _private_opener(path: str, flags: int) -> int:
+    """Opens a new file that only this user can read."""
+    return os.open(path, flags, 0o600)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Opens an entry; raises `PermissionError` for one that another user wrote, or may write to."""
+    file = path.open("rb")
+    reason = _distrust(os.fstat(file.fileno()))
+    if reason:
+        file.close()
+        raise PermissionError(f"{path} {reason}")
+    return file
+
+
+def _distrust(status: os.stat_result) -> str:
+    """Returns the reason why a file or folder cannot be trusted; "" if only this user and root can change it."""
+    if not hasattr(os, "geteuid"):
+        # Permissions on Windows are lists, which the home folder's protect.
+        return ""
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"belongs to another user (uid {status.st_uid}, you are {os.geteuid()})"
+    writers = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return f"may be written to by {'everybody' if writers & stat.S_IWOTH else 'its group'}" if writers else ""
 
 
 def _touch(path: Path) -> None:

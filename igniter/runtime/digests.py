@@ -1,13 +1,17 @@
 """Hashes of files, each file read once: a file unchanged since it was hashed is identified by the system's metadata
-(device, inode, size, times)."""
+(device, inode, size, times); and the digest of a whole folder, for signatures."""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
+import re
 import stat
 import time
+from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from igniter.errors import IgniterError
@@ -29,6 +33,63 @@ def file_digest(path: str | PathLike[str], cache: Cache | None = None) -> str:
         return _remembered(os.path.abspath(path), _identity(os.stat(path)), cache)
     except OSError as error:
         raise IgniterError(f"cannot read {path}: {error.strerror}") from error
+
+
+PREFIX = "sha256:"
+"""The begin of a folder's digest: its algorithm."""
+
+
+class WrongDigest(IgniterError):
+    """Raised for a file or folder whose content is not the one that its digest says."""
+
+    code = "IGN0510"
+
+
+def folder_digest(folder: str | PathLike[str]) -> tuple[str, dict[str, str]]:
+    """Returns the digest of a folder with all its files, `sha256:HEX`, and the SHA-256 of each file by its path.
+
+    The digest is the SHA-256 of what `sha256sum` prints for the files, in the order of the bytes of their paths. Raises
+    `IgniterError` for a folder with anything but files and folders: content outside of it would not be covered.
+    """
+    root = Path(folder)
+    files: dict[str, str] = {}
+    for path in root.rglob("*"):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            what = "a symbolic link" if path.is_symlink() else "no regular file"
+            raise IgniterError(
+                f"{path} is {what}, and a digest covers the content of a folder only: replace it by a file"
+            )
+        if path.is_file():
+            files[path.relative_to(root).as_posix()] = file_digest(path)
+    lines = b"".join(_line(name, files[name]) for name in sorted(files, key=os.fsencode))
+    return f"{PREFIX}{hashlib.sha256(lines).hexdigest()}", dict(sorted(files.items()))
+
+
+def require_digest(folder: str | PathLike[str], expected: str) -> None:
+    """Raises `WrongDigest` unless a folder has the digest `expected`, as returned by `folder_digest`."""
+    wanted = expected.strip().lower()
+    if not re.fullmatch(rf"{PREFIX}[0-9a-f]{{64}}", wanted):
+        raise IgniterError(f"'{expected}' is not a digest: it is 'sha256:' and 64 hexadecimal digits")
+    found, _ = folder_digest(folder)
+    if not hmac.compare_digest(found, wanted):
+        raise WrongDigest(f"{folder} has the digest {found}, not {wanted}: do not load it; get the folder again")
+
+
+def require_files(folder: Path, digests: Mapping[str, str]) -> None:
+    """Raises `WrongDigest` for the first file of a folder without its digest (SHA-256) in `digests`."""
+    for name, expected in digests.items():
+        path = folder / Path(name).name
+        if file_digest(path) != expected:
+            raise WrongDigest(
+                f"{path} has changed since it was compiled (its SHA-256 is not the one in the report), and is not "
+                "loaded: copy the folder again, or compile the model again"
+            )
+
+
+def _line(name: str, digest: str) -> bytes:
+    """Returns the line of `sha256sum` about a file; it marks a line with escaped characters by a backslash."""
+    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return os.fsencode(f"{'' if escaped == name else chr(92)}{digest}  {escaped}\n")
 
 
 SMALL = 1 << 20

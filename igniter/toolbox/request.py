@@ -49,6 +49,8 @@ class Option:
     """False if the default stands for no value."""
     elsewhere: Mapping[str, str]
     """Values that another tool takes, each with the text of the error."""
+    bare: str
+    """The value of the option without `=VALUE`; "" if it always has one."""
 
     def __init__(
         self,
@@ -60,8 +62,9 @@ class Option:
         completes: str = "",
         show_default: bool = True,
         elsewhere: Mapping[str, str] | None = None,
+        bare: str = "",
     ):
-        given = (help, flags, metavar, min, max, completes, show_default, elsewhere or {})
+        given = (help, flags, metavar, min, max, completes, show_default, elsewhere or {}, bare)
         for field, value in zip(fields(self), given, strict=True):
             object.__setattr__(self, field.name, value)
 

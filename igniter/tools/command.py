@@ -50,7 +50,8 @@ def command_of(verb: str, request: type[Request]) -> Any:
     command.__doc__ = request.__doc__
     app = typer.Typer(**SETTINGS)
     named = {flag: p.about.elsewhere for p in made if isinstance(p.about, Option) for flag in _flags(p)}
-    app.command(verb, cls=type("Command", (_Command,), {"elsewhere": named}))(command)
+    bare = {flag: p.about.bare for p in made if isinstance(p.about, Option) and p.about.bare for flag in _flags(p)}
+    app.command(verb, cls=type("Command", (_Command,), {"elsewhere": named, "bare": bare}))(command)
     return typer.main.get_command(app)
 
 
@@ -59,6 +60,8 @@ class _Command(TyperCommand):
 
     elsewhere: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     """For each option, the texts of such values."""
+    bare: ClassVar[Mapping[str, str]] = {}
+    """The values of options that are given without one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for argument, following in zip(args, [*args[1:], ""], strict=False):
@@ -66,7 +69,9 @@ class _Command(TyperCommand):
             told = self.elsewhere.get(flag, {}).get(value if equals else following)
             if told is not None:
                 raise typer.BadParameter(told, ctx=ctx, param_hint=f"'{flag}'")
-        return super().parse_args(ctx, args)
+        end = args.index("--") if "--" in args else len(args)
+        given = [f"{a}={self.bare[a]}" if a in self.bare else a for a in args[:end]]
+        return super().parse_args(ctx, [*given, *args[end:]])
 
 
 def _flags(parameter: Parameter) -> tuple[str, ...]:

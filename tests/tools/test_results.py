@@ -143,7 +143,8 @@ def test_a_model_is_read_once_to_be_hashed(settled: Path, monkeypatch: pytest.Mo
     artifact = igniter.compile(settled, verify=False)
     igniter.compile(settled, verify=False)
     igniter.Artifact.load(artifact.folder)
-    assert hashed == [str(settled)]
+    # The libraries of folders are hashed as well, before each load.
+    assert [name for name in hashed if not name.endswith(".so")] == [str(settled)]
 
 
 def test_it_takes_no_part_of_the_compiler(settled: Path, tmp_path: Path) -> None:

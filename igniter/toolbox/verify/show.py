@@ -9,6 +9,7 @@ from rich.table import Table
 
 from igniter.compiler.artifact import Artifact
 from igniter.errors import IgniterError
+from igniter.runtime.digests import folder_digest, require_digest
 from igniter.runtime.session import silence
 from igniter.toolbox.output import (
     console,
@@ -19,10 +20,10 @@ from igniter.toolbox.output import (
     verification_lines,
     verification_table,
 )
+from igniter.toolbox.verify.request import PRINT, VerifyRequest
 from igniter.verification.report import sizes_text
 
 if TYPE_CHECKING:
-    from igniter.toolbox.verify.request import VerifyRequest
     from igniter.verification.regions import ValuesResult
     from igniter.verification.report import Status
 
@@ -32,7 +33,27 @@ EXIT_CODES: dict[Status, int] = {"passed": 0, "differs": 1, "not verified": 3}
 
 def run(asked: VerifyRequest) -> int:
     """Verifies and prints; returns the exit status."""
+    if asked.digest is not None:
+        _digest(asked)
+        return 0
     return EXIT_CODES[(_every_value if asked.every_value else _outputs)(asked)]
+
+
+def _digest(asked: VerifyRequest) -> None:
+    """Prints the digest of a folder, or compares it with the one of the request; no file is executed."""
+    if asked != VerifyRequest(asked.artifact, digest=asked.digest, json=asked.json):
+        raise IgniterError("--digest compares the bytes of a folder and runs nothing: give no option of a run besides")
+    # Reports a folder that is not whole.
+    Artifact.load(asked.artifact)
+    found, files = folder_digest(asked.artifact)
+    if asked.digest not in (None, PRINT):
+        require_digest(asked.artifact, asked.digest)
+    if asked.json:
+        print_json({"digest": found, "files": files})
+    elif asked.digest == PRINT:
+        print(found)
+    else:
+        console().print(f"[green]{len(files)} files have the digest {found}", highlight=False, soft_wrap=True)
 
 
 def _outputs(asked: VerifyRequest) -> Status:
