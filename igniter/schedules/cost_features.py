@@ -20,7 +20,7 @@ from igniter.analysis.machine import MachineModel
 from igniter.analysis.scheduled.loop_accesses import trip_count, vector_width
 from igniter.analysis.structured.nest_counts import count_nest
 from igniter.analysis.typical_sizes import TypicalSizes
-from igniter.dialects.loop import AllocOp, ForOp, FuncOp, IfOp, KernelOp, MemoryOp, TileProductOp, ViewOp
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp, IfOp, IfSharedOp, KernelOp, MemoryOp, TileProductOp, ViewOp
 from igniter.schedules.expected_time import expected_times
 from igniter.schedules.loop_cost import body_cycles, tile_cycles
 from igniter.schedules.loop_traffic import traffic_of
@@ -116,6 +116,8 @@ class _Work:
         elif isinstance(op, IfOp):
             self.counts["branches"] += times
             self.block(op.block, times, lanes)
+        elif isinstance(op, IfSharedOp):
+            self.block(op.apart.block, times, lanes)
         elif isinstance(op, TileProductOp):
             self._tile(op, times)
         elif isinstance(op, MemoryOp):

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.scheduled.loop_accesses import ranges_at, trip_count
-from igniter.dialects.loop import AllocOp, ForOp, IfOp, MemoryOp, TileProductOp, ViewOp
+from igniter.dialects.loop import AllocOp, ForOp, IfOp, IfSharedOp, MemoryOp, TileProductOp, ViewOp
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, product
 from igniter.dialects.sym.ranges import is_nonneg
 
@@ -24,7 +24,7 @@ def body_cycles(block: Block, machine: MachineModel, lanes: int = 1) -> Expr:
     total = 0
     nested = ZERO
     for op in block.ops:
-        if isinstance(op, (ForOp, IfOp, TileProductOp)):
+        if isinstance(op, (ForOp, IfOp, IfSharedOp, TileProductOp)):
             nested = nested + op_cycles(op, machine, lanes)
         else:
             total += _op_cycles(op, machine)
@@ -38,6 +38,8 @@ def op_cycles(op: Operation, machine: MachineModel, lanes: int = 1) -> Expr:
         return _iterations(op) * body_cycles(op.block, machine, max(lanes, wide)) + machine.loop_cycles
     if isinstance(op, IfOp):
         return body_cycles(op.block, machine, lanes)
+    if isinstance(op, IfSharedOp):
+        return body_cycles(op.apart.block, machine, lanes)
     return tile_cycles(op, machine) if isinstance(op, TileProductOp) else Expr.of(_op_cycles(op, machine))
 
 

@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.scheduled.loop_accesses import base_of, trip_count, vector_width
 from igniter.analysis.typical_sizes import TypicalSizes
-from igniter.dialects.loop import ForOp, IfOp, MemoryOp, TileProductOp, element_bytes
+from igniter.dialects.loop import ForOp, IfOp, IfSharedOp, MemoryOp, TileProductOp, element_bytes
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, symbols_of
 
@@ -100,6 +100,8 @@ def _statement(op: Operation, sizes: TypicalSizes, line: int) -> Node | None:
         return Node(tuple(t.repeated(op, trips) for t in inner.touches), (inner,), trips, line)
     if isinstance(op, IfOp):
         return _block(op.block, sizes, line)
+    if isinstance(op, IfSharedOp):
+        return _block(op.apart.block, sizes, line)
     if isinstance(op, TileProductOp):
         extents = {name: max(0, sizes.value(extent, 0)) for name, extent in op.extents.items()}
         return Node(tuple(_tile_touch(v, at, extents, sizes) for v, _, at in op.accesses), (), 1, line)

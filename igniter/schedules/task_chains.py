@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from igniter.analysis.scheduled.loop_accesses import trip_count
-from igniter.dialects.loop import ForOp, FuncOp, IfOp, LaunchOp
+from igniter.dialects.loop import ForOp, FuncOp, IfOp, IfSharedOp, LaunchOp
 from igniter.dialects.sym.expr import ONE, ZERO, Expr
 from igniter.schedules.loop_cost import iteration_cycles, op_cycles
 
@@ -121,6 +121,8 @@ def _collect(block: Block, runs: Expr, machine: MachineModel, loops: list[Shared
             alone += _collect(op.block, runs * trip_count(op), machine, loops)
         elif isinstance(op, IfOp):
             alone += _collect(op.block, runs, machine, loops)
+        elif isinstance(op, IfSharedOp):
+            alone += _collect(op.apart.block, runs, machine, loops)
         else:
             alone += runs * op_cycles(op, machine)
     return alone

@@ -9,14 +9,15 @@
 
 Along one axis, a number of rows from a first one on are new. The nest copies each other row from `%past`, at the same
 place, or sets it to 0. If `%past` and the result are one buffer, only the new rows are written,
-and the rows without old values keep what the buffer holds.
+and the rows without old values keep what the buffer holds (`UpdateEnd`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
@@ -85,3 +86,71 @@ def _range(read: ReadOp, axis: str, axes: set[str]) -> tuple[Expr, Expr] | None:
             # Further guards only leave out rows, and the nest evaluates them.
             return low, known[0]
     return None
+
+
+def operands_of(read: ReadOp) -> list[Operation]:
+    """Returns the ops of the body that compute the indirect operands of a read, in order."""
+    block, todo, found = read.parent_block(), list(read.indices), set[Operation]()
+    while todo:
+        owner = todo.pop().owner
+        if isinstance(owner, Operation) and owner.parent_block() is block and owner not in found:
+            found.add(owner)
+            todo += owner.operands
+    return [] if block is None else [op for op in block.ops if op in found]
+
+
+@dataclass(frozen=True)
+class UpdateEnd:
+    """The end of the new rows of an update, behind which the caller's buffer may hold anything."""
+
+    nest: NestOp
+    update: Update
+    dim: int
+
+    @property
+    def row(self) -> Expr:
+        return self.update.first + self.update.count
+
+    @property
+    def indices(self) -> Sequence[SSAValue]:
+        return self.update.read.indices
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        return operands_of(self.update.read)
+
+    def axes_at(self, subscripts: Sequence[Expr]) -> dict[str, Expr]:
+        (clause,) = self.nest.yield_op.clauses
+        axes = {axis.name for axis in self.nest.axes}
+        return {str(own): at for own, at in zip(clause.subscripts, subscripts, strict=True) if str(own) in axes}
+
+    def limits(self, nest: NestOp, tensor: SSAValue) -> bool:
+        """True if a nest sums over the rows, or copies them for another nest that does: a factor of 0 does not make
+        NaN a zero. Scores of other rows are masked."""
+        reads = [read for read in nest.reads if read.source is tensor]
+        summed = {axis.name for axis in nest.axes if axis.kind == "reduction"}
+        if any(read.subscripts[self.dim].symbols & summed for read in reads):
+            return True
+        (clause, *more) = nest.yield_op.clauses
+        if more or summed or clause.value not in {read.result for read in reads}:
+            return False
+        rows = {name for read in reads for name in read.subscripts[self.dim].symbols}
+        dims = [k for k, subscript in enumerate(clause.subscripts) if subscript.symbols & rows]
+        users = {use.operation.parent_op() for use in nest.outputs[0].uses}
+        return any(_sums_over(user, nest.outputs[0], dims) for user in users if isinstance(user, NestOp))
+
+
+def _sums_over(nest: NestOp, tensor: SSAValue, dims: Sequence[int]) -> bool:
+    summed = {axis.name for axis in nest.axes if axis.kind == "reduction"}
+    reads = [read for read in nest.reads if read.source is tensor]
+    return any(read.subscripts[k].symbols & summed for read in reads for k in dims)
+
+
+def end_of_rows(nest: NestOp, update: Update) -> UpdateEnd | None:
+    """Returns the end of the rows of an update; None if all rows hold something, or its place is not known."""
+    (clause,), old = nest.yield_op.clauses, update.read.otherwise
+    assert old is not None
+    owner = old.owner
+    if not isinstance(owner, ReadOp) or not owner.guards:
+        return None
+    return UpdateEnd(nest, update, clause.subscripts.index(Expr.of(update.axis)))

@@ -115,6 +115,7 @@ class FuncEmitter:
         self.func = func
         self.name = func.sym_name.data
         self.tasks = 0
+        self.may_share = IN_PLACE in func.attributes or any(isinstance(op, CallOp) for op in func.walk())
         self.registers = RegisterFile(self.name)
         self.in_task = False
         self.outputs = frozenset(func.block.args[len(func.block.args) - func.output_count :])
@@ -165,10 +166,10 @@ class FuncEmitter:
 
     def _buffer_parameter(self, arg: SSAValue, value: Value) -> str:
         """Returns the parameter of a buffer. Inputs are never written during the call, and an output never aliases
-        another buffer (unless `igniter.in_place` is set)."""
+        another buffer (unless `igniter.in_place` is set, or in a program: it may call such a func)."""
         align = element_bytes(element_of(arg.type))
         access = "" if arg in self.outputs else " readonly"
-        sharing = "" if IN_PLACE in self.func.attributes else " noalias"
+        sharing = "" if self.may_share else " noalias"
         return f"ptr{sharing}{access} align {align} {value.text}"
 
     def _define(self, f: Function, parameters: list[str]) -> None:

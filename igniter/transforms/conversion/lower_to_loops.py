@@ -21,6 +21,9 @@ has its own accumulator, so that the running sum is never in memory, whatever la
 The schedule of a nest, if any, sets the loops and their order; its words stay on the loops, which later
 passes consume. The pass is the first on the scheduled level.
 
+A nest that updates some rows of an argument becomes a `loop.if_shared`: in place only these rows are written
+(`update_loops.py`).
+
 A kernel with variants becomes a `loop.if` on the sizes for each variant and one for the rest; later passes treat the
 loops inside like any others.
 
@@ -37,10 +40,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
+    UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.structured.updates import UpdateEnd, end_of_rows
 from igniter.dialects.locations import name_added, name_of
 from igniter.dialects.loop import (
     AllocOp,
@@ -48,6 +53,7 @@ from igniter.dialects.loop import (
     ForOp,
     FuncOp,
     IfOp,
+    IfSharedOp,
     KernelOp,
     LoadOp,
     NestOp,
@@ -56,6 +62,7 @@ from igniter.dialects.loop import (
     StoreOp,
     ViewOp,
 )
+from igniter.dialects.loop.sharing import IN_PLACE
 from igniter.dialects.loop.variants import guards_of
 from igniter.dialects.loop.words import merged
 from igniter.dialects.sym import dims_of, element_of, memref_of
@@ -65,6 +72,7 @@ from igniter.observation.statistics import Statistic
 from igniter.transforms.conversion.nest_loops import NestLoops, levels_of
 from igniter.transforms.conversion.nest_surroundings import surround
 from igniter.transforms.conversion.schedule_words import storage_of, words_inside
+from igniter.transforms.conversion.update_loops import RowLoops, update_in_place
 from igniter.transforms.scheduled.loop_rewrites import substitute_axes
 
 
@@ -93,6 +101,8 @@ class _Lowering:
     def __init__(self, kernel: KernelOp):
         self.kernel = kernel
         self.buffers: dict[SSAValue, SSAValue] = {}
+        self.ends: dict[SSAValue, UpdateEnd] = {}
+        """The ends of the rows of tensors that may be updated in place."""
         self.names: set[str] = set(kernel.symbol_names)
         self.block = Block()
 
@@ -110,6 +120,8 @@ class _Lowering:
                 whole.add_op(IfOp(guards, self.block))
             self._version(version, inputs, outputs)
         attributes = dict(kernel.attributes.items())
+        if any(isinstance(op, IfSharedOp) for op in whole.walk()):
+            attributes[IN_PLACE] = UnitAttr()
         name, body = kernel.sym_name.data, Region(whole)
         facts = kernel.requires, kernel.checks, kernel.typical
         return FuncOp(name, kernel.symbol_names, len(outputs), body, None, attributes, *facts)
@@ -205,7 +217,17 @@ class _Lowering:
         if any(level.axis.kind == "parallel" and level.axis.extent == ZERO for level in levels):
             return  # nothing to compute; the buffers exist and are empty
         last = self.block.last_op
-        NestLoops(nest, levels, self.buffers, self._axis).lower(self.block)
+        update = update_in_place(nest, self.buffers)
+        if update is None:
+            NestLoops(nest, levels, self.buffers, self._axis, self.ends).lower(self.block)
+        else:
+            shared, apart = Block(), Block()
+            RowLoops(nest, self.buffers, self._axis, update).lower(shared)
+            NestLoops(nest, levels, self.buffers, self._axis).lower(apart)
+            self.block.add_op(IfSharedOp(self.buffers[update.past], self.buffers[nest.outputs[0]], shared, apart))
+            end = end_of_rows(nest, update)
+            if end is not None:
+                self.ends[nest.outputs[0]] = end
         name_added(self.block, last, name_of(nest.yield_op))
 
     def _copy(self, source: SSAValue, target: SSAValue) -> None:

@@ -44,6 +44,7 @@ from igniter.analysis.scheduled.loop_accesses import at_most_constants, enclosin
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, product_reason
 from igniter.analysis.structured.guarded_sums import Spans, bounds
 from igniter.analysis.structured.nest_bodies import tensor_behind
+from igniter.analysis.structured.updates import UpdateEnd
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -173,8 +174,10 @@ class NestLoops:
         levels: Sequence[Level],
         buffers: Mapping[SSAValue, SSAValue],
         fresh: Callable[[str], str],
+        ends: Mapping[SSAValue, UpdateEnd] = {},
     ):
         self.nest, self.levels, self.buffers, self.fresh = nest, list(levels), buffers, fresh
+        self.ends = {tensor: end for tensor, end in ends.items() if end.limits(nest, tensor)}
         self.clauses = nest.yield_op.clauses
         self.first: Expr | None = None
         """An expression that is 0 in the iterations that write the result first; later ones add to it."""
@@ -322,30 +325,51 @@ class NestLoops:
 
     def _body(self, values: Mapping[str, Expr], block: Block) -> dict[SSAValue, SSAValue]:
         mapping: dict[SSAValue, SSAValue] = {}
-        ranges = _ranges_in(block)
         for op in self.nest.block.ops:
-            if isinstance(op, YieldOp):
-                continue
-            copy: Operation
-            if isinstance(op, ReadOp):
-                copy = LoadOp(
-                    self.buffers[op.source],
-                    # For a blocked axis, quotients by the block size simplify to the index of the block.
-                    [simplify(s.substitute(values), ranges) for s in op.subscripts],
-                    indices=[mapping[i] for i in op.indices],
-                    guards=[g.substitute(values) for g in op.guards],
-                    otherwise=None if op.otherwise is None else mapping[op.otherwise],
-                )
-            elif isinstance(op, IndexOp):
-                copy = IndexOp(op.value.substitute(values))
-            else:
-                copy = op.clone(mapping)
-            copy.location = op.location
-            block.add_op(copy)
-            for old, new in zip(op.results, copy.results, strict=True):
-                new.name_hint = old.name_hint
-                mapping[old] = new
+            if not isinstance(op, YieldOp):
+                self.copy_op(op, values, block, mapping)
         return mapping
+
+    def copy_op(
+        self, op: Operation, values: Mapping[str, Expr], block: Block, mapping: dict[SSAValue, SSAValue]
+    ) -> None:
+        """Adds a copy of an op of the body to a block, and its results to `mapping`."""
+        copy: Operation
+        if isinstance(op, ReadOp):
+            ranges = ranges_in(block)
+            # For a blocked axis, quotients by the block size simplify to the index of the block.
+            subscripts = [simplify(s.substitute(values), ranges) for s in op.subscripts]
+            indices = [mapping[i] for i in op.indices]
+            guards = [g.substitute(values) for g in op.guards]
+            if op.source in self.ends and not op.indices:
+                end, indices = self._row_end(op, values, block)
+                guards.append(end - 1 - subscripts[self.ends[op.source].dim])
+            copy = LoadOp(
+                self.buffers[op.source],
+                subscripts,
+                indices=indices,
+                guards=guards,
+                otherwise=None if op.otherwise is None else mapping[op.otherwise],
+            )
+        elif isinstance(op, IndexOp):
+            copy = IndexOp(op.value.substitute(values))
+        else:
+            copy = op.clone(mapping)
+        copy.location = op.location
+        block.add_op(copy)
+        for old, new in zip(op.results, copy.results, strict=True):
+            new.name_hint = old.name_hint
+            mapping[old] = new
+
+    def _row_end(self, read: ReadOp, values: Mapping[str, Expr], block: Block) -> tuple[Expr, list[SSAValue]]:
+        """Adds ops that find the end of the rows for a read; returns it, with its indirect operands."""
+        end = self.ends[read.source]
+        mapping: dict[SSAValue, SSAValue] = {}
+        at = end.axes_at([s.substitute(values) for s in read.subscripts])
+        for op in end.operations:
+            copied = NestLoops(end.nest, [], self.buffers, self.fresh)
+            copied.copy_op(op, at, block, mapping)
+        return end.row, [mapping.get(i, i) for i in end.indices]
 
     # -- micro-kernels ------------------------------------------------------------------------------------------------
 
@@ -419,6 +443,8 @@ class NestLoops:
         buffers = [tile.result, *(self.buffers[r.source] for r in (contraction.a, contraction.b))]
         first = {**values, own_sum: ZERO} if own_sum else values
         fetch = self._next_panels(contraction, product, outside[:whole], first, sizes)
+        if contraction.b.source in self.ends:
+            inner, extents[3] = self._to_row_end(contraction.b, at, deep, values.get(product.depth, ZERO), inner)
         inner.add_op(
             TileProductOp(
                 buffers,
@@ -437,6 +463,14 @@ class NestLoops:
         target = [s.substitute(values) for s in self.clauses[0].subscripts]
         combiner = self.clauses[0].combiner
         block.add_ops([value, *self.to_result(combiner, value.result, self.buffers[result], target)])
+
+    def _to_row_end(self, read: ReadOp, at: Values, depth: Expr, first: Expr, block: Block) -> tuple[Block, Expr]:
+        """Returns a block, inside a loop of one iteration whose axis is the end of the rows, and the depth of a product
+        that ends there. `first` is the row where the product begins."""
+        end, indices = self._row_end(read, at, block)
+        body, name = Block(), self.fresh("end")
+        block.add_op(ForOp(name, end, end + 1, body, indices=indices))
+        return body, minimum(depth, maximum(ZERO, Expr.of(name) - first))
 
     def _within(
         self,
@@ -541,7 +575,7 @@ def _sums_in_rounds(nest: NestOp, contraction: Contraction, level: Level) -> boo
     return all(offset_of(nest, read, {}, ranges).coefficient(level.axis.name) is not None for read in factors)
 
 
-def _ranges_in(block: Block) -> Ranges:
+def ranges_in(block: Block) -> Ranges:
     """Returns the ranges of the axes around a block; partial blocks count as whole ones."""
     loop = block.parent_op()
     loops = [*enclosing_loops(loop), loop] if isinstance(loop, ForOp) else []

@@ -51,6 +51,8 @@ class UnrollLoops(ModulePass):
         asked = self.axis is not None and loop.axis == self.axis
         factor = self.factor if asked else consume(loop, "unroll").unroll
         single = self.single and loop.grain is None and loop.going is None and trip_count(loop).constant == 1
+        # A single iteration whose axis is a value gives that value a name.
+        single = single and not loop.indices
         if factor is None and not single:
             return
         if rewrites.take(f"{func}.{loop.axis}", "it is unrolled"):

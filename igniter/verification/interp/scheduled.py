@@ -26,6 +26,7 @@ from igniter.dialects.loop import (
     ForOp,
     FuncOp,
     IfOp,
+    IfSharedOp,
     IndexOp,
     LoadOp,
     MemoryOp,
@@ -143,6 +144,7 @@ class _Machine:
             AllocOp: self._alloc,
             ForOp: self._for,
             IfOp: self._if,
+            IfSharedOp: self._if_shared,
             ViewOp: self._view,
             SliceOp: self._slice,
             LoadOp: self._load,
@@ -258,6 +260,12 @@ class _Machine:
         env = self._with_indices(op)
         if all(g.evaluate(env) >= 0 for g in op.guards):
             self._block(op.block)
+
+    def _if_shared(self, op: IfSharedOp) -> None:
+        first, second = self.buffers[op.first], self.buffers[op.second]
+        place = [each.data.__array_interface__["data"][0] for each in (first, second)]
+        one = place[0] == place[1] and first.shape == second.shape
+        self._block((op.shared if one else op.apart).block)
 
     def _with_indices(self, op: ForOp | IfOp) -> Mapping[str, int]:
         """Returns the environment with the names `_0`, `_1`, ... used in the bounds or guards of `op`."""

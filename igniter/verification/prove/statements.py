@@ -18,6 +18,7 @@ from igniter.dialects.loop import (
     AllocOp,
     ForOp,
     IfOp,
+    IfSharedOp,
     LoadOp,
     MemoryOp,
     StoreOp,
@@ -179,6 +180,9 @@ class Statements:
                 self.walk(op.block, self._loop(op, place, time))
             elif isinstance(op, IfOp):
                 self.walk(op.block, self._condition(op, place, time))
+            elif isinstance(op, IfSharedOp):
+                # A structured kernel has no buffers, so a proof is about buffers that are apart.
+                self.walk(op.apart.block, replace(place, time=(*time, "0")))
             elif isinstance(op, (LoadOp, StoreOp, AccumulateOp)):
                 self._memory(op, place, time)
             elif isinstance(op, TileProductOp):

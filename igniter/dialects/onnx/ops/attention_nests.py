@@ -53,6 +53,8 @@ class AttentionDims:
     value_head: Expr
     joined: bool
     """True if results have heads and features in one dim: [batch, queries, heads*value_head]."""
+    buffer: Expr | None = None
+    """The rows of a present longer than `total`: a caller's buffer, of which the first `total` rows are keys."""
 
     @property
     def total(self) -> Expr:
@@ -69,7 +71,7 @@ class AttentionDims:
         return (self.batch, self.heads, self.queries, self.total)
 
     def present(self, size: Expr) -> Dims:
-        return (self.batch, self.kv_heads, self.total, size)
+        return (self.batch, self.kv_heads, self.total if self.buffer is None else self.buffer, size)
 
     @property
     def group(self) -> Expr:

@@ -1,9 +1,14 @@
 """GroupQueryAttention of com.microsoft: decoder attention over a cache filled to a different length for each batch
 element.
 
-The new keys and values are written at `seqlens_k + 1 - queries`, the end of a batch element's cache. Attention covers
-the whole present; a query sees its own position and earlier ones. In a prompt padded at its end, queries do not see the
-padding, and padding queries see the same keys as the last query.
+The new keys and values are written at `seqlens_k + 1 - queries`, the end of a batch element's cache. A query sees its
+own position and earlier ones. In a prompt padded at its end, queries do not see the padding, and padding queries see
+the same keys as the last query.
+
+Past and present may be longer than `total_sequence_length`: a caller who passes one buffer for all steps
+(`past_present_share_buffer` of onnxruntime-genai) gives it the longest length. Attention covers the first
+`total_sequence_length` rows, so time grows with the number of keys, not with the buffer. By its definition
+`total_sequence_length` is the largest number of keys of a batch element; a run with more is an error.
 """
 
 from __future__ import annotations
@@ -46,6 +51,7 @@ from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInf
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum
 from igniter.dialects.sym.ranges import is_nonneg
+from igniter.dialects.sym.requirements import FINE
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -57,23 +63,31 @@ PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COS, SIN, POSITIONS, BIAS = range(3, 11)
 # -- dims -------------------------------------------------------------------------------------------------------------
 
 
+def _features(op: OnnxOp, shapes: Shapes) -> Expr | str:
+    """Returns the features of a head; the query also has the heads of keys and values if these are packed."""
+    query, heads = shape_at(shapes, 0), int(op.attr("num_heads", 0))
+    if query is None or len(query) != 3:
+        return "its query does not have rank 3"
+    return head_size(query[2], heads + (2 * int(op.attr("kv_num_heads", 0)) if shape_at(shapes, 1) is None else 0))
+
+
 def _dims(op: OnnxOp, shapes: Shapes, total: Dims | None) -> AttentionDims | str:
-    """Returns the sizes; `past` is the present without the new keys. `total` is the total length, if known."""
+    """Returns the sizes; `past` is the number of keys without the new ones. `total` is the total length, if known."""
     query, key, past = (shape_at(shapes, k) for k in (0, 1, PAST_KEY))
     heads, shared = int(op.attr("num_heads", 0)), int(op.attr("kv_num_heads", 0))
     if query is None or len(query) != 3 or (key is not None and len(key) != 3):
         return "its query or its key does not have rank 3"
     if past is not None and len(past) != 4:
         return f"its past key has rank {len(past)}"
-    size = head_size(query[2], heads + (2 * shared if key is None else 0))
+    size = _features(op, shapes)
     if isinstance(size, str):
         return size
     if total is None or len(total) != 1:
         return "its total sequence length is known only at run time, so the size of its present is unknown"
-    buffer = ZERO if past is None else past[2]
-    length = total[0] if is_nonneg(total[0] - buffer) else tidy(maximum(total[0], buffer))
+    buffer, keys = ZERO if past is None else past[2], total[0]
+    rows = None if is_nonneg(keys - buffer) else tidy(maximum(keys, buffer))
     split = Expr.of(heads), Expr.of(shared)
-    return AttentionDims(query[0], *split, query[1], query[1], length - query[1], size, size, joined=True)
+    return AttentionDims(query[0], *split, query[1], query[1], keys - query[1], size, size, joined=True, buffer=rows)
 
 
 def _infer(ctx: InferContext) -> list[TensorInfo]:
@@ -84,6 +98,7 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
     equate_all(ctx, shapes, (0, 1), (1, 1), (2, 1))
     equate_all(ctx, shapes, (PAST_KEY, 2), (PAST_VALUE, 2))
     equate_all(ctx, shapes, (COS, 0), (SIN, 0))
+    _equate_features(ctx, shapes)
     shapes = inferred_shapes(ctx) or []
     dims = _dims(ctx.op, shapes, ctx.values(TOTAL))
     if not isinstance(dims, str):
@@ -92,6 +107,17 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
     if query is not None and shape_at(shapes, 1) is not None:
         results[0] = TensorInfo(element, query)
     return results
+
+
+def _equate_features(ctx: InferContext, shapes: Shapes) -> None:
+    """Records that a row of the cache has the features of a head. ONNX Runtime rejects other rows, except in a
+    quantised cache, whose rows are bytes."""
+    size = _features(ctx.op, shapes)
+    if isinstance(size, str) or int(ctx.op.attr("kv_cache_bit_width", 0)):
+        return
+    for cache in (shape_at(shapes, PAST_KEY), shape_at(shapes, PAST_VALUE)):
+        if cache is not None and len(cache) == 4:
+            ctx.equate(cache[3], size)
 
 
 # -- legality ---------------------------------------------------------------------------------------------------------
@@ -185,6 +211,21 @@ def _present(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Hea
     return ctx.generate(dims.present(new.size), point, part=part)
 
 
+def _check_lengths(ctx: Lowering, dims: AttentionDims) -> None:
+    """Makes a run end with an error if a batch element has more keys than `total_sequence_length`. In a present of that
+    length the additional keys have no rows."""
+    lengths = ctx.required(LENGTHS)
+    if dims.buffer is None:
+        return
+
+    def wrong(nest: Nest, _: Subscripts, at: Subscripts) -> Scalar:
+        length = nest.read(lengths, at).to(i64)
+        return (length >= nest.index(dims.total)).select(length, nest.const(FINE, i64))
+
+    found = ctx.generate([], wrong, over=dims_of(lengths.type), combiner="max", element=i64, part="check")
+    ctx.check(found, "an element of seqlens_k is not less than total_sequence_length", (-ONE, dims.total - 1))
+
+
 def _mask(ctx: Lowering, dims: AttentionDims) -> Mask:
     """Returns the mask of a query: it sees the keys of its batch element up to its own, within the window. No bias of
     the others brings a hidden key back, as in ONNX Runtime."""
@@ -222,6 +263,7 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     if isinstance(dims, str):
         raise ctx.fail(dims)
     query, key, value = _operands(ctx, dims)
+    _check_lengths(ctx, dims)
     if int(ctx.attr("do_rotary", 0)):
         before = _before(ctx, dims)
         tables = ctx.required(COS), ctx.required(SIN)
