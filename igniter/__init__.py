@@ -1,9 +1,9 @@
 """Igniter: a multi-level IR compiler for ONNX.
 
 `load`, `parse`, `compile`, `bench`, `experiment`, `jit`, `shape_engine`, `Module`, `Schedule`, `CompileOptions`,
-`Artifact`, `Function`, `VerificationFailed` and `IgniterError` are the public API. Importing the package imports no
-module that does work: each name is imported at its first use. Modules that moved are found by their former names, too
-(`igniter.moved`).
+`Artifact`, `Function`, `Generator`, `VerificationFailed` and `IgniterError` are the public API. Importing the package
+imports no module that does work: each name is imported at its first use. Modules that moved are found by their former
+names, too (`igniter.moved`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from igniter.module import Module, load, parse
     from igniter.toolbox.bench.bench import bench
     from igniter.toolbox.experiment.experiment import experiment
+    from igniter.toolbox.generate.generator import Generator
     from igniter.toolbox.kernel.schedules import Schedule
 
 __all__ = [
     "Artifact",
     "CompileOptions",
     "Function",
+    "Generator",
     "IgniterError",
     "Module",
     "Schedule",
@@ -47,6 +49,7 @@ _WHERE = {
     "Artifact": "igniter.compiler.artifact",
     "CompileOptions": "igniter.compiler.compilation",
     "Function": "igniter.functions",
+    "Generator": "igniter.toolbox.generate.generator",
     "IgniterError": "igniter.errors",
     "Module": "igniter.module",
     "Schedule": "igniter.toolbox.kernel.schedules",

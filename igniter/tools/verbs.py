@@ -41,6 +41,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "reduce": "igniter.toolbox.reduce.request:ReduceRequest",
     },
     "Operate": {
+        "generate": "igniter.toolbox.generate.request:GenerateRequest",
         "run-stages": "igniter.toolbox.split.request:RunStagesRequest",
         "serve": "igniter.toolbox.split.request:ServeRequest",
         "doctor": "igniter.toolbox.doctor.request:DoctorRequest",

@@ -32,6 +32,7 @@ TESTS = (
     "tests/torch",
     "tests/frontend/test_exported_models.py",
     "tests/benchmark/test_convolutions.py",
+    "tests/generate",
     "tests/runtime/report",
     "tests/tools/test_completion.py",
     "tests/docs/test_site.py",
@@ -42,7 +43,7 @@ TESTS = (
 def requirements(extras: Mapping[str, Sequence[str]]) -> list[str]:
     """PyTorch and what its tests need besides the extra `torch`."""
     # PyTorch's own database of ops imports the last one.
-    return [*(line for line in extras["bench"] if line.startswith(PINNED)), "expecttest>=0.2"]
+    return [*(line for line in extras["bench"] if line.startswith(PINNED)), *extras["generate"], "expecttest>=0.2"]
 
 
 def install_system() -> list[str]:

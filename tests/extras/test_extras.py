@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.extras.__main__ import ROOT, TESTS
 
 NEEDS = re.compile(
-    r"importorskip\(\s*[\"'](?:torch|transformers|onnxscript|playwright)\b"
+    r"importorskip\(\s*[\"'](?:torch|transformers|onnxscript|playwright|tokenizers|jinja2|onnxruntime_genai)\b"
     r"|apt-get install chromium|fish is not installed"
 )
 ELSEWHERE = {"tests/gpu/test_on_gpu.py"}

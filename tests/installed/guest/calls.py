@@ -179,6 +179,36 @@ def schedules(igniter: Any) -> None:
     assert gelu.inline(next(nest for nest in gelu.nests[:-1] if len(gelu.loops(nest)) == 2))
 
 
+def generation(igniter: Any) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    table = (5.0 * np.eye(8, dtype=np.float32))[:, np.roll(np.arange(8), 1)]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["table", "input_ids"], ["logits"])],
+        "bigrams",
+        [info("input_ids", TensorProto.INT64, ["batch", "sequence"])],
+        [info("logits", TensorProto.FLOAT, ["batch", "sequence", 8])],
+        [onnx.numpy_helper.from_array(table, "table")],
+    )
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), "bigrams.onnx")
+    generator = igniter.Generator("bigrams.onnx")
+    assert generator.cache == "no" and generator.tokenizer is None and generator.encode([1]) == [1]
+    following = [(np.argmax(table[1]) + k * (np.argmax(table[1]) - 1)) % 8 for k in range(3)]
+    assert generator.generate([1], max_new_tokens=3).tokens == following
+    assert generator.stream([1], max_new_tokens=3).result().tokens == following
+    assert generator.generate_batch([[1]], max_new_tokens=3)[0].tokens == following
+    assert [p.token for p in generator.stream_batch([[1]], max_new_tokens=3).pieces()] == following
+    assert generator.conversation().send([1], max_new_tokens=3).tokens == following
+    try:
+        generator.chat()
+    except igniter.IgniterError as error:
+        assert "no chat template" in error.message
+    else:
+        raise AssertionError("a chat without a template begins")
+
+
 def backend(igniter: Any) -> None:
     import onnx
 
@@ -231,7 +261,7 @@ def main(asked: list[str]) -> int:
 
     recorder = Recorder()
     recorder.watch_module(igniter, [name for name in igniter.__all__ if name != "__version__"])
-    parts: list[Callable[[Any], None]] = [whole_models, toolbox, edits, schedules, backend]
+    parts: list[Callable[[Any], None]] = [whole_models, toolbox, edits, schedules, generation, backend]
     import igniter.backend as served
 
     recorder.watch_module(served, ["prepare", "run_model", "run_node", "supports_device"])

@@ -69,6 +69,7 @@ VERBS = {
     "quantize": [Run("quantize model.onnx -o q.onnx --data samples.npz", "q.onnx")],
     "split": [Run("split model.onnx -o stages --stages 2", "stages")],
     "run-stages": [Run("run-stages stages --shape rows=4 --items 2 --reference model.onnx")],
+    "generate": [Run("generate model.onnx --ids 1,2", "it is no decoder", exit=1)],
     "serve": [Run("serve stages --ray local --shape rows=4 --items 2 --reference model.onnx", "", "ray", "ray")],
     "torch": [Run("torch module.py:made", "", "torch", "torch")],
     "doctor": [Run("doctor", "end to end")],
