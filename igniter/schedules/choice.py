@@ -21,6 +21,7 @@ from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, symbols_of
 from igniter.schedules.author import Choice
+from igniter.schedules.code_products import coded_schedule
 from igniter.schedules.column_lanes import column_lanes, schedule_columns
 from igniter.schedules.few_places import place_schedule
 from igniter.schedules.groups import lone_group, reads_of
@@ -82,6 +83,9 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
         found = product_schedules(group, label, machine)
         return Choice(found, _product_text(group, found[group.members[0].label]))
     (first, *others) = group.members
+    coded = None if others else coded_schedule(first, machine)
+    if coded is not None:
+        return Choice({first.label: coded}, "threads share panels of codes, and rows the unpacked codes of a vector")
     if not others and first in packed and packs_pairs(first):
         contiguous = all(stride == ONE for stride, writes in strides_along(first, first.axes[-2].name) if not writes)
         schedule = pair_packing_schedule(first, contiguous, label, machine)

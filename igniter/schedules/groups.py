@@ -21,6 +21,7 @@ from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product, symbols_of
 from igniter.dialects.sym.ranges import simplify
+from igniter.schedules.code_products import coded_schedule
 from igniter.schedules.products import bytes_of, reads_weights, worthwhile_contraction
 from igniter.schedules.scheduling import Group, Machine
 from igniter.schedules.tiles import is_reused
@@ -40,9 +41,9 @@ def form_groups(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset(
     groups: list[Group] = []
     home: dict[NestOp, int] = {}
     for nest in (each for each in kernel.nests if each.label not in taken):
-        if has_few_rows(nest, machine) or packs_pairs(nest):
+        if has_few_rows(nest, machine) or packs_pairs(nest) or coded_schedule(nest, machine) is not None:
             # The rows of such a matrix are read contiguously, as stored, rather than in shareable tiles. Pairs of steps
-            # have a schedule of their own.
+            # and products with codes have schedules of their own.
             home[nest] = len(groups)
             groups.append(lone_group(nest))
             continue

@@ -20,9 +20,7 @@ from igniter.analysis.typical_sizes import MEMORY, TypicalSizes
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.ops import spec_of
-from igniter.dialects.onnx.ops.block_products import rounds_rows
 from igniter.dialects.onnx.ops.pointwise import ui8
-from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
 from igniter.dialects.sym.expr import ZERO, Expr
 
 Contractions = Literal["none", "small", "all"]
@@ -89,13 +87,6 @@ def multiplies_bytes(op: Operation) -> bool:
         return False
     sources = [v.owner for v in op.operands[:2]]
     return all(isinstance(s, Operation) and op_name(s) == "DequantizeLinear" for s in sources)
-
-
-def rounds_many_rows(op: Operation) -> bool:
-    """True if a node rounds many rows to bytes to multiply them with numbers of few bits."""
-    if not isinstance(op, OnnxOp) or MANY_ROWS_ATTRIBUTE not in op.attributes:
-        return False
-    return op.qualified_name == "com.microsoft.MatMulNBits" and rounds_rows(op)
 
 
 def is_widening(op: Operation) -> bool:

@@ -24,7 +24,6 @@ from igniter.analysis.fusion.cost import (
     is_widening,
     multiplies_bytes,
     op_kind,
-    rounds_many_rows,
 )
 from igniter.analysis.fusion.legality import Reason, as_tensor, operand_kind
 from igniter.analysis.fusion.measured_choice import measured_reason
@@ -109,8 +108,6 @@ class DefaultAuthor(FusionAuthor):
             unprofitable = None
         if unprofitable is None and not self.byte_products and not small and multiplies_bytes(op):
             unprofitable = "no target has byte products, and ONNX Runtime adds them in 16 bits"
-        if unprofitable is None and self.byte_products and rounds_many_rows(op):
-            unprofitable = "ONNX Runtime computes products of bytes in tiles of rows"
         if node.convolved and unprofitable is None:
             unprofitable = "it is part of a convolution, or done in its layout"
         if unprofitable is not None and self.singletons != "all":

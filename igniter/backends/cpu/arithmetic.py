@@ -36,7 +36,7 @@ from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I1, Type, UnsupportedType, float_literal, int_literal, literal, llvm_type
 from igniter.dialects.arith import NONPOSITIVE, SATURATING, is_dequantized
-from igniter.dialects.loop import Combiner, combiners
+from igniter.dialects.loop import Combiner, DotBytesOp, combiners
 from igniter.dialects.loop.combiners import combining_op
 
 Binary = Callable[[Builder, Value, Value], Value]
@@ -316,7 +316,8 @@ def _fma(f: Function, op: Operation, args: list[Value]) -> Value:
 
 
 def _dot_bytes(f: Function, op: Operation, args: list[Value]) -> Value:
-    return dot_bytes.dot(f, *args)
+    assert isinstance(op, DotBytesOp)
+    return dot_bytes.dot(f, list(zip(args[:-1:2], args[1::2], strict=True)), args[-1], op.most)
 
 
 _SPECIAL: dict[str, Special] = {

@@ -8,15 +8,20 @@
 | others, and scalars | shifts, products and additions, byte by byte |
 
 `pmaddubsw` adds the products of two bytes in 16 bits with saturation. Unsigned bytes of at most 127 and signed ones do
-not reach it: 2 * 127 * 128 = 32512.
+not reach it: 2 * 127 * 128 = 32512. Numbers of 4 bits are at most 15, so the sums of eight of them, 8 * 2 * 15 * 128 =
+30720, are added in 16 bits before `pmaddwd` widens them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from igniter.backends.cpu.builder import Builder, Value
 from igniter.backends.cpu.llvm_types import I32, Type
 
 GROUP, BITS = 4, 8
+MOST_WORD, SIGNED_MOST = 32767, 128
+"""The largest number of 16 bits, and the largest magnitude of a signed byte."""
 _PAIRS = {
     16: ("avx512.pmaddubs.w.512", "avx512.pmaddw.d.512"),
     8: ("avx2.pmadd.ub.sw", "avx2.pmadd.wd"),
@@ -25,23 +30,49 @@ _PAIRS = {
 """The intrinsics that add the products of two bytes, and of two words, by lanes."""
 
 
-def dot(b: Builder, unsigned: Value, signed: Value, total: Value) -> Value:
-    """Returns `total` plus the products of the bytes of two i32, or of vectors of them."""
+Pair = tuple[Value, Value]
+"""Unsigned bytes and signed bytes."""
+
+
+def dot(b: Builder, pairs: Sequence[Pair], total: Value, most: int) -> Value:
+    """Returns `total` plus the products of the bytes of pairs of i32, or of vectors of them; unsigned bytes are at most
+    `most`."""
     lanes, target = total.type.lanes, b.target
-    bytes_, words = Type("i8", lanes * GROUP), Type("i16", lanes * 2)
     if target.arch == "x86_64" and lanes in _PAIRS and lanes * 4 <= target.vector_bytes and target.vector_bytes > 16:
         # AVX512-VNNI with vectors of 64 bytes implies AVX512-VL, and so the instructions for shorter vectors.
         if target.has_feature("avxvnni" if target.vector_bytes == 32 else "avx512vnni"):
-            parts = [total, b.bitcast(unsigned, bytes_), b.bitcast(signed, bytes_)]
-            return b.call(f"llvm.x86.avx512.vpdpbusd.{lanes * 32}", total.type, parts)
-        pairs, sums = _PAIRS[lanes]
-        both = b.call(f"llvm.x86.{pairs}", words, [b.bitcast(unsigned, bytes_), b.bitcast(signed, bytes_)])
-        ones = b.splat(b.const(Type("i16"), 1), words.lanes)
-        return b.binary("add", total, b.call(f"llvm.x86.{sums}", total.type, [both, ones]))
+            return _one_by_one(b, f"llvm.x86.avx512.vpdpbusd.{lanes * 32}", pairs, total)
+        at_once = MOST_WORD // (2 * most * SIGNED_MOST)
+        for first in range(0, len(pairs), at_once):
+            total = _in_words(b, pairs[first : first + at_once], total)
+        return total
     if target.arch == "aarch64" and lanes == 4 and target.has_feature("dotprod"):
-        parts = [total, b.bitcast(unsigned, bytes_), b.bitcast(signed, bytes_)]
-        return b.call(f"llvm.aarch64.neon.sdot.v{lanes}i32.v{lanes * GROUP}i8", total.type, parts)
-    return _byte_by_byte(b, unsigned, signed, total)
+        return _one_by_one(b, f"llvm.aarch64.neon.sdot.v{lanes}i32.v{lanes * GROUP}i8", pairs, total)
+    for unsigned, signed in pairs:
+        total = _byte_by_byte(b, unsigned, signed, total)
+    return total
+
+
+def _one_by_one(b: Builder, instruction: str, pairs: Sequence[Pair], total: Value) -> Value:
+    """Adds the products of a pair with one instruction."""
+    bytes_ = Type("i8", total.type.lanes * GROUP)
+    for pair in pairs:
+        total = b.call(instruction, total.type, [total, *(b.bitcast(v, bytes_) for v in pair)])
+    return total
+
+
+def _in_words(b: Builder, pairs: Sequence[Pair], total: Value) -> Value:
+    """Adds the products of pairs in 16 bits, and their sums to the total."""
+    lanes = total.type.lanes
+    bytes_, words = Type("i8", lanes * GROUP), Type("i16", lanes * 2)
+    multiplied, widened = _PAIRS[lanes]
+    both: Value | None = None
+    for pair in pairs:
+        product = b.call(f"llvm.x86.{multiplied}", words, [b.bitcast(v, bytes_) for v in pair])
+        both = product if both is None else b.binary("add", both, product)
+    assert both is not None
+    ones = b.splat(b.const(Type("i16"), 1), words.lanes)
+    return b.binary("add", total, b.call(f"llvm.x86.{widened}", total.type, [both, ones]))
 
 
 def _byte_by_byte(b: Builder, unsigned: Value, signed: Value, total: Value) -> Value:

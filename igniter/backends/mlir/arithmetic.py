@@ -222,16 +222,17 @@ def _shift(op: str) -> Callable[[Writer, Operation, Sequence[Operand], Kind], st
 
 
 def _dot_bytes(writer: Writer, op: Operation, args: Sequence[Operand], kind: Kind) -> str:
-    unsigned, signed, total = (a.name for a in args)
+    *factors, total = (a.name for a in args)
     top = constant(writer, kind, 24)
-    for place in range(4):
-        low, high = unsigned, signed
-        if place < 3:
-            amount = constant(writer, kind, 24 - 8 * place)
-            low, high = (_let(writer, "arith.shli", [v, amount], kind) for v in (unsigned, signed))
-        a = _let(writer, "arith.shrui", [low, top], kind)
-        b = _let(writer, "arith.shrsi", [high, top], kind)
-        total = _let(writer, "arith.addi", [total, _let(writer, "arith.muli", [a, b], kind)], kind)
+    for unsigned, signed in zip(factors[::2], factors[1::2], strict=True):
+        for place in range(4):
+            low, high = unsigned, signed
+            if place < 3:
+                amount = constant(writer, kind, 24 - 8 * place)
+                low, high = (_let(writer, "arith.shli", [v, amount], kind) for v in (unsigned, signed))
+            a = _let(writer, "arith.shrui", [low, top], kind)
+            b = _let(writer, "arith.shrsi", [high, top], kind)
+            total = _let(writer, "arith.addi", [total, _let(writer, "arith.muli", [a, b], kind)], kind)
     return total
 
 

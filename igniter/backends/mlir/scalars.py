@@ -4,7 +4,7 @@ Results that MLIR leaves open are written out as on the scheduled level (`arithm
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
@@ -51,7 +51,7 @@ def write_scalar(writer: Writer, op: Operation, values: Values, names: Mapping[s
         at = Expressions(writer, names).value(op.value)
         values[op.result] = writer.let("i", f"arith.index_cast {at} : index to i64")
     elif isinstance(op, DotBytesOp):
-        values[op.result] = _dot_bytes(writer, *(values[v] for v in op.operands))
+        values[op.result] = _dot_bytes(writer, [values[v] for v in op.operands])
     elif op.name in DEFINED:
         operands = [Operand(values[v], kind_of(v.type)) for v in op.operands]
         values[op.results[0]] = write_op(writer, op, operands).name
@@ -101,15 +101,17 @@ def write_combined(writer: Writer, combiner: Combiner, element: Attribute, total
     return writer.let("sum", f"{combining_op(combiner, element).name} {total}, {value} : {type_text(element)}")
 
 
-def _dot_bytes(writer: Writer, unsigned: str, signed: str, total: str) -> str:
-    """Writes the sum of four products of bytes, each shifted to the top of an i32 and back with its sign."""
+def _dot_bytes(writer: Writer, operands: Sequence[str]) -> str:
+    """Writes the sum of products of bytes, each shifted to the top of an i32 and back with its sign."""
+    *factors, total = operands
     top = writer.let("c", "arith.constant 24 : i32")
-    for place in range(4):
-        left, right = (_at_top(writer, v, 24 - 8 * place) for v in (unsigned, signed))
-        a = writer.let("a", f"arith.shrui {left}, {top} : i32")
-        b = writer.let("b", f"arith.shrsi {right}, {top} : i32")
-        product = writer.let("p", f"arith.muli {a}, {b} : i32")
-        total = writer.let("sum", f"arith.addi {total}, {product} : i32")
+    for unsigned, signed in zip(factors[::2], factors[1::2], strict=True):
+        for place in range(4):
+            left, right = (_at_top(writer, v, 24 - 8 * place) for v in (unsigned, signed))
+            a = writer.let("a", f"arith.shrui {left}, {top} : i32")
+            b = writer.let("b", f"arith.shrsi {right}, {top} : i32")
+            product = writer.let("p", f"arith.muli {a}, {b} : i32")
+            total = writer.let("sum", f"arith.addi {total}, {product} : i32")
     return total
 
 

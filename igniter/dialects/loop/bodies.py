@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
+    I64,
     AnyFloat,
     ArrayAttr,
     FloatAttr,
@@ -39,6 +40,7 @@ from xdsl.utils.exceptions import VerifyException
 from igniter.dialects.loop.attrs import (
     COMBINERS,
     Combiner,
+    number_attr,
     scalar_type,
 )
 from igniter.dialects.sym import (
@@ -195,45 +197,64 @@ def print_access_tail(
             printer.print_ssa_value(otherwise)
 
 
+MOST_BYTE = 127
+"""The largest unsigned byte of `loop.dot_bytes` by default."""
+
+
 @irdl_op_definition
 class DotBytesOp(IRDLOperation):
-    """`total` plus the dot product of four unsigned and four signed bytes, packed in an i32 each, or lane by lane in
-    vectors.
+    """`total` plus dot products of four unsigned and four signed bytes, packed in an i32 each, or lane by lane in
+    vectors: `loop.dot_bytes %u0, %s0, %u1, %s1, .., %total (most 15)?`.
 
-    The unsigned bytes are at most 127, as low-bit codes are. Instructions with 16-bit sums of two byte products then
-    cannot saturate, and the result is exact (it wraps as i32 does).
+    The unsigned bytes are at most `most` (127 by default), as low-bit codes are. Instructions with 16-bit sums of two
+    byte products then cannot saturate, and the result is exact (it wraps as i32 does). The smaller they are, the more
+    pairs can be added in 16 bits.
     """
 
     name = "loop.dot_bytes"
-    unsigned = operand_def()
-    signed = operand_def()
-    total = operand_def()
+    factors = var_operand_def()
+    """The pairs, unsigned bytes first, and the total."""
+    most_attr = opt_prop_def(IntegerAttr[I64], prop_name="most")
     result = result_def()
     traits = traits_def(Pure())
 
-    def __init__(self, unsigned: SSAValue, signed: SSAValue, total: SSAValue):
-        super().__init__(operands=[unsigned, signed, total], result_types=[total.type])
+    def __init__(self, pairs: Sequence[tuple[SSAValue, SSAValue]], total: SSAValue, most: int = MOST_BYTE):
+        super().__init__(
+            operands=[[*(v for pair in pairs for v in pair), total]],
+            properties={} if most == MOST_BYTE else {"most": number_attr(most)},
+            result_types=[total.type],
+        )
+
+    @property
+    def most(self) -> int:
+        """The largest unsigned byte."""
+        return MOST_BYTE if self.most_attr is None else self.most_attr.value.data
 
     def verify_(self) -> None:
+        if len(self.operands) < 3 or len(self.operands) % 2 == 0:
+            raise VerifyException(f"it has {len(self.operands)} operands; they must be pairs and a total")
         if any(v.type != self.result.type for v in self.operands):
             raise VerifyException(f"the operands are {[str(v.type) for v in self.operands]}, not {self.result.type}")
         if i32 not in (self.result.type, vector_element(self.result.type)):
             raise VerifyException(f"a sum of byte products needs elements of i32, not {self.result.type}")
+        if not 1 <= self.most <= MOST_BYTE:
+            raise VerifyException(f"the largest unsigned byte is {self.most}; it must be from 1 to {MOST_BYTE}")
 
     @classmethod
     def parse(cls, parser: Parser) -> DotBytesOp:
-        unsigned = parse_value(parser)
-        parser.parse_characters(",")
-        signed = parse_value(parser)
-        parser.parse_characters(",")
-        total = parse_value(parser)
+        *given, total = parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_value(parser))
+        if not given or len(given) % 2:
+            parser.raise_error("products of bytes need pairs of operands and a total")
+        most = MOST_BYTE if parser.parse_optional_keyword("most") is None else parser.parse_integer()
         parser.parse_characters(":")
         parser.parse_type()
-        return cls(unsigned, signed, total)
+        return cls(list(zip(given[::2], given[1::2], strict=True)), total, most)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
+        if self.most != MOST_BYTE:
+            printer.print_string(f" most {self.most}")
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
 

@@ -14,7 +14,7 @@
            | loop.tile_product ...                                           see `tiles`
            | %s = loop.reduce_lanes combiner (unsigned)? %v : vector to scalar
            | %v... = loop.transpose %v... : vector                           as many vectors as lanes, a square
-           | %v = loop.dot_bytes %v, %v, %v : i32 | vector                        products of four bytes, added
+           | %v = loop.dot_bytes (%v, %v,)+ %v (most 15)? : i32 | vector          products of four bytes, added
            | %v = loop.index expr (lane name)? : i64 | vector
            | %b = loop.view %b : memref to memref
            | ops of arith, math and vector (vector.broadcast) on scalars and vectors

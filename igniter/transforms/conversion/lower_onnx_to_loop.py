@@ -139,15 +139,17 @@ def lower_region(region: RegionOp, *, blocks: bool = False) -> KernelOp:
 def add_few_rows(region: RegionOp, kernel: KernelOp) -> None:
     """Adds a variant for few rows to a kernel of products with block-quantised weights, if its rows are a symbol and
     typically many. The variant dequantises in registers; this takes a third of the time for one row and is slower for
-    many. It needs a separate lowering, because the nests differ."""
-    many = [n for n in region_nodes(region) if MANY_ROWS_ATTRIBUTE in n.attributes and not rounds_rows(n)]
+    many. It needs a separate lowering, because the nests differ. The variant of rows rounded to bytes is for one."""
+    many = [n for n in region_nodes(region) if MANY_ROWS_ATTRIBUTE in n.attributes]
     dims = [known_dims_of(node.operands[0].type) for node in many]
     rows = {product(d[:-1]) for d in dims if d is not None}
     if len(rows) != 1:
         return
     (count,) = rows
     ones = dict.fromkeys(sorted(count.symbols), 1)
-    if not ones or not ones.keys() <= set(kernel.symbol_names) or count.evaluate(ones) > MOST_ROWS:
+    # Rows rounded to bytes have the same nests for any number; only a single row has another schedule.
+    most = 1 if any(rounds_rows(node) for node in many) else MOST_ROWS
+    if not ones or not ones.keys() <= set(kernel.symbol_names) or count.evaluate(ones) > most:
         return
     for node in many:
         del node.attributes[MANY_ROWS_ATTRIBUTE]
@@ -156,7 +158,7 @@ def add_few_rows(region: RegionOp, kernel: KernelOp) -> None:
     finally:
         for node in many:
             node.attributes[MANY_ROWS_ATTRIBUTE] = UnitAttr()
-    variant.sym_name, variant.when = StringAttr("few_rows"), DimsAttr([count, MOST_ROWS])
+    variant.sym_name, variant.when = StringAttr("few_rows"), DimsAttr([count, most])
     give_sizes(variant, {**dict(typical_of(kernel).given), **ones})
     kernel.set_variants([variant])
 

@@ -248,13 +248,14 @@ def _convert(view: Unary) -> Rule:
     return rule
 
 
-def _dot_bytes(op: Operation, a: Values, b: Values, total: Values) -> Values:
+def _dot_bytes(op: Operation, *args: Values) -> Values:
     """Returns the wrapping sum of products of four unsigned bytes and four signed ones."""
-    result = np.asarray(total, np.int64)
-    for place in range(0, 32, 8):
-        unsigned_byte = (np.asarray(a, np.int64) >> place) & 0xFF
-        signed_byte = (((np.asarray(b, np.int64) >> place) & 0xFF) ^ 0x80) - 0x80
-        result = result + unsigned_byte * signed_byte
+    result = np.asarray(args[-1], np.int64)
+    for a, b in zip(args[:-1:2], args[1::2], strict=True):
+        for place in range(0, 32, 8):
+            unsigned_byte = (np.asarray(a, np.int64) >> place) & 0xFF
+            signed_byte = (((np.asarray(b, np.int64) >> place) & 0xFF) ^ 0x80) - 0x80
+            result = result + unsigned_byte * signed_byte
     return result.astype(np.int32)[()]
 
 

@@ -32,3 +32,23 @@ loop.func @four symbols [] (%a: memref<4xi32>, %b: memref<4xi32>, %t: memref<4xi
   %d = loop.dot_bytes %x, %w, %s : vector<4xi32>
   loop.store %d, %y[v] lane v
 }
+
+// Numbers of 4 bits: the products of eight pairs are added in 16 bits, and widened once. A ninth pair needs a second
+// sum.
+
+// AVX2-LABEL: @nibbles
+// AVX2-COUNT-8: call <16 x i16> @llvm.x86.avx2.pmadd.ub.sw(
+// AVX2:         call <8 x i32> @llvm.x86.avx2.pmadd.wd(
+// AVX2-COUNT-1: call <16 x i16> @llvm.x86.avx2.pmadd.ub.sw(
+// AVX2:         call <8 x i32> @llvm.x86.avx2.pmadd.wd(
+// AVX2-NOT:     call <16 x i16>
+// AVX2:         ret void
+// VNNI-LABEL: @nibbles
+// VNNI-COUNT-9: call <8 x i32> @llvm.x86.avx512.vpdpbusd.256(
+loop.func @nibbles symbols [] (%a: memref<8xi32>, %b: memref<8xi32>, %t: memref<8xi32>, %y: memref<8xi32>) outputs 1 {
+  %x = loop.load %a[v] lane v : vector<8xi32>
+  %w = loop.load %b[v] lane v : vector<8xi32>
+  %s = loop.load %t[v] lane v : vector<8xi32>
+  %d = loop.dot_bytes %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %s most 15 : vector<8xi32>
+  loop.store %d, %y[v] lane v
+}

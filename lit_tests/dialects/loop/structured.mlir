@@ -47,14 +47,16 @@ loop.kernel @bytes symbols [] (%x: tensor<8xi32>, %y: tensor<8xi32>) -> (tensor<
     %b = loop.read %y[k] : i32
     %z = arith.constant 0 : i32
     %d = loop.dot_bytes %a, %b, %z : i32
-    loop.yield add %d at []
+    %e = loop.dot_bytes %a, %b, %b, %a, %d most 15 : i32
+    loop.yield add %e at []
   }
   loop.return %s : tensor<i32>
 }
 
 // CHECK-LABEL: loop.kernel @bytes
 // CHECK:         %[[D:.*]] = loop.dot_bytes %{{.*}}, %{{.*}}, %{{.*}} : i32
-// CHECK-NEXT:    loop.yield add %[[D]] at []
+// CHECK-NEXT:    %[[E:.*]] = loop.dot_bytes %[[A:.*]], %[[B:.*]], %[[B]], %[[A]], %[[D]] most 15 : i32
+// CHECK-NEXT:    loop.yield add %[[E]] at []
 
 // -----
 

@@ -348,3 +348,27 @@ loop.kernel @bytes symbols [] (%x: tensor<4xi64>) -> (tensor<4xi64>) {
   }
   loop.return %y : tensor<4xi64>
 }
+
+// -----
+
+loop.kernel @bytes symbols [] (%x: tensor<4xi32>) -> (tensor<4xi32>) {
+  %y = loop.nest "dot" [i: parallel 4] -> tensor<4xi32> {
+    %v = loop.read %x[i] : i32
+    // expected-error@+1 {{the largest unsigned byte is 128; it must be from 1 to 127}}
+    %d = loop.dot_bytes %v, %v, %v most 128 : i32
+    loop.yield none %d at [i]
+  }
+  loop.return %y : tensor<4xi32>
+}
+
+// -----
+
+loop.kernel @bytes symbols [] (%x: tensor<4xi32>) -> (tensor<4xi32>) {
+  %y = loop.nest "dot" [i: parallel 4] -> tensor<4xi32> {
+    %v = loop.read %x[i] : i32
+    // expected-error@+1 {{products of bytes need pairs of operands and a total}}
+    %d = loop.dot_bytes %v, %v, %v, %v : i32
+    loop.yield none %d at [i]
+  }
+  loop.return %y : tensor<4xi32>
+}

@@ -7,7 +7,7 @@ and the nest narrows yielded values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -257,10 +257,10 @@ class Scalar:
     def __ge__(self, other: Operand) -> Scalar:
         return self._compare(other, "oge", "sge", "uge")
 
-    def dot_bytes(self, other: Scalar, total: Scalar) -> Scalar:
-        """Returns `total` plus the dot product of this i32's four unsigned bytes, at most 127, and another's four
-        signed ones."""
-        return self._append(DotBytesOp(self.value, other.value, total.value))
+    def plus_dot_bytes(self, pairs: Sequence[tuple[Scalar, Scalar]], most: int) -> Scalar:
+        """Returns this i32 plus the dot products of pairs of four unsigned bytes, at most `most`, and four signed
+        ones."""
+        return self._append(DotBytesOp([(a.value, b.value) for a, b in pairs], self.value, most))
 
     def is_nan(self) -> Scalar:
         a = self.widened()

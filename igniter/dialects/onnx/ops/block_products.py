@@ -15,7 +15,7 @@ The upper half of a word is shifted down first: s stays small, so that factors d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
@@ -27,7 +27,6 @@ from igniter.dialects.fusion import UnpackOp
 from igniter.dialects.layouts import WORD
 from igniter.dialects.loop.panels import PANEL_BYTES
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
-from igniter.dialects.onnx.lowering.context import PointRule
 from igniter.dialects.onnx.ops.plain_products import lower_plain
 from igniter.dialects.onnx.ops.pointwise import ui8
 from igniter.dialects.onnx.ops.rules import (
@@ -50,6 +49,8 @@ EIGHT_BITS = 4
 BYTE_MOST = 127.0
 """The largest magnitude of a factor rounded to eight bits."""
 BYTE_MASK, LOW_NUMBERS = 0xFF, 0x0F0F0F0F
+INTEGER_BITS = 1.5 * 2**23
+"""Added to a small integer, this gives a float whose low bits are the integer."""
 
 MOST_ROWS = 4
 """The maximum number of rows that convert numbers in registers. Compared with panels of floats, 2 rows take 0.6 (4
@@ -322,15 +323,28 @@ def _of_few(ctx: Lowering, rows: Expr) -> list[SSAValue]:
     return _panel_sums(ctx, rows, point)
 
 
-def _panel_sums(ctx: Lowering, rows: Expr, point: PointRule) -> list[SSAValue]:
+SumRule = Callable[["Nest", Sequence[Expr], Sequence[Expr]], Scalar]
+"""The summed value at the parallel axes and the reductions."""
+
+
+def _panel_sums(ctx: Lowering, rows: Expr, point: SumRule) -> list[SSAValue]:
     """Returns the results of a node whose sums are `point` at [panel, row, lane], summed over stretches of blocks."""
     shape, bias = Blocks.of(ctx.op), ctx.input(5)
     # Panels are outermost, so that all rows use one while it is in the cache.
-    dims = (-(-shape.columns // PANEL), rows, PANEL)
-    made = ctx.generate(dims, point, over=shape.over, combiner="add", element=f32)
+    whole = shape.columns % PANEL == 0
+    nest = ctx.nest("")
+    i = nest.axes((-(-shape.columns // PANEL), rows, PANEL))
+    value = point(nest, i, [nest.reduction(e) for e in shape.over])
+    # Full panels are written to their place among the columns.
+    at = [i[1], i[0] * PANEL + i[2]] if whole else i
+    dims = (rows, Expr.of(shape.columns)) if whole else (Expr.of(-(-shape.columns // PANEL)), rows, Expr.of(PANEL))
+    (made,) = nest.finish(("add", value, at, tensor_of(f32, dims)))
+    if whole and bias is None and ctx.out_element() == f32:
+        return [ctx.view(made, ctx.out_dims())]
 
     def result(nest: Nest, i: Sequence[Expr]) -> Scalar:
-        value = nest.read(made, [floordiv(i[1], Expr.of(PANEL)), i[0], mod(i[1], Expr.of(PANEL))])
+        place = i if whole else [floordiv(i[1], Expr.of(PANEL)), i[0], mod(i[1], Expr.of(PANEL))]
+        value = nest.read(made, place)
         return value if bias is None else value + nest.read(bias, [i[1]]).to(f32)
 
     plain = ctx.generate((rows, shape.columns), result, element=ctx.out_element(), part="columns")
@@ -353,15 +367,54 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
     magnitude, as in ONNX Runtime, and the products of a block are summed as integers."""
     shape = Blocks.of(ctx.op)
     weights = Weights.of(ctx, shape)
-    a = ctx.view(ctx.required(0), (rows, shape.depth))
+    left = _rounded_rows(ctx, rows, shape, 1 if weights.zeros is not None else 1 << (shape.bits - 1))
     # The even numbers of a word are the four bytes of one integer, the odd ones those of another.
     numbers, stretch = shape.parts * WORD, shape.stretch
+
+    def word_at(r: Sequence[Expr], k: int) -> Expr:
+        return r[0] * (shape.block // numbers) + (r[1] * (stretch // numbers) + k)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        panel, row, lane = i
+        pairs: list[tuple[Scalar, Scalar]] = []
+        for k in range(stretch // numbers):
+            word = _word(nest, weights, panel, lane, r, k)
+            for odd, found in enumerate((word, word.shift_right(4))):
+                factor = nest.read(left.words, [row, word_at(r, k) * 2 + odd])
+                pairs.append(((found & LOW_NUMBERS).bits(i32), factor))
+        total = nest.const(0, i32).plus_dot_bytes(pairs, (1 << shape.bits) - 1)
+        whole = nest.read(left.sums, [row, *r])
+        if weights.zeros is not None:
+            whole = whole * weights.point(nest, panel, lane, r[0])
+        # The last product and the sum are one multiply-add; a product with a converted integer would be rounded first.
+        value = (total - whole).to(f32) * nest.read(left.scales, [row, r[0]])
+        return value * weights.scale(nest, panel, lane, r[0])
+
+    return _panel_sums(ctx, rows, point)
+
+
+@dataclass(frozen=True)
+class RoundedRows:
+    """A left factor rounded to eight bits, block by block."""
+
+    words: SSAValue
+    """Its numbers, [row, word]: the four even ones of eight in a word of i32, then the four odd ones."""
+    scales: SSAValue
+    """The scale of each block, [row, block]."""
+    sums: SSAValue
+    """The sums of stretches, [row, block, stretch], times the zero point if it is the same for all columns."""
+
+
+def _rounded_rows(ctx: Lowering, rows: Expr, shape: Blocks, point: int) -> RoundedRows:
+    """Rounds the blocks of the left factor as ONNX Runtime does on x86-64: `x * (127 / largest)` to the nearest even
+    integer. `point` is a factor of all sums."""
+    a = ctx.view(ctx.required(0), (rows, shape.depth))
+    numbers, dims = shape.parts * WORD, (rows, Expr.of(shape.count))
 
     def magnitude(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         return nest.read_inside(a, [i[0], i[1] * shape.block + r[0]]).abs()
 
-    dims, block = (rows, Expr.of(shape.count)), [Expr.of(shape.block)]
-    largest = ctx.generate(dims, magnitude, over=block, combiner="max", element=f32, part="largest")
+    largest = ctx.generate(dims, magnitude, over=[Expr.of(shape.block)], combiner="max", element=f32, part="largest")
 
     def inverse(nest: Nest, i: Sequence[Expr]) -> Scalar:
         found = nest.read(largest, i)
@@ -369,11 +422,19 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
 
     inverses = ctx.generate(dims, inverse, element=f32, part="inverses")
 
-    def rounded(nest: Nest, i: Sequence[Expr]) -> Scalar:
-        times = nest.read(inverses, [i[0], floordiv(i[1], Expr.of(shape.block))])
-        return (nest.read_inside(a, i) * times).math("roundeven").to(i32).to(i8)
+    def scale(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        return nest.read(largest, i) / BYTE_MOST
 
-    bytes_ = ctx.generate((rows, shape.count * shape.block), rounded, element=i8, part="rounded")
+    scales = ctx.generate(dims, scale, element=f32, part="scales")
+
+    def rounded(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        # A row of a block has one inverse: with an axis of its own, it is not computed again for each number.
+        value = nest.read_inside(a, [i[0], i[1] * shape.block + i[2]]) * nest.read(inverses, i[:2])
+        # The low byte of this sum is the integer, in two's complement; NaN has any byte, and a scale that is NaN.
+        return (value.math("roundeven") + INTEGER_BITS).bits(i32).to(i8)
+
+    blocks = ctx.generate((*dims, Expr.of(shape.block)), rounded, element=i8, part="rounded")
+    bytes_ = ctx.view(blocks, (rows, shape.count * shape.block))
 
     def word_of(nest: Nest, i: Sequence[Expr]) -> Scalar:
         # Four of eight bytes, two apart, do not form a vector: assembled byte by byte.
@@ -386,31 +447,15 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
         assert total is not None
         return total
 
-    words = shape.count * shape.block // numbers
-    factors = ctx.generate((rows, words * 2), word_of, element=i32, part="factors")
-
-    def word_at(r: Sequence[Expr], k: int) -> Expr:
-        return r[0] * (shape.block // numbers) + (r[1] * (stretch // numbers) + k)
+    words = ctx.generate((rows, shape.count * shape.block // numbers * 2), word_of, element=i32, part="factors")
 
     def sums(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        return nest.read(bytes_, [i[0], i[1] * shape.block + (i[2] * stretch + r[0])]).to(i32)
+        return nest.read(blocks, [i[0], i[1], i[2] * shape.stretch + r[0]]).to(i32) * point
 
-    whole_dims = (rows, *shape.over)
-    whole = ctx.generate(whole_dims, sums, over=[Expr.of(stretch)], combiner="add", element=i32, part="left")
-
-    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        panel, row, lane = i
-        totals = [nest.const(0, i32), nest.const(0, i32)]
-        for k in range(stretch // numbers):
-            word = _word(nest, weights, panel, lane, r, k)
-            for odd, found in enumerate((word, word.shift_right(4))):
-                factor = nest.read(factors, [row, word_at(r, k) * 2 + odd])
-                totals[odd] = (found & LOW_NUMBERS).bits(i32).dot_bytes(factor, totals[odd])
-        total = totals[0] + totals[1] - nest.read(whole, [row, *r]) * weights.point(nest, panel, lane, r[0])
-        scale = weights.scale(nest, panel, lane, r[0]) * (nest.read(largest, [row, r[0]]) / BYTE_MOST)
-        return total.to(f32) * scale
-
-    return _panel_sums(ctx, rows, point)
+    added = ctx.generate(
+        (rows, *shape.over), sums, over=[Expr.of(shape.stretch)], combiner="add", element=i32, part="left"
+    )
+    return RoundedRows(words, scales, added)
 
 
 def _word(nest: Nest, weights: Weights, panel: Expr, lane: Expr, r: Sequence[Expr], k: int) -> Scalar:
