@@ -7,10 +7,11 @@ Without a watcher nothing is recorded.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from mmap import mmap
+from typing import Any
 
 BOARD_BYTES = 1 << 14
 _LENGTH = 4
@@ -35,6 +36,7 @@ _board: mmap | None = None
 _now: list[Activity] = []
 _kernels_ran = False
 _temporary: list[str] = []
+_largest = ""
 
 
 def note_on(board: mmap) -> None:
@@ -79,21 +81,40 @@ def leaving(folder: str) -> Generator[None]:
         _write()
 
 
+def note_largest(find: Callable[[], str]) -> None:
+    """Records the largest value of the model, with its size, as `find` returns it; it is called only if somebody
+    watches."""
+    global _largest
+    if _board is not None:
+        _largest = find()
+        _write()
+
+
 def _write() -> None:
     if _board is None:
         return
-    noted = {"doing": asdict(_now[-1]) if _now else None, "temporary": _temporary}
+    noted = {"doing": asdict(_now[-1]) if _now else None, "temporary": _temporary, "largest": _largest}
     data = json.dumps(noted).encode()
     if len(data) + _LENGTH > BOARD_BYTES:
-        data = json.dumps({"doing": None, "temporary": []}).encode()
+        data = json.dumps({"doing": None, "temporary": [], "largest": ""}).encode()
     _board[: _LENGTH + len(data)] = len(data).to_bytes(_LENGTH, "little") + data
 
 
 def read_board(board: mmap) -> tuple[Activity | None, list[str]]:
     """Returns the recorded activity, or None, and the temporary folders to remove."""
+    noted = _read(board)
+    return (Activity(**noted["doing"]) if noted.get("doing") else None), noted.get("temporary", [])
+
+
+def read_largest(board: mmap) -> str:
+    """Returns the recorded largest value of the model, with its size; "" if none is recorded."""
+    return _read(board).get("largest", "")
+
+
+def _read(board: mmap) -> dict[str, Any]:
     size = int.from_bytes(board[:_LENGTH], "little")
     try:
-        noted = json.loads(board[_LENGTH : _LENGTH + size])
+        noted: dict[str, Any] = json.loads(board[_LENGTH : _LENGTH + size])
     except ValueError:  # nothing recorded yet, or the process ended during a write
-        return None, []
-    return (Activity(**noted["doing"]) if noted["doing"] else None), noted["temporary"]
+        return {}
+    return noted

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from igniter.compiler.arguments import CompileArguments, require_compile_arguments, require_known, require_path
 from igniter.compiler.artifact import VerificationFailed
+from igniter.compiler.bounded import Bounds, compile_bounded
 from igniter.compiler.compilation import chosen_options
 from igniter.compiler.results import Results
 from igniter.runtime.cache import default_cache
@@ -83,6 +84,9 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
     said: dict[str, Any] = {**options}
     require_path("compile", "output", output)
     require_compile_arguments("compile", said)
+    bounds = Bounds.of(said.pop("max_memory", None), said.pop("max_seconds", None))
+    if bounds is not None:
+        return compile_bounded(model, output, said, bounds)
     given = {k: said[k] for k, default in VERIFY_OPTIONS.items() if said.get(k, default) != default}
     verify = given if options.get("verify", True) else None
     results = _results(model, said)

@@ -1,4 +1,4 @@
-"""The memory of this process: its peak, and the times of Python's cycle collector."""
+"""The memory of this process: its peak, its bound, and the times of Python's cycle collector."""
 
 from __future__ import annotations
 
@@ -7,6 +7,39 @@ import gc
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from igniter.errors import IgniterError
+
+
+class BoundReached(IgniterError):
+    """Raised for a compile that reached its bound of memory or time; the message has the step and what grew."""
+
+    code = "IGN0006"
+
+
+@dataclass
+class Bound:
+    """The bounds of this process, which another process enforces (`igniter.compiler.bounded`)."""
+
+    bytes: int = 0
+    """The bound on memory; 0 for none."""
+    refused: str = ""
+    """The last work that was left out because it would have exceeded the bound: the value and its size."""
+
+
+_bound: Bound | None = None
+
+
+def bound() -> Bound | None:
+    """Returns the bound of this process; `None` without one."""
+    return _bound
+
+
+def set_bound(given: Bound | None) -> None:
+    """Sets the bounds of this process: work that knows its size beforehand keeps to them."""
+    global _bound
+    _bound = given
 
 
 @contextmanager
@@ -32,6 +65,15 @@ def collect_rarely() -> None:
     """
     gc.set_threshold(50_000, 20, 100)
     atexit.register(gc.freeze)
+
+
+def bytes_text(size: int) -> str:
+    """Returns a number of bytes in words: `1.5 GB`."""
+    for unit, one in (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20)):
+        if size >= one:
+            # A hostile file has sizes that are too large for a float.
+            return f"{size * 10 // one / 10:,.1f} {unit}" if size < 1 << 200 else f"2^{size.bit_length() - 1} bytes"
+    return f"{size:,} bytes"
 
 
 def peak_memory() -> int:

@@ -22,6 +22,7 @@ from igniter.compiler.arguments import (
     require_text,
 )
 from igniter.compiler.artifact import Artifact
+from igniter.compiler.bounded import Bounds, compile_bounded
 from igniter.compiler.compilation import Compilation, CompileOptions, chosen_options
 from igniter.compiler.compile_model import compile_model
 from igniter.compiler.driver import count_nodes
@@ -159,6 +160,8 @@ class Module(ModelTools):
         measure: Asked = False,
         threads: int = 1,
         observers: Sequence[PassObserver] = (),
+        max_memory: int | str | None = None,
+        max_seconds: float | None = None,
     ) -> Artifact:
         """Compiles a copy of the model, and checks the result against ONNX Runtime unless `verify` is false.
 
@@ -182,14 +185,29 @@ class Module(ModelTools):
         this process alone; the passes of kernels from the cache do not run. With `measure`, each region
         is timed beside ONNX Runtime on this machine, with `threads` threads, at `shapes` or on `inputs`, or else at
         `sizes`; regions without which the whole model is faster are left to it. `"again"` ignores earlier outcomes in
-        the cache. See `igniter.compiler.measuring`.
+        the cache. See `igniter.compiler.measuring`. With `max_memory` (bytes, or `2G`) or `max_seconds`, another
+        process compiles, and is ended with `BoundReached` beyond them (`igniter.compiler.bounded`); `igniter.compile`
+        then reads the model there as well.
         """
         given: dict[str, Any] = {"shapes": shapes, "inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
         texts = {"target": target, "precision": precision, "subnormals": subnormals, "tile_weights": tile_weights}
         texts |= {"fusion_author": fusion_author, "passes": passes}
         others = {"sizes": sizes, "budget": budget, "threads": threads, "observers": observers, "options": options}
         require_path("compile", "output", output)
-        require_compile_arguments("compile", {**given, **texts, **others})
+        bounded = {"max_memory": max_memory, "max_seconds": max_seconds}
+        require_compile_arguments("compile", {**given, **texts, **others, **bounded})
+        bounds = Bounds.of(max_memory, max_seconds)
+        if bounds is not None:
+            flags: dict[str, Any] = {
+                "verify": verify,
+                "load": load,
+                "cache": cache,
+                "strict": strict,
+                "debug_info": debug_info,
+            }
+            flags |= {"machine": machine, "winograd": winograd, "sanitize": sanitize, "measure": measure}
+            flags["progress"] = progress
+            return compile_bounded(self._as_source(), output, {**given, **texts, **others, **flags}, bounds)
         asked = Measure.of(measure, threads)
         chosen = chosen_options(
             options,
@@ -224,6 +242,10 @@ class Module(ModelTools):
 
                 compilation = with_measured(compilation, original.ir, source, given, asked)
             return compile_model(compilation, source, original.ir, output, given if verify else None, load)
+
+    def _as_source(self) -> Model:
+        """Returns the present model for another process, as bytes."""
+        return export_model(onnx_level(self.with_graph().ir)).SerializeToString()
 
     def with_graph(self) -> Module:
         """Returns this module; for a function of `linalg`, or its kernel, a copy with a graph around the kernel."""

@@ -61,6 +61,8 @@ class CompileArguments(TypedDict, total=False):
     measure: Asked
     threads: int
     observers: Sequence[PassObserver]
+    max_memory: int | str | None
+    max_seconds: float | None
 
 
 def require_known(function: str, given: Collection[str], known: Collection[str]) -> None:
@@ -79,11 +81,14 @@ def require_compile_arguments(function: str, given: Mapping[str, Any]) -> None:
     for name in ("target", "precision", "subnormals", "tile_weights", "fusion_author", "passes"):
         if name in given:
             require_text(function, name, given[name])
-    for name in ("rtol", "atol", "budget"):
+    for name in ("rtol", "atol", "budget", "max_seconds"):
         require_number(function, name, given.get(name))
     for name in ("seed", "threads"):
         if name in given:
             require_integer(function, name, given[name])
+    memory = given.get("max_memory")
+    if memory is not None and not isinstance(memory, str) and not _is_integer(memory):
+        raise WrongArgument(function, "max_memory", "a number of bytes, or a size such as '2G'", memory)
     require_observers(function, given.get("observers", ()))
     options = given.get("options")
     if options is not None and not hasattr(options, "kernel_key"):

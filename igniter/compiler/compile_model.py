@@ -34,6 +34,7 @@ from igniter.compiler.reproduce import kernel_recorder, leaving_reproducer
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, save_model
+from igniter.memory import BoundReached, bound, bytes_text
 from igniter.runtime.library import Library
 from igniter.runtime.session import CPU_PROVIDER, said_by_onnxruntime
 from igniter.transforms.fusion.inline_regions import onnx_level
@@ -175,12 +176,24 @@ def _finish(
                     if load:
                         raise not_loaded(artifact.refusal, c) from artifact.refusal
                     artifact.report["verification"] = _unloaded(artifact.refusal)
+        _require_within_bounds(artifact)
         if load:
             with c.stage("load"):
                 require_loads(artifact, c)
     finally:
         artifact.report["seconds"] = c.report_seconds()
         artifact.report["peak_memory"] = c.peak_memory
+
+
+def _require_within_bounds(artifact: Artifact) -> None:
+    """Raises `BoundReached` if the process has bounds, and nothing was compared because of them."""
+    bounded = bound()
+    found: Mapping[str, Any] = artifact.report.get("verification") or {}
+    if bounded is not None and bounded.bytes and bounded.refused and found.get("status") == "not verified":
+        raise BoundReached(
+            f"the stage 'verify' cannot keep to max_memory ({bytes_text(bounded.bytes)}): {bounded.refused}; allow "
+            "more memory, or compile without verification"
+        )
 
 
 def _unloaded(error: Exception) -> dict[str, Any]:

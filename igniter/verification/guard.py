@@ -10,6 +10,7 @@ from typing import Any
 
 from igniter.errors import IgniterError
 from igniter.frontend.ort_values import ArraySession, run
+from igniter.memory import bound
 
 POLL_SECONDS = 0.02
 
@@ -46,6 +47,7 @@ def guarded_run(
                 why.append(f"it takes more than {seconds:.3g} s")
             elif memory is not None and resident_bytes() - start > memory:
                 why.append(f"it takes more than {memory >> 20} MB")
+                note_refused(f"a run of the model: {why[0]}")
             else:
                 continue
             options.terminate = True
@@ -74,10 +76,21 @@ def resident_bytes() -> int:
 
 
 def memory_limit() -> int:
-    """Returns the memory limit of a run in bytes: half of the free memory, at most 8 GB."""
+    """Returns the memory limit of a run in bytes: half of the free memory, at most 8 GB; in a process with a bound,
+    half of what that leaves."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             free = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))
     except (OSError, StopIteration, ValueError):
         free = 8 << 30
+    bounded = bound()
+    if bounded is not None and bounded.bytes:
+        free = min(free, max(0, bounded.bytes - resident_bytes()))
     return min(free // 2, 8 << 30)
+
+
+def note_refused(why: str) -> None:
+    """Notes that a run was left out or ended for its memory, if the process has a bound."""
+    bounded = bound()
+    if bounded is not None:
+        bounded.refused = why

@@ -18,7 +18,7 @@ from igniter.errors import IgniterError
 from igniter.runtime.session import LibraryElsewhere, SessionError
 from igniter.verification.decisions import sized_by_rounding
 from igniter.verification.graph_facts import GraphFacts
-from igniter.verification.guard import guarded_run, memory_limit
+from igniter.verification.guard import guarded_run, memory_limit, note_refused
 from igniter.verification.inputs import Style, random_inputs, takes_large
 from igniter.verification.judge import Judge, Ready, first_line
 from igniter.verification.judgement import TOLERANCES, Allowance, compare_output, failure
@@ -112,6 +112,7 @@ def verify_models(
     # ONNX Runtime computes constants, of any size, when it loads a model.
     large = facts.too_large({}, memory_limit()) if options.inputs is None else None
     if large is not None:
+        note_refused(large)
         return Verification((), cannot=large)
     reference = original.session
     try:
@@ -331,6 +332,7 @@ class _Verifier:
         """Runs the original at these sizes; tries integers of other kinds if it refuses the usual ones."""
         large = self.facts.too_large(sizes, memory_limit())
         if large is not None:
+            note_refused(large)
             return Refusal(sizes, large)
         refusal = Refusal(sizes, "")
         # Each attempt has inputs of its own, also of other kinds.

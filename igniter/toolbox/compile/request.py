@@ -114,6 +114,17 @@ class CompileRequest(Request):
             "Name the ONNX nodes of each kernel in the library (DWARF), for debuggers and profilers.", "--debug-info"
         ),
     ] = False
+    max_memory: Annotated[
+        str,
+        Option(
+            "End the compile with an error if it takes more memory: 2G, 500M. It then runs in a process of its own.",
+            "--max-memory",
+            metavar="SIZE",
+        ),
+    ] = ""
+    max_seconds: Annotated[
+        float, Option("End the compile with an error if it takes longer; 0 sets no bound.", "--max-seconds", min=0)
+    ] = 0.0
     provider: Annotated[
         str, Option("ONNX Runtime's execution provider of GPU kernels, in the place of CUDAExecutionProvider.")
     ] = ""

@@ -48,6 +48,10 @@ def run(request: CompileRequest) -> None:
     measures = request.measure or request.measure_again
     if measures and request.emit != "library":
         raise IgniterError(f"--measure times a library, and --emit={request.emit} makes none: leave one of them out")
+    if (request.max_memory or request.max_seconds) and request.emit != "library":
+        raise IgniterError(
+            f"--max-memory and --max-seconds bound a compile to a library, not --emit={request.emit}: leave them out"
+        )
     if request.threads != 1 and not measures:
         raise IgniterError("--threads is for --measure: give both, or neither")
     if request.tuned:
@@ -76,6 +80,8 @@ def _compile_library(request: CompileRequest) -> None:
             progress=step,
             measure="again" if request.measure_again else request.measure,
             threads=request.threads,
+            max_memory=request.max_memory or None,
+            max_seconds=request.max_seconds or None,
             **({} if times is None else {"observers": (times,)}),
         )
     report = artifact.report

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
 from typing import cast
 
 from xdsl.context import Context
@@ -26,6 +28,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.activity import note_largest
 from igniter.analysis.onnx.assumptions import ASSUMPTIONS_ATTRIBUTE, graph_assumptions
 from igniter.analysis.onnx.shape_inference import ShapeFacts, infer_shapes, operand_values
 from igniter.dialects.onnx import building
@@ -37,7 +40,9 @@ from igniter.dialects.sym import DimsAttr, requirements_attr, tensor_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.requirements import Requirement, equal, unproven
 from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, tensor_element
+from igniter.memory import bound, bytes_text
 from igniter.remarks import remark
+from igniter.transforms.onnx.foldable import bytes_of
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,21 @@ class InferShapes(ModulePass):
             remark(ctx, self.name, node.node_name, "missed", message)
         apply_facts(op, facts)
         say_failed_rules(ctx, op, self.name)
+        if bound() is not None:
+            note_largest(partial(largest_value, op))
+
+
+def largest_value(module: ModuleOp) -> str:
+    """Returns the largest value of known size, with its node and its bytes; "" if no size is known."""
+    sized = ((bytes_of(r) or 0, r) for op in building.ops_inside(module) for r in op.results if isinstance(op, OnnxOp))
+    found = max(sized, key=itemgetter(0), default=None)
+    if found is None or found[0] == 0:
+        return ""
+    size, result = found
+    node = cast("OnnxOp", result.owner)
+    name = node.output_names[result.index] if result.index < len(node.output_names) else ""
+    called = f" '{node.node_name}'" if node.node_name else ""
+    return f"'{name}' of the node{called} ({node.qualified_name}), {bytes_text(size)}"
 
 
 def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
