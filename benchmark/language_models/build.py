@@ -18,11 +18,12 @@ FOLDER = CACHE / "language-models"
 FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "f32": ("fp32", ()),
     "f16": ("fp16", ()),
-    "int4-level0": ("int4", ("block_size=32",)),
+    "int4-level0": ("int4", ("accuracy_level=0", "block_size=32")),
     "int4-level4": ("int4", ("accuracy_level=4", "block_size=32")),
     "int8": ("int8", ("accuracy_level=4",)),
 }
-"""Forms: the builder's precision and its extra options. The builder writes no attribute for level 0."""
+"""Forms: the builder's precision and its extra options. The builder writes no attribute for
+level 0, and level 4 without an option."""
 PRUNED = "-pruned"
 """The ending of a form whose graph returns the logits of the last position only."""
 

@@ -26,6 +26,14 @@ _MOST_BYTES = 1 << 30
 _MOST_NODES = 1_000_000
 """The limit in nodes of a model with functions inlined, since inference visits a function at each call."""
 
+_ONLY_IN_ORT = frozenset(
+    (
+        *("Affine", "Crop", "DynamicSlice", "GivenTensorFill", "ImageScaler", "ParametricSoftplus", "Scale"),
+        *("ScaledTanh", "SimplifiedLayerNormalization"),
+    )
+)
+"""Ops that ONNX Runtime adds to ONNX's own domain; ONNX's checker does not know them."""
+
 
 def node_text(node: onnx.NodeProto, where: str = "the main graph") -> str:
     """Describes a node for messages: by its name, or without one by its output."""
@@ -79,7 +87,8 @@ def _context(model: onnx.ModelProto) -> Any:
 
 def _bad_nodes(graph: onnx.GraphProto, context: Any, functions: set[tuple[str, str]], where: str) -> Iterator[str]:
     for node in graph.node:
-        if (node.domain, node.op_type) not in functions:
+        of_runtime = node.domain in ("", "ai.onnx") and node.op_type in _ONLY_IN_ORT
+        if (node.domain, node.op_type) not in functions and not of_runtime:
             try:
                 onnx.checker.check_node(_alone(node), context)
             except Exception as error:  # the checker has an error class of its own, and raises others on odd values

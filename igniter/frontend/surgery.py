@@ -172,11 +172,51 @@ ROUNDS = frozenset((
 # fmt: on
 """The ops of ai.onnx with rounded floating-point results."""
 
-SUMS = frozenset(("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul", "ReduceMean", "ReduceSum", "ReduceSumSquare"))
+# fmt: off
+ROUNDS_IN_ORT = frozenset((
+    "Attention", "BiasGelu", "FastGelu", "FusedMatMul", "Gelu", "GroupQueryAttention", "MatMulNBits",
+    "MultiHeadAttention", "QuickGelu", "RotaryEmbedding", "SimplifiedLayerNormalization", "SkipLayerNormalization",
+    "SkipSimplifiedLayerNormalization",
+))
+# fmt: on
+"""The same of ONNX Runtime's ops."""
+
+SUMS = frozenset(
+    (
+        "Conv",
+        "ConvTranspose",
+        "Einsum",
+        "FusedMatMul",
+        "Gemm",
+        "MatMul",
+        "MatMulNBits",
+        "ReduceMean",
+        "ReduceSum",
+        "ReduceSumSquare",
+    )
+)
 SUM_ULPS = 4
 """The error of a sum in another order, in units in the last place: more than one for many terms."""
 
 _EPSILON: dict[int, float] = {onnx.TensorProto.FLOAT: 2.0**-23, onnx.TensorProto.DOUBLE: 2.0**-52}
+
+
+_IN_ONNX_DOMAIN = frozenset(("SimplifiedLayerNormalization",))
+"""Ops of ONNX Runtime in ONNX's domain."""
+
+RANDOM_OPSET = 21
+"""The newest opset whose random ops ONNX Runtime has."""
+
+
+def at_opset(proto: onnx.ModelProto, newest: int) -> onnx.ModelProto:
+    """Returns a copy that imports ONNX's ops at `newest` if it imports a newer version. The nodes are not converted, so
+    the copy is a valid model only if their definitions are the same."""
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    for entry in made.opset_import:
+        if entry.domain in ("", "ai.onnx"):
+            entry.version = min(entry.version, newest)
+    return made
 
 
 def with_nudged_values(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
@@ -193,7 +233,7 @@ def with_nudged_values(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     del made.graph.node[:]
     for node in nodes:
         made.graph.node.append(node)
-        if node.op_type not in ROUNDS or node.domain not in ("", "ai.onnx"):
+        if node.op_type not in (ROUNDS if node.domain in ("", "ai.onnx") else ROUNDS_IN_ORT) | _IN_ONNX_DOMAIN:
             continue
         added = made.graph.node[-1]
         for i, name in enumerate(node.output):

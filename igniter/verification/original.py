@@ -162,7 +162,13 @@ class Original:
         """A session with perturbed rounded values; `None` if that is not possible."""
         if self.proto is None or self.stand_in is not None or byte_size(self.proto) > MODEL_LIMIT:
             return None
-        return self._make(surgery.with_nudged_values(self.proto, 0).SerializeToString())
+        made = surgery.with_nudged_values(self.proto, 0)
+        for model in (made, surgery.at_opset(made, surgery.RANDOM_OPSET)):
+            try:
+                return self._make(model.SerializeToString())
+            except SessionError:  # ONNX Runtime lacks an op: a random one of a newer opset, or another at the older one
+                continue
+        return None
 
     @cached_property
     def _read(self) -> tuple[onnx.ModelProto | None, str]:
