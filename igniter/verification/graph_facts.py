@@ -21,6 +21,7 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import product
 from igniter.errors import IgniterError
 from igniter.frontend import import_model
+from igniter.verification.cache_facts import CacheFacts, cache_facts
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -52,6 +53,8 @@ class GraphFacts:
     """The inferred dims of the inputs: equal texts are equal dims."""
     likely_dims: Callable[[], dict[str, list[str]]] = dict[str, list[str]]
     """The same under the assumption that broadcast dims are equal: not facts, but sizes worth trying."""
+    caches: CacheFacts | None = None
+    """The dims that an attention over a cache ties to each other."""
     bytes_of: tuple[tuple[str, Expr], ...] = ()
     """Values of the main graph by name, with their bytes; only the first of several values of the same shape."""
 
@@ -75,7 +78,8 @@ def model_facts(model: str | Path | bytes) -> GraphFacts:
 def facts_of(module: ModuleOp) -> GraphFacts:
     """Returns the facts of an imported module."""
     graph = main_graph(module)
-    types: Types = infer_shapes(module).types
+    shapes = infer_shapes(module)
+    types: Types = shapes.types
     named = list(zip(graph.input_names, graph.body.args, strict=True))
     return GraphFacts(
         index_limits(module),
@@ -86,6 +90,7 @@ def facts_of(module: ModuleOp) -> GraphFacts:
         _stated_size(module),
         _inferred_dims(graph, types),
         lambda: _inferred_dims(graph, infer_shapes(module, optimistic=True).types),
+        cache_facts(graph, shapes),
         tuple(_sizes(graph, types)),
     )
 

@@ -7,6 +7,7 @@ Otherwise the name and the dims of the input decide: masks are ones and then zer
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -179,8 +180,10 @@ def _integers(r: _Request) -> Array:
     dtype, info = _integer_type(r.spec)
     if r.style == "large" and takes_large(r.spec, r.facts):
         return _large(r, dtype, info)
+    counts_keys = r.facts.caches is not None and r.spec.name in r.facts.caches.masks
     if "mask" in r.name:
-        return _mask(r.shape, r.rng).astype(dtype)
+        # An attention takes no fewer keys than there are new ones.
+        return _mask(r.shape, r.rng, 0.75 if counts_keys else 0.0).astype(dtype)
     if "position" in r.name and r.shape:
         count = np.arange(r.shape[-1]) if r.limit is None else np.arange(r.shape[-1]) % r.limit
         return np.broadcast_to(count, r.shape).astype(dtype)
@@ -232,11 +235,12 @@ def _integer_type(spec: InputSpec) -> tuple[Any, Any]:
         raise IgniterError(f"no random values of type {spec.dtype}; give input '{spec.name}' in `inputs`") from None
 
 
-def _mask(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Returns ones and then zeros along the last axis, as for padding; every row has a one."""
+def _mask(shape: tuple[int, ...], rng: np.random.Generator, least: float = 0.0) -> np.ndarray[Any, Any]:
+    """Returns ones and then zeros along the last axis, as for padding; every row has a one, and at least the share
+    `least` of ones."""
     if not shape or shape[-1] == 0:
         return np.ones(shape)
-    lengths = rng.integers(1, shape[-1] + 1, (*shape[:-1], 1))
+    lengths = rng.integers(max(1, math.ceil(least * shape[-1])), shape[-1] + 1, (*shape[:-1], 1))
     return (np.arange(shape[-1]) < lengths).astype(np.float64)
 
 

@@ -107,13 +107,29 @@ class Search(Generic[T]):
         if not free:
             yield from self._try(Proposal("given" if self.fixed else "as in the model", dict(self.fixed)))
             return
-        roles = {s: r for s, r in roles_of(self.specs, self._convolved()).items() if s in free}
+        numbers = tied_by_inference(self.specs, self.facts.dims)
+        self.fixed = {**{s: n for s in free if isinstance(n := numbers.get(s), int)}, **self.fixed}
+        free = [s for s in free if s not in self.fixed]
         found: list[Sizes] = []
+        for result in self._steps(free):
+            found.append(result[0].sizes)
+            yield result
+        if found:
+            return
+        roles = {s: r for s, r in roles_of(self.specs, self._convolved()).items() if s in free}
         for result in self._first(roles):
             found.append(result[0].sizes)
             yield result
         if found:
             yield from self._kinds(roles, found)
+
+    def _steps(self, free: Sequence[str]) -> Iterator[tuple[Proposal, T]]:
+        """Yields steps and prompts of a decoder with caches."""
+        if self.facts.caches is None:
+            return
+        for kind, sizes in self.facts.caches.sizes():
+            if set(free) <= set(sizes) and not self._is_over():
+                yield from self._try(Proposal(kind, {**{s: sizes[s] for s in free}, **self.fixed}))
 
     # -- a first assignment -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,98 @@
+"""Facts of decoders with caches: sizes that their inputs can have, and the inputs that count keys.
+
+GroupQueryAttention accepts few combinations of the number of new keys, the rows of the past and the total length: the
+past ends where the new keys begin, or past and present are one buffer with room for all keys. Drawn independently,
+nearly all are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from igniter.analysis.onnx.shape_inference import ShapeFacts
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.sym import dims_of
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from igniter.dialects.onnx.structure import GraphOp
+
+Sizes = dict[str, int]
+PAST_KEY, LENGTHS, TOTAL = 3, 5, 6
+"""Operands of GroupQueryAttention."""
+
+STEPS: tuple[tuple[str, int, int, int, int], ...] = (
+    ("usual", 2, 1, 24, 9),
+    ("unequal", 3, 1, 7, 8),
+    ("usual", 1, 3, 24, 11),
+    ("equal", 2, 13, 13, 13),
+    ("usual", 2, 5, 0, 5),
+    ("odd", 1, 21, 47, 21),
+    ("usual", 1, 1, 31, 32),
+    ("many", 1, 67, 96, 67),
+)
+"""The kind of a case, the batch, the new keys, the rows of the past and the total length: steps and prompts, with a
+past of their own or in a buffer for more keys. ONNX Runtime takes several new keys after others in a batch of one."""
+
+
+@dataclass(frozen=True)
+class CacheFacts:
+    """The dims of a decoder that an attention over a cache ties to each other."""
+
+    batch: str
+    new: str
+    past: str
+    total: str
+    masks: frozenset[str] = frozenset()
+    """The inputs whose sums are numbers of keys."""
+
+    def sizes(self) -> Iterator[tuple[str, Sizes]]:
+        """Yields sizes of these dims, each with the kind of its case."""
+        for kind, *numbers in STEPS:
+            yield kind, dict(zip((self.batch, self.new, self.past, self.total), numbers, strict=True))
+
+
+def cache_facts(graph: GraphOp, facts: ShapeFacts) -> CacheFacts | None:
+    """Returns the dims of the first GroupQueryAttention whose past is an input and whose dims are symbols."""
+    names: Mapping[SSAValue, str] = dict(zip(graph.body.args, graph.input_names, strict=True))
+    for op in graph.walk():
+        if isinstance(op, OnnxOp) and op.op_type == "GroupQueryAttention" and len(op.operands) > TOTAL:
+            found = _facts_of(op, names, facts)
+            if found is not None:
+                return found
+    return None
+
+
+def _facts_of(op: OnnxOp, names: Mapping[SSAValue, str], facts: ShapeFacts) -> CacheFacts | None:
+    query, past, total = op.operands[0], op.operands[PAST_KEY], facts.values.get(op.operands[TOTAL])
+    if past not in names or total is None or len(total) != 1:
+        return None
+    try:
+        cached, asked = (dims_of(facts.types.get(value, value.type)) for value in (past, query))
+    except ValueError:
+        return None
+    if len(cached) != 4 or len(asked) != 3:
+        return None
+    symbols = [dim.symbol for dim in (cached[0], asked[1], cached[2], total[0])]
+    batch, new, rows, length = symbols
+    if batch is None or new is None or rows is None or length is None or len(set(symbols)) < len(symbols):
+        return None
+    return CacheFacts(batch, new, rows, length, frozenset(_inputs_behind(op.operands[LENGTHS], names)))
+
+
+def _inputs_behind(value: SSAValue, names: Mapping[SSAValue, str]) -> Iterator[str]:
+    """Yields the inputs from which a value is computed."""
+    seen: set[SSAValue] = set()
+    todo = [value]
+    while todo:
+        current = todo.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if current in names:
+            yield names[current]
+        elif isinstance(current.owner, OnnxOp):
+            todo += current.owner.operands

@@ -1,0 +1,69 @@
+"""Decoders with caches: verification runs at steps and prompts, none of which ONNX Runtime refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import igniter
+from igniter.frontend import surgery
+from igniter.frontend.diagnosis import why_invalid
+from igniter.verification.cache_facts import STEPS
+from igniter.verification.graph_facts import model_facts
+from igniter.verification.original import Original
+from tests.ops.test_shared_caches import CAPACITY, decoder
+
+
+def test_the_dims_that_an_attention_ties() -> None:
+    facts = model_facts(decoder().SerializeToString()).caches
+    assert facts is not None
+    assert (facts.batch, facts.new, facts.past, facts.total) == ("batch", "new", "past", "total_length")
+    assert facts.masks == {"mask"}
+
+
+def test_a_model_without_caches_has_none() -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    info = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n"])
+    result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n"])
+    model = helper.make_model(helper.make_graph([node], "g", [info], [result]), ir_version=10)
+    assert model_facts(model.SerializeToString()).caches is None
+
+
+def test_every_case_is_one_that_the_original_runs() -> None:
+    """The table of the rotary embeddings ends at 64 positions; one prompt is longer."""
+    verification = igniter.load(decoder()).compile(verify=False).verify(seed=3)
+    assert verification.ok
+    assert [refusal.shapes["new"] for refusal in verification.refused] == [67]
+    ran = {tuple(case.shapes.values()) for case in verification.cases}
+    assert {(batch, new, total, past, 16) for _, batch, new, past, total in STEPS if new < CAPACITY} <= ran
+
+
+def test_rounded_values_are_nudged_at_an_opset_without_random_ops() -> None:
+    """ONNX Runtime has no RandomUniformLike of opset 22."""
+    weight = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    dims: list[Any] = ["n", 4]
+    infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims) for name in "xy"]
+    graph = helper.make_graph([node], "g", infos[:1], infos[1:], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    session: Any = Original(model.SerializeToString()).nudged
+    runs = [session.run(None, {"x": np.full((3, 4), 0.1, np.float32)})[0] for _ in range(2)]
+    assert np.abs(runs[0] - runs[1]).max() > 0
+    np.testing.assert_allclose(runs[0], 0.4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["SimplifiedLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization"])
+def test_values_of_the_runtimes_ops_are_nudged(op: str) -> None:
+    *domain, name = op.rsplit(".", 1)
+    operands = ["x", "x", "w"] if domain else ["x", "w"]
+    node = helper.make_node(name, operands, ["y"], domain="".join(domain), epsilon=1e-5)
+    infos = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 2, 4]) for n in "xy"]
+    graph = helper.make_graph([node], "g", infos[:1], infos[1:], [numpy_helper.from_array(np.ones(4, "f"), "w")])
+    imports = [helper.make_opsetid("", 22), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    assert "RandomUniformLike" in {each.op_type for each in surgery.with_nudged_values(model, 0).graph.node}
+    assert why_invalid(model) is None
