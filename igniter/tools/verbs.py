@@ -43,7 +43,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Operate": {
         "generate": "igniter.toolbox.generate.request:GenerateRequest",
         "run-stages": "igniter.toolbox.split.request:RunStagesRequest",
-        "serve": "igniter.toolbox.split.request:ServeRequest",
+        "serve": "igniter.toolbox.serve.request:ServeRequest",
         "doctor": "igniter.toolbox.doctor.request:DoctorRequest",
         "completion": "igniter.tools.completion.request:CompletionRequest",
     },

@@ -36,6 +36,7 @@ TESTS = (
     "tests/runtime/report",
     "tests/tools/test_completion.py",
     "tests/docs/test_site.py",
+    "tests/deploy/test_serving_cluster.py",
 )
 """The tests that skip without what is installed here; `test_extras.py` looks for others."""
 
@@ -71,7 +72,12 @@ def install_python(python: str) -> list[str]:
     wanted = [".[torch]", *requirements(extras)]
     with tempfile.TemporaryDirectory() as folder:
         cuda = no_cpu_build(python, [f"{ROOT}[torch]", *wanted[1:]], Path(folder))
-    for what, names, refused in (("PyTorch", wanted, cuda), ("the documentation's tools", [".[docs]"], "")):
+    groups = (
+        ("PyTorch", wanted, cuda),
+        ("the documentation's tools", [".[docs]"], ""),
+        ("Ray Serve", [".[serve]"], ""),
+    )
+    for what, names, refused in groups:
         why = refused or _failure([python, *PIP, "install", *index_options(), "--editable", *names])
         if why:
             left.append(f"{what}: {why}")

@@ -19,6 +19,7 @@ ALONE = {
     "triton": (("verbs.py", "--extra", "triton"),),
     "torch": (("modules.py",), ("verbs.py", "torch"), ("calls.py", "torch_calls")),
     "ray": (("verbs.py", "split", "serve"),),
+    "serve": (("verbs.py", "--extra", "serve"),),
     "experiment": (("verbs.py", "experiment"),),
     "learn": (("verbs.py", "tune"),),
     "prove": (("verbs.py", "--extra", "prove"),),
@@ -28,7 +29,7 @@ ALONE = {
 DEVELOPERS = ("bench", "dev", "docs")
 """The extras of developers: installed, and seen to leave the package whole."""
 
-HEAVY = {"ray", *DEVELOPERS}
+HEAVY = {"ray", "serve", *DEVELOPERS}
 
 BETWEEN = ("1.23", "1.24", "1.26", "1.28", "1.30")
 """Versions of ONNX Runtime between the oldest and the newest."""

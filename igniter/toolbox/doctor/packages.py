@@ -29,6 +29,7 @@ EXTRAS = {
     "torch": "PyTorch, and exporting its models",
     "tune": "`igniter tune`",
     "ray": "`igniter tune --ray` and `igniter experiment --ray`, on several machines",
+    "serve": "`igniter serve` of a model, here or on a Ray cluster",
     "experiment": "the plots of `igniter experiment`",
     "learn": "`igniter tune --learned`",
     "prove": "proofs for all sizes (`igniter-opt --check-each=prove`)",

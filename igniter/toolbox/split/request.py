@@ -1,4 +1,4 @@
-"""The arguments and options of `igniter split` and `igniter run-stages` and `igniter serve`."""
+"""The arguments and options of `igniter split` and `igniter run-stages`."""
 
 from __future__ import annotations
 
@@ -49,25 +49,5 @@ class RunStagesRequest(Request):
     processes: Annotated[bool, Option("A process for each stage, or this one.", "--processes/--here")] = True
     reference: WholeModel = ""
     output: Annotated[str, Option("Write the outputs of the last item to this .npz file.", "-o", "--output")] = ""
-    seed: Seed = 0
-    json: Json = False
-
-
-@dataclass(frozen=True)
-class ServeRequest(Request):
-    """Run the stages of a folder on a Ray cluster (extra `ray`)."""
-
-    entry = "run_stages:serve"
-
-    folder: Annotated[str, Argument("A folder that `igniter split` wrote.")]
-    ray: Annotated[
-        str, Option("The Ray cluster: an address, auto for the one of this machine, local for a new one.", "--ray")
-    ] = "auto"
-    inputs: Inputs = ""
-    shape: Shapes = ()
-    items: Annotated[int, Option("How many inputs go through, made anew for each.", min=1)] = 4
-    cpus: Annotated[float, Option("CPUs that the cluster reserves for each stage.", min=0)] = 1.0
-    reference: WholeModel = ""
-    name: Annotated[str, Option("Leave the stages running on the cluster under this name.")] = ""
     seed: Seed = 0
     json: Json = False

@@ -1,4 +1,4 @@
-"""`igniter run-stages` and `igniter serve`: the stages of a folder in processes, or on a cluster."""
+"""`igniter run-stages`, and `igniter serve` of stages: in processes, or on a cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from igniter.verification.judgement import CHAOS, Allowance
 from igniter.verification.original import Original
 
 if TYPE_CHECKING:
-    from igniter.toolbox.split.request import RunStagesRequest, ServeRequest
+    from igniter.toolbox.serve.request import ServeRequest
+    from igniter.toolbox.split.request import RunStagesRequest
     from igniter.toolbox.split.stages.manifest import Manifest
     from igniter.toolbox.split.stages.running import RankRunner, StageRunner
 
@@ -53,8 +54,8 @@ def run(asked: RunStagesRequest) -> int:
 
 def serve(asked: ServeRequest) -> int:
     """Puts the stages on a cluster, runs and prints; returns the exit status, as `run`."""
-    manifest = read_manifest(asked.folder)
-    with RayStages(manifest, asked.ray, cpus=asked.cpus, name=asked.name) as stages:
+    manifest = read_manifest(asked.model)
+    with RayStages(manifest, asked.ray or "auto", cpus=asked.cpus, name=asked.name) as stages:
         feeds = feeds_of(manifest, stages.runner, asked.inputs, asked.shape, asked.items, asked.seed, asked.reference)
         outputs, seconds = _run_all(stages.runner, feeds)
         where = [{"stage": s.name, "node": n} for s, n in zip(manifest.stages, stages.nodes, strict=True)]

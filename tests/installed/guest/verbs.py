@@ -70,7 +70,10 @@ VERBS = {
     "split": [Run("split model.onnx -o stages --stages 2", "stages")],
     "run-stages": [Run("run-stages stages --shape rows=4 --items 2 --reference model.onnx")],
     "generate": [Run("generate model.onnx --ids 1,2", "it is no decoder", exit=1)],
-    "serve": [Run("serve stages --ray local --shape rows=4 --items 2 --reference model.onnx", "", "ray", "ray")],
+    "serve": [
+        Run("serve stages --ray local --shape rows=4 --items 2 --reference model.onnx", "", "ray", "ray"),
+        Run("serve out.igniter --triton repository", "repository/out"),
+    ],
     "torch": [Run("torch module.py:made", "", "torch", "torch")],
     "doctor": [Run("doctor", "end to end")],
     "completion": [Run("completion bash", "igniter"), Run("completion zsh"), Run("completion fish")],
@@ -93,6 +96,18 @@ EXTRAS = {
     "triton": [
         Run("igniter compile model.onnx -o gpu.igniter --target=cuda --no-verify", "gpu.igniter"),
         Run("igniter-opt model.onnx -p cuda --target=cuda --emit=asm", ".visible .entry"),
+    ],
+    "serve": [
+        Run(
+            "igniter serve model.onnx --port 8191 & server=$!; python -c 'import time, urllib.request\n"
+            "for attempt in range(120):\n"
+            "    try:\n"
+            '        print(urllib.request.urlopen("http://127.0.0.1:8191/v2/models/model").read().decode())\n'
+            "        break\n"
+            "    except OSError:\n"
+            "        time.sleep(0.5)'; kill -INT $server; wait $server",
+            "onnxruntime_onnx",
+        ),
     ],
     "prove": [
         Run(

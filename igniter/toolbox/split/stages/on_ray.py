@@ -35,7 +35,7 @@ class RayStages:
     def __init__(self, folder: str | Path | Manifest, cluster: str = "auto", *, cpus: float = 1.0, name: str = ""):
         self.manifest = folder if isinstance(folder, Manifest) else read_manifest(folder)
         self._ray = _import_ray()
-        self._ours = _connect(self._ray, cluster)
+        self._ours = connect(self._ray, cluster)
         if name and self._ours and cluster == "local":
             self._ray.shutdown()
             raise IgniterError("stages that stay need a cluster that does: --name and --ray local do not go together")
@@ -151,7 +151,7 @@ def _import_ray() -> Any:
     return ray  # pyright: ignore[reportUnknownVariableType]
 
 
-def _connect(ray: Any, cluster: str) -> bool:
+def connect(ray: Any, cluster: str) -> bool:
     """Connects to a cluster; returns true if the connection is ours to end."""
     if ray.is_initialized():
         return False
