@@ -15,6 +15,7 @@ from typing import cast
 from xdsl.dialects import arith
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import IntegerType, TensorType, VectorType, i1
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import AnyAttr, IRDLOperation, OpDef, OperandDef, ResultDef
 from xdsl.parser import Parser
@@ -33,11 +34,18 @@ rounding, as in a softmax; or results near the largest number may be infinite, a
 place of subnormal results."""
 
 
+CONTRACT = FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
+"""The flag of a product that may fuse with a sum although it has a converted integer."""
+
+
 def is_dequantized(op: Operation) -> bool:
     """True for a product with a converted integer, a dequantised code times its scale. It is rounded before an
     addition, as the result of ONNX's DequantizeLinear is: fused into one rounding with the sum, a sum halfway between
-    two codes would round to the other one."""
-    factors = [op.operands[0].owner, op.operands[1].owner] if isinstance(op, arith.MulfOp) else []
+    two codes would round to the other one. A product with `fastmath<contract>` may fuse: its integer is no code, or its
+    other factor no scale."""
+    if not isinstance(op, arith.MulfOp) or FastMathFlag.ALLOW_CONTRACT in op.fastmath.data:
+        return False
+    factors = [op.operands[0].owner, op.operands[1].owner]
     return any(isinstance(factor, (arith.SIToFPOp, arith.UIToFPOp)) for factor in factors)
 
 

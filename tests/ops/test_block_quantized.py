@@ -259,6 +259,17 @@ def test_factors_of_eight_bits_of_any_rank(rows: tuple[int, ...], columns: int, 
         np.testing.assert_allclose(got, wanted, rtol=2e-6, atol=2e-6 * np.abs(wanted).max(initial=1e-9))
 
 
+@pytest.mark.parametrize("zeros", ["", "packed", "float"])
+def test_factors_of_eight_bits_on_request(zeros: str) -> None:
+    """`precision=int8-dynamic` rounds as `accuracy_level=4` does, where this level can."""
+    operands, attrs = product((5,), depth=96, columns=48, block=32, zeros=zeros)
+    model = model_of(operands, attrs, 5)
+    artifact = igniter.compile(model, precision="int8-dynamic", verify=False)
+    (got,) = artifact.session().run(None, {"x": operands[0]})
+    wanted = multiplied(operands, attrs) if zeros == "float" else by_bytes(operands, attrs)
+    np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
+
+
 def test_factors_of_eight_bits_that_are_not_numbers() -> None:
     operands, attrs = product((3,), depth=64, columns=16, block=32)
     x = operands[0]

@@ -13,6 +13,9 @@ with a scale per row, computed at run time. Sums are i32 and exact.
     %m = max |%x| of each row, %s = %m / 127, %q = u8(round(%x * 127 / %m) + 128)
     %y = f32(MatMulInteger(%q, %v) - 128 * sum of %v's columns) * %s * %scale
 
+A product with codes of 4 bits (MatMulNBits, or made of one by `form-block-products`) keeps its weight. Its other factor
+may be rounded to eight bits with a scale for each block, as with `accuracy_level=4`.
+
 Where tiles multiply bf16 (AMX), `to=bf16` rewrites convolutions with constant filters in the same way; elsewhere
 Winograd's tiles of f32 are faster. So it does with products of two computed tensors that have many rows and columns:
 the scores of an attention and the product of its weights with the values. A factor is rounded before the views and
@@ -33,14 +36,16 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, ModuleOp, bf16, f32, i32
+from xdsl.dialects.builtin import Float32Type, ModuleOp, NoneType, UnitAttr, bf16, f32, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant, make_op
-from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE
+from igniter.dialects.onnx.ops.block_products import EIGHT_BITS
+from igniter.dialects.onnx.ops.pointwise import ui8
+from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.types import element_of_dtype
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
@@ -91,6 +96,8 @@ class LowerPrecision(ModulePass):
         refused = raise_opset(op, LEAST_OPSET)
         rule = to_bf16 if self.to == "bf16" else to_int8
         rules: Rules = {"MatMul": [rule], "Gemm": [rule]}
+        if self.to == "int8-dynamic":
+            rules["com.microsoft.MatMulNBits"] = [rounded_beside_codes]
         if self.to == "bf16" and self.half_tiles:
             rules["Conv"] = [convolution_to_bf16]
             rules["MatMul"] = [rule, computed_product_to_bf16]
@@ -302,6 +309,23 @@ def to_int8(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if found.bias is None:
         return product.results
     return rw.op("Add", [product.results[0], found.bias], [op.results[0].type]).results
+
+
+def rounded_beside_codes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Allows a product with codes of 4 bits to round its other factor to eight bits."""
+    zeros = operand(op, 3)
+    plain = zeros is None or element_of(zeros.type) == ui8
+    if int(op.attr("bits", 4) or 4) != 4 or element_of(op.operands[0].type) != f32 or not plain:
+        return None
+    if int(op.attr("accuracy_level", 0) or 0) == EIGHT_BITS or op.attr("weight_prepacked", 0):
+        return None
+    attrs = {name: int(op.attr(name)) for name in ("K", "N", "block_size")}
+    attrs |= {"bits": 4, "accuracy_level": EIGHT_BITS}
+    given = [None if isinstance(v.type, NoneType) else v for v in op.operands]
+    made = rw.op("com.microsoft.MatMulNBits", given, [op.results[0].type], attrs)
+    if MANY_ROWS_ATTRIBUTE in op.attributes:
+        made.attributes[MANY_ROWS_ATTRIBUTE] = UnitAttr()
+    return made.results
 
 
 def quantized_rows(x: SSAValue, opset: int, rw: Rewriter) -> tuple[SSAValue, SSAValue]:

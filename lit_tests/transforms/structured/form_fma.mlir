@@ -91,3 +91,24 @@ builtin.module {
     loop.return %o, %w : tensor<?xf32, #sym.dims<n>>, tensor<?xf32, #sym.dims<n>>
   }
 }
+
+// -----
+
+// A converted integer whose product may contract is no code, such as a number of 4 bits times a factor.
+
+// CHECK:        loop.kernel @numbers
+// CHECK:          %s = math.fma %f, %b, %b : f32
+
+builtin.module {
+  loop.kernel @numbers symbols [n] (%x: tensor<?xi32, #sym.dims<n>>, %y: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
+    %o = loop.nest "numbers" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i] : i32
+      %b = loop.read %y[i] : f32
+      %f = arith.sitofp %a : i32 to f32
+      %p = arith.mulf %f, %b fastmath<contract> : f32
+      %s = arith.addf %p, %b : f32
+      loop.yield none %s at [i]
+    }
+    loop.return %o : tensor<?xf32, #sym.dims<n>>
+  }
+}

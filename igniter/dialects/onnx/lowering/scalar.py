@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
-from igniter.dialects.arith import NONPOSITIVE, SATURATING
+from igniter.dialects.arith import CONTRACT, NONPOSITIVE, SATURATING
 from igniter.dialects.loop import DotBytesOp, is_float, is_unsigned, scalar_type
 from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.lowering.small_floats import decode, encode
@@ -122,6 +122,12 @@ class Scalar:
 
     def __mul__(self, other: Operand) -> Scalar:
         return self._binary(other, arith.MulfOp, arith.MuliOp)
+
+    def contracted(self, other: Operand) -> Scalar:
+        """Returns the product of two floats, which may fuse with a sum even if one is a converted integer: it is not
+        a dequantised code."""
+        a, b = self._pair(other)
+        return a._append(arith.MulfOp(a.value, b.value, CONTRACT))
 
     def __truediv__(self, other: Operand) -> Scalar:
         """Returns the quotient; integers round towards zero and never trap: `x/0` is 0 and `min/-1` is `min`."""

@@ -317,7 +317,8 @@ def _of_few(ctx: Lowering, rows: Expr) -> list[SSAValue]:
         for k in range(stretch // parts):
             read = weights.numbers.read(nest, panel, lane, r[0], r[1] * (stretch // parts) + k)
             for part in range(parts):
-                products.append(left(nest, factors, row, r, k * parts + part) * number(read, part, bits).to(f32))
+                factor = left(nest, factors, row, r, k * parts + part)
+                products.append(factor.contracted(number(read, part, bits).to(f32)))
         return (added(products) - nest.read(whole, [row, *r]) * zero) * scale
 
     return _panel_sums(ctx, rows, point)
@@ -386,9 +387,8 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
         whole = nest.read(left.sums, [row, *r])
         if weights.zeros is not None:
             whole = whole * weights.point(nest, panel, lane, r[0])
-        # The last product and the sum are one multiply-add; a product with a converted integer would be rounded first.
-        value = (total - whole).to(f32) * nest.read(left.scales, [row, r[0]])
-        return value * weights.scale(nest, panel, lane, r[0])
+        scale = weights.scale(nest, panel, lane, r[0]) * nest.read(left.scales, [row, r[0]])
+        return (total - whole).to(f32).contracted(scale)
 
     return _panel_sums(ctx, rows, point)
 
