@@ -18,6 +18,7 @@ from igniter.memory import collection_paused
 from igniter.model_edits import ModelEdits
 from igniter.passes import run_passes, run_pipeline
 from igniter.toolbox.compress.compress_weights import CompressWeights
+from igniter.toolbox.compress.correction import correct as correct_weights
 from igniter.toolbox.diff.diff import diff_modules
 from igniter.toolbox.edit.dims import name_by_place
 from igniter.toolbox.fuse.fuse_pattern import FusePattern, keeps_types
@@ -183,6 +184,9 @@ class ModelTools(ModelEdits):
         standard: bool = False,
         accuracy_level: int = 0,
         measure: bool = True,
+        correct: Literal["none", "gptq"] = "none",
+        data: Any = None,
+        progress: Callable[[str], None] | None = None,
     ) -> Self:
         """Stores weights as `f16`, `bf16`, `int8` or `int4`, in place (`docs/how-to/compression.md`); returns the
         module.
@@ -190,13 +194,22 @@ class ModelTools(ModelEdits):
         `granularity` is the unit with one scale: `tensor`, `channel`, or `block:32` for blocks of 32. `only` and
         `leave` are patterns (`*` and `?`) of names of weights, and of names and op types of their readers. Weights of
         fewer than `min_elements` elements stay. `standard` excludes ops of com.microsoft; `accuracy_level` is
-        MatMulNBits' attribute. Remarks of the pass `compress-weights` report each weight, with its error unless
-        `measure` is false. Raises `IgniterError` if nothing could be compressed, and for a pattern without a match.
+        MatMulNBits' attribute. With `correct="gptq"`, codes keep the products over the samples `data`, which are given
+        as to `quantize`. Remarks of the pass `compress-weights` report each weight, with its error unless `measure` is
+        false. Raises `IgniterError` if nothing could be compressed, and for a pattern without a match.
         """
         chosen = CompressWeights(
             weights, granularity, symmetric, tuple(only), tuple(leave), min_elements, standard, accuracy_level, measure
         )
-        run_passes(self.ctx, self.ir, (InferShapes(), chosen))
+        if (data is None) != (correct == "none"):
+            raise IgniterError("samples are for a correction: give both data and correct='gptq', or neither")
+        if correct == "none":
+            run_passes(self.ctx, self.ir, (InferShapes(), chosen))
+        else:
+            run_passes(self.ctx, self.ir, (InferShapes(),))
+            plans = correct_weights(self.ir, chosen.plans(self.ir), data, progress or (lambda _: None))
+            chosen.rewrite(self.ctx, self.ir, plans)
+            self.ir.verify()
         self._forget_original()
         return self
 

@@ -18,7 +18,7 @@ Three layouts:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,6 +38,24 @@ STRETCH = 4 << 20
 """The elements of a weight that are processed together."""
 
 
+@dataclass(frozen=True, eq=False)
+class FixedCodes:
+    """Codes that were chosen by samples: `codes` has the shape of the weight, scales and zero points that of the
+    coding's parameters."""
+
+    codes: Array
+    scales: Array
+    zeros: Array
+
+    def turned(self, coding: Coding, swapped: bool) -> FixedCodes:
+        """Returns codes of [depth, columns], with parameters of [blocks, columns], as those of a coding: of [columns,
+        depth] if `swapped`."""
+        scales, zeros = (self.scales, self.zeros) if coding.block else (self.scales[0], self.zeros[0])
+        if not swapped:
+            return FixedCodes(self.codes.astype(np.int8), scales, zeros)
+        return FixedCodes(np.ascontiguousarray(self.codes.T.astype(np.int8)), scales.T, zeros.T)
+
+
 @dataclass(frozen=True)
 class Coding:
     """The coding of a weight: integers of `bits` bits, with one scale for the tensor (`axis` is `None`), one for each
@@ -47,6 +65,8 @@ class Coding:
     axis: int | None = None
     block: int = 0
     symmetric: bool = False
+    fixed: FixedCodes | None = field(default=None, compare=False, repr=False)
+    """The codes themselves, if they are not those of rounding to nearest."""
 
     @property
     def least(self) -> int:
@@ -120,6 +140,8 @@ def extremes(weight: Weight, coding: Coding) -> tuple[Array, Array]:
 
 def parameters(weight: Weight, coding: Coding) -> tuple[Array, Array]:
     """Returns the scales, in the weight's own type, and the zero points as i32, with the dims of the scales."""
+    if coding.fixed is not None:
+        return coding.fixed.scales, coding.fixed.zeros
     low, high = extremes(weight, coding)
     if coding.symmetric:
         scale = np.maximum(high / coding.greatest, low / coding.least)
@@ -161,7 +183,11 @@ def codes_of(weight: Weight, coding: Coding) -> Iterator[tuple[slice, Array, Arr
         piece = values[part].astype(np.float32)
         factor = spread(scale, weight.shape, coding, part).astype(np.float32)
         offset = spread(zero, weight.shape, coding, part)
-        codes = np.rint(piece / factor).astype(np.int32) + offset
+        if coding.fixed is not None:
+            codes = coding.fixed.codes[part].astype(np.int32)
+            codes = codes & 0xFF if coding.least == 0 else codes
+        else:
+            codes = np.rint(piece / factor).astype(np.int32) + offset
         codes = np.clip(codes, coding.least, coding.greatest)
         yield part, piece, codes, ((codes - offset).astype(np.float32) * factor).astype(values.dtype)
 

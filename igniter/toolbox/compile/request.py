@@ -128,6 +128,17 @@ class CompileRequest(Request):
     provider: Annotated[
         str, Option("ONNX Runtime's execution provider of GPU kernels, in the place of CUDAExecutionProvider.")
     ] = ""
+    genai: Annotated[
+        bool, Option("Write genai_config.json and the tokenizer, so that onnxruntime-genai runs the folder.", "--genai")
+    ] = False
+    genai_set: Annotated[
+        tuple[str, ...],
+        Option(
+            "What the files beside the model do not say: eos_token_id=2, context_length=2048, type=llama.",
+            "--genai-set",
+            metavar="KEY=VALUE",
+        ),
+    ] = ()
     tuned: Annotated[bool, Option("Use the schedules that `igniter tune` found.", "--tuned")] = False
     db: Database = ""
     json: Json = False

@@ -13,6 +13,7 @@ import igniter
 from igniter.compiler.compilation import CompileOptions
 from igniter.errors import IgniterError
 from igniter.observation.times import PassTimes
+from igniter.registry import load
 from igniter.targets import read_machine
 from igniter.toolbox.output import (
     console,
@@ -27,6 +28,9 @@ from igniter.toolbox.tune.store import database_path
 if TYPE_CHECKING:
     from igniter.compiler.artifact import Artifact
     from igniter.toolbox.compile.request import CompileRequest
+
+GENAI = "igniter.toolbox.generate.genai_config"
+"""The module for --genai, which a result from the cache does not wait for."""
 
 
 def run(request: CompileRequest) -> None:
@@ -54,6 +58,13 @@ def run(request: CompileRequest) -> None:
         )
     if request.threads != 1 and not measures:
         raise IgniterError("--threads is for --measure: give both, or neither")
+    if request.genai and request.emit != "library":
+        raise IgniterError(f"--genai completes a folder, and --emit={request.emit} makes none: leave one of them out")
+    if request.genai_set and not request.genai:
+        raise IgniterError("--genai-set is for --genai: give both, or neither")
+    if request.genai_set:
+        # Reports a wrong one before the work.
+        load(f"{GENAI}:parse_settings")(request.genai_set)
     if request.tuned:
         # Reports a missing database before the work.
         _options(request).tuned_digest()
@@ -84,6 +95,9 @@ def _compile_library(request: CompileRequest) -> None:
             max_seconds=request.max_seconds or None,
             **({} if times is None else {"observers": (times,)}),
         )
+    if request.genai:
+        settings = load(f"{GENAI}:parse_settings")(request.genai_set)
+        load(f"{GENAI}:write_genai")(artifact, Path(request.model), settings)
     report = artifact.report
     if times is not None:
         report = {**report, "passes": times.to_dict()}

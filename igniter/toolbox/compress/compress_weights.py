@@ -37,7 +37,7 @@ from igniter.errors import IgniterError
 from igniter.frontend.opsets import import_domains, raise_opset
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
-from igniter.toolbox.compress.weight_plan import Wanted, others, plan_weights
+from igniter.toolbox.compress.weight_plan import Wanted, WeightPlan, others, plan_weights
 from igniter.toolbox.compress.weight_rewriting import rewrite_weight
 
 Weights = Literal["f16", "bf16", "int8", "int4"]
@@ -71,12 +71,19 @@ class CompressWeights(ModulePass):
     """Reports each weight's difference from the original in the remarks."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.rewrite(ctx, op, self.plans(op))
+
+    def plans(self, op: ModuleOp) -> list[WeightPlan]:
+        """Returns what is to become of the weights."""
         if self.accuracy_level not in range(5):
             raise IgniterError(f"the accuracy level is 0 to 4, not {self.accuracy_level}")
         wanted = Wanted.of(
             self.weights, self.granularity, self.symmetric, self.only, self.leave, self.min_elements, self.standard
         )
-        plans = plan_weights(op, wanted)
+        return plan_weights(op, wanted)
+
+    def rewrite(self, ctx: Context, op: ModuleOp, plans: Sequence[WeightPlan]) -> None:
+        """Stores the weights as planned."""
         refused = _raise_opset(op, [p.opset for p in plans if p.reason is None])
         rewrites, count = budget(ctx, self.name), 0
         left: list[tuple[str, str]] = []
@@ -95,6 +102,10 @@ class CompressWeights(ModulePass):
             details = {"weight": plan.name, "shape": list(plan.weight.shape), "before": plan.weight.nbytes}
             after, form = rewrite_weight(plan, self.accuracy_level)
             details |= {"after": after, "form": form, "readers": [_said(use.op) for use in plan.uses]}
+            if plan.coding is not None and plan.coding.fixed is not None:
+                details["corrected"] = True
+            if plan.uncorrected:
+                details["uncorrected"] = plan.uncorrected
             if error is not None:
                 details |= {"error": error.largest, "mean_error": error.mean}
             remark(ctx, self.name, plan.name, "applied", f"{plan.weight.nbytes:,} bytes are {after:,}", **details)

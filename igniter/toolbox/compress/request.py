@@ -30,6 +30,16 @@ class CompressRequest(Request):
     accuracy_level: Annotated[
         int, Option("Of MatMulNBits: 4 lets the other factor be rounded to 8 bits.", min=0, max=4)
     ] = 0
+    correct: Annotated[
+        Literal["none", "gptq"],
+        Option("Codes by samples, so that products keep their results: GPTQ, with --data. Rounding otherwise."),
+    ] = "none"
+    data: Annotated[
+        str,
+        Option("Samples: a .npz file, a folder of them, module:function, or a .txt file for a language model."),
+    ] = ""
+    samples: Annotated[int, Option("Windows of a .txt file, spread over it.", min=1)] = 32
+    sample_tokens: Annotated[int, Option("The tokens of such a window.", min=1)] = 512
     compare: Annotated[bool, Option("Run both models and compare the outputs.")] = True
     time: Annotated[bool, Option("Time both models, and the new one compiled, in turns.", "--time")] = False
     given: Annotated[InputRequest, Some("shapes", "inputs", "seed")] = DEFAULT_INPUTS

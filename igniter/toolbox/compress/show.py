@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from rich.table import Table
 import igniter
 from igniter.errors import IgniterError
 from igniter.frontend import save_model
+from igniter.registry import load
 from igniter.runtime.files import write_whole
 from igniter.runtime.session import make_session
 from igniter.runtime.timing import time_models
@@ -47,6 +49,9 @@ def run(request: CompressRequest) -> None:
             min_elements=request.min_elements,
             standard=request.standard,
             accuracy_level=request.accuracy_level,
+            correct=request.correct,
+            data=_samples(request),
+            progress=step,
         )
         step("writing")
         write(module, request.output)
@@ -61,6 +66,16 @@ def run(request: CompressRequest) -> None:
         print_json(found)
     else:
         _print(found)
+
+
+def _samples(request: CompressRequest) -> Any:
+    """Returns the samples of a correction; `None` for none."""
+    if (request.correct == "none") != (not request.data):
+        raise IgniterError("--data has the samples of --correct: give both, or neither")
+    if not request.data.endswith(".txt"):
+        return request.data or None
+    make: Any = load("igniter.toolbox.generate.samples:text_samples")
+    return make(request.model, request.data, length=request.sample_tokens, count=request.samples)
 
 
 def write(module: Module, output: str) -> None:
@@ -184,6 +199,11 @@ def _print(found: dict[str, Any]) -> None:
         reasons[left["reason"]] = reasons.get(left["reason"], 0) + 1
     for reason, count in reasons.items():
         out.print(f"{count} left: {reason}")
+    corrected = [w for w in found["weights"] if w.get("corrected")]
+    if corrected:
+        out.print(f"{len(corrected)} weights corrected by samples")
+    for reason, count in Counter(w["uncorrected"] for w in found["weights"] if "uncorrected" in w).items():
+        out.print(f"{count} rounded to nearest: {reason}", markup=False)
     size = found["bytes"]
     share = 100 * size["after"] / size["before"]
     out.print(f"{found['output']}: {bytes_text(size['after'])}, {share:.3g}% of {bytes_text(size['before'])}")

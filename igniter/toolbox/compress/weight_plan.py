@@ -88,6 +88,8 @@ class WeightPlan:
     opset: int = 0
     current_opset: int = 0
     reason: str | None = None
+    uncorrected: str = ""
+    """Why samples do not correct it, if they are to."""
 
     def error(self) -> WeightError:
         """Returns the error of the stored weight."""

@@ -61,7 +61,7 @@ def open_model(where: str | Path, **options: Any) -> LanguageModel:
     made: Any = session
     configs = [read_json(folder / GENAI) for folder in folders]
     config = configs[0] or configs[-1]
-    graph = _completed(decoder_graph(made, config, str(file)), made, file)
+    graph = complete_graph(made, config, file)
     beside = (tuple(folders), frozenset(_eos(config, folders)), _context(config, folders))
     return LanguageModel(file, made, graph, config, *beside)
 
@@ -80,8 +80,9 @@ def _file_in(folder: Path) -> Path:
     raise IgniterError(f"{folder} has {what}: give the file")
 
 
-def _completed(graph: DecoderGraph, session: Any, file: Path) -> DecoderGraph:
-    """Returns the graph with all sizes of caches, and whether pasts and presents may share buffers."""
+def complete_graph(session: Any, config: Mapping[str, Any], file: Path) -> DecoderGraph:
+    """Returns the graph of a session, with all sizes of caches, and whether pasts and presents may share buffers."""
+    graph = decoder_graph(session, config, str(file))
     if unknown_sizes(graph):
         graph = with_sizes(graph, _inferred(graph, file))
     unknown = unknown_sizes(graph)
@@ -128,4 +129,4 @@ def _context(config: Mapping[str, Any], folders: list[Path]) -> int | None:
     return next((int(size) for size in found if isinstance(size, int) and size > 0), None)
 
 
-__all__ = ["GENAI", "LanguageModel", "open_model"]
+__all__ = ["GENAI", "LanguageModel", "complete_graph", "open_model"]
