@@ -22,7 +22,7 @@ STAGE ?= cpu
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-aarch64 test-gpu fuzz check pytest lint lit format bench runtime docs clean
+.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-aarch64 test-gpu sbom fuzz check pytest lint lit format bench runtime docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ test-extras: $(EXTRAS)/.installed-dev ## the tests that need PyTorch (for CPUs) 
 
 test-wheel: $(VENV)/.installed-dev ## the wheel outside of the checkout: every verb and public call, versions, extras, Pythons (PYTHONS="...")
 	$(BIN)/python -m tests.installed --jobs $(JOBS)
+
+sbom: $(VENV)/.installed-dev ## the bill of materials of the wheel with versions and licences, as CycloneDX JSON: build/igniter.cdx.json
+	$(BIN)/python -m tests.installed.sbom -o build/igniter.cdx.json
 
 fuzz: $(VENV)/.installed-dev ## random graphs against ONNX Runtime and networks of images, FUZZ_SECONDS=120 each, from the SEED of the day
 	$(BIN)/python -m tests.fuzz --seed $(SEED) --count 100000 --seconds $(FUZZ_SECONDS)

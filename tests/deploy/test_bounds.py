@@ -91,6 +91,7 @@ def test_a_compile_within_its_bounds(tmp_path: Path, given: str) -> None:
     assert left_in(tmp_path, ["small.onnx"]) == (["out"] if given == "path" else [])
 
 
+@pytest.mark.full
 def test_errors_are_those_of_a_compile_without_bounds(tmp_path: Path) -> None:
     (tmp_path / "text.onnx").write_text("no model")
     messages: list[str] = []

@@ -21,6 +21,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from igniter.tools.demo_model import Shape, save_demo_model
 from tests.installed.environments import Environment, environments
 from tests.installed.pythons import pythons
 from tests.installed.torch_builds import no_cpu_build
@@ -32,10 +33,10 @@ LIMIT = 1800
 """Seconds that one step of an environment may take."""
 
 
-def run(command: list[str], folder: Path, log: Path) -> bool:
+def run(command: list[str], folder: Path, log: Path, **more: str) -> bool:
     """Runs a command in a folder, with nothing of the checkout in its environment; whether it succeeded."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    variables = {**kept, "IGNITER_CACHE_DIR": str(folder / "cache"), "PYTHONNOUSERSITE": "1"}
+    variables = {**kept, "IGNITER_CACHE_DIR": str(folder / "cache"), "PYTHONNOUSERSITE": "1", **more}
     with log.open("a") as out:
         print("$", *command, file=out, flush=True)
         done = subprocess.run(
@@ -62,6 +63,8 @@ def check(this: Environment, wheel: Path, folder: Path) -> tuple[str, str]:
     python = str(place / "venv" / "bin" / "python")
     if not run([this.python, "-m", "venv", str(place / "venv")], place, log):
         return "FAILED", log.read_text()
+    if this.pipx:
+        return by_pipx(this, python, wheel, place)
     asked = f"{wheel}[{this.extra}]" if this.extra else str(wheel)
     if this.torch:
         why = no_cpu_build(python, [asked, *this.requirements], place)
@@ -79,6 +82,23 @@ def check(this: Environment, wheel: Path, folder: Path) -> tuple[str, str]:
             return "FAILED", log.read_text()
     shutil.rmtree(place / "venv")
     return "ok", f"{time.monotonic() - start:.0f} s, of which {installing:.0f} s to install"
+
+
+def by_pipx(this: Environment, python: str, wheel: Path, place: Path) -> tuple[str, str]:
+    """Installs the wheel with a pipx of its own, and runs its programs."""
+    start, log = time.monotonic(), place / "log"
+    if not run([python, *PIP, "install", "pipx"], place, log):
+        last = log.read_text().strip().splitlines()[-1]
+        return "skipped", f"pipx cannot be installed: {last}"
+    homes = {"PIPX_HOME": str(place / "pipx"), "PIPX_BIN_DIR": str(place / "bin"), "PIPX_MAN_DIR": str(place / "man")}
+    if not run([python, "-m", "pipx", "install", str(wheel)], place, log, **homes):
+        return "FAILED", log.read_text()
+    save_demo_model(place / "model.onnx", Shape(layers=1))
+    for program, *arguments in this.steps:
+        if not run([str(place / "bin" / program), *arguments], place, log):
+            return "FAILED", log.read_text()
+    shutil.rmtree(place / "pipx")
+    return "ok", f"{time.monotonic() - start:.0f} s"
 
 
 def main() -> int:

@@ -13,6 +13,15 @@ from packaging.requirements import Requirement
 EVERYTHING = (("modules.py",), ("verbs.py",), ("calls.py",))
 """Every module, every verb and every public call."""
 
+APPLICATION = (
+    ("igniter", "--version"),
+    ("igniter-opt", "--version"),
+    ("igniter", "doctor"),
+    ("igniter", "compile", "model.onnx", "-o", "model.igniter"),
+    ("igniter", "verify", "model.igniter", "--digest"),
+)
+"""What runs of an installation by pipx."""
+
 ALONE = {
     "link": (("verbs.py", "--extra", "link"),),
     "tune": (("verbs.py", "tune"),),
@@ -48,6 +57,8 @@ class Environment:
     heavy: bool = False
     torch: bool = False
     """PyTorch is among what is installed, whose build is to be one for CPUs."""
+    pipx: bool = False
+    """The wheel is installed as an application, by pipx; the steps are command lines of its programs."""
 
 
 def oldest(lines: Sequence[str]) -> tuple[str, ...]:
@@ -76,6 +87,7 @@ def environments(project: Path, pythons: Mapping[str, str]) -> list[Environment]
         Environment("newest", f"the newest versions, Python {version}", here, EVERYTHING),
         Environment("oldest", "the lowest version of each dependency", here, EVERYTHING, requirements=lowest),
     ]
+    found.append(Environment("pipx", "the programs, by pipx install", here, APPLICATION, pipx=True))
     for name, path in pythons.items():
         if name != version:
             found.append(Environment(f"python{name}", f"the newest versions, Python {name}", path, EVERYTHING))
