@@ -23,6 +23,7 @@ APPLICATION = (
 """What runs of an installation by pipx."""
 
 ALONE = {
+    "generate": (("verbs.py", "generate"),),
     "link": (("verbs.py", "--extra", "link"),),
     "tune": (("verbs.py", "tune"),),
     "triton": (("verbs.py", "--extra", "triton"),),
