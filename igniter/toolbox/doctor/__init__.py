@@ -1,4 +1,4 @@
-"""Checks of the installation on this machine; `igniter doctor` prints them.
+"""Checks of the installation on this machine; `igniter doctor` prints them. `folder.py` has those of a compiled folder.
 
     for finding in examine():
         print(finding.status, finding.name, finding.says, finding.do)
@@ -60,11 +60,12 @@ def examine(step: Callable[[str], None] = lambda _: None) -> list[Finding]:
     found: list[Finding] = []
     for group, check in checks().items():
         step(group)
-        found += _guarded(group, check)
+        found += guarded(group, check)
     return found
 
 
-def _guarded(group: str, check: Check) -> list[Finding]:
+def guarded(group: str, check: Check) -> list[Finding]:
+    """Runs a check; an exception in it is a finding."""
     found: list[Finding] = []
     try:
         found.extend(check())

@@ -32,6 +32,7 @@ EXTRAS = {
     "serve": "`igniter serve` of a model, here or on a Ray cluster",
     "experiment": "the plots of `igniter experiment`",
     "learn": "`igniter tune --learned`",
+    "generate": "`igniter generate`, texts to tokens and back",
     "prove": "proofs for all sizes (`igniter-opt --check-each=prove`)",
 }
 """The purposes of the extras; extras of tests, benchmarks and docs are not for users."""

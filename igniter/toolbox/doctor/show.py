@@ -1,4 +1,4 @@
-"""`igniter doctor`: checks the installation.
+"""`igniter doctor`: checks the installation, or a compiled folder.
 
 It prints without third-party packages, because one of them may be missing.
 """
@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from igniter.registry import load
 from igniter.toolbox.doctor import STATUSES, Finding, Status, examine, worst
 from igniter.toolbox.output import print_json, printable
 
@@ -23,7 +24,7 @@ COLOURS: dict[Status, str] = {"ok": "32", "optional": "2", "warning": "33", "pro
 
 def run(asked: DoctorRequest) -> int:
     """Examines and prints; returns the exit status, 1 if a required part is broken."""
-    findings = examine()
+    findings = load("igniter.toolbox.doctor.folder:examine_folder")(asked.folder) if asked.folder else examine()
     if asked.json:
         counts = {status: sum(f.status == status for f in findings) for status in STATUSES}
         print_json({"status": worst(findings), "counts": counts, "findings": [f.to_dict() for f in findings]})
