@@ -4,7 +4,7 @@
         [--bits 4] [--levels 0 4] [--zeros] [--symbol] [--rounds 15] [--json]
 
 A model is `--pairs` pairs of products, K to N columns and back. ONNX Runtime runs it in f32 and with codes at each
-accuracy level, and Igniter the latter, all in turns in one process; a figure is the median of its rounds. Beside it is
+accuracy level, and Igniter the latter, all in turns in one process; a figure is the least of its rounds. Beside it is
 the speed over ONNX Runtime's f32, and for few rows the bytes of codes, scales and zero points read a second, also as a
 share of the rate at which a loop of loads reads a buffer of that size. `--symbol` compiles for any number of rows, as a
 language model is; otherwise for the number that runs. The defaults are the feed-forward products of a Llama 512 wide.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 import time
@@ -135,7 +134,7 @@ def measure(size: tuple[int, int], rows: int, codes: Codes, asked: argparse.Name
 
 
 def in_turns(runs: Mapping[str, Callable[[], Any]], rounds: int, probes: Probes) -> dict[str, float]:
-    """The median seconds of each; a sample of the bandwidth between rounds. A first run in each turn brings the weights
+    """The least seconds of each; a sample of the bandwidth between rounds. A first run in each turn brings the weights
     back to the caches, as far as these hold them."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for k in range(rounds + WARM_ROUNDS):
@@ -146,7 +145,7 @@ def in_turns(runs: Mapping[str, Callable[[], Any]], rounds: int, probes: Probes)
             if k >= WARM_ROUNDS:
                 times[name].append(time.perf_counter() - start)
         probes.sample()
-    return {name: statistics.median(each) for name, each in times.items()}
+    return {name: min(each) for name, each in times.items()}
 
 
 def cells(row: Row) -> list[str]:
