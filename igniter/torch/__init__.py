@@ -13,6 +13,7 @@ fast = igniter.torch.compile(model)  # or without torch.compile: one session for
 from __future__ import annotations
 
 from igniter.torch.backend import register
+from igniter.torch.background import wait
 from igniter.torch.intercepting import Call, intercept, load_calls, replay
 from igniter.torch.module import Igniter, SessionStatistics, compile
 from igniter.torch.options import TorchOptions
@@ -34,6 +35,7 @@ __all__ = [
     "replay",
     "reset",
     "verify_every_module",
+    "wait",
 ]
 
 register()

@@ -103,7 +103,8 @@ def _compiled(
     if checked is None or not options.verify:
         return made
     kept = [n not in checked and is_weight(value) for n, value in enumerate(example_inputs)]
-    return CheckedCalls(made, graph.forward, kept, rtol, report.leave)
+    pending = (lambda: report.pending) if options.background else None
+    return CheckedCalls(made, graph.forward, kept, rtol, report.leave, pending)
 
 
 def _with_views(program: Callable[..., Any], views: GraphModule, places: Sequence[int]) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from typing import Any
 from igniter.errors import IgniterError
 from igniter.torch.compare import differences, tolerances
 from igniter.torch.exporter import decompositions, quiet
-from igniter.torch.first_call import call_difference, copied
+from igniter.torch.first_call import begin, call_difference, copied
 from igniter.torch.known_sizes import known_sizes
 from igniter.torch.names import Tensor, is_symbolic, is_tensor, pytree, torch
 from igniter.torch.nesting import unflattener
@@ -81,6 +81,7 @@ class Exported:
         self._rtol = max(tolerances(program.graph_module, options.rtol), default=options.rtol)
         # A copy in the trace may be a view in eager: with symbolic sizes the trace cannot decide if a view exists.
         self._checked = not options.verify
+        self._background, self._begun = options.background, False
         self._run = make_program(graph, options, report, is_weight, never)
         if not self.holds_for(leaves):
             raise IgniterError("an assumption of torch.export does not hold for the traced inputs")
@@ -108,7 +109,25 @@ class Exported:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Returns the result of the module for the arguments with these leaves."""
-        return self._compute(leaves) if self._checked else self._first(leaves)
+        if self._checked:
+            return self._compute(leaves)
+        if self._background and self._is_pending(leaves):
+            others, nested = self._arguments
+            own = list(others)
+            for place in self._tensors:
+                own[place] = leaves[place]
+            args, kwargs = nested(own)
+            return self._module(*args, **kwargs)
+        return self._first(leaves)
+
+    def _is_pending(self, leaves: Sequence[Any]) -> bool:
+        """True while parts are compiled in the background, which the first of these calls begins."""
+        if not self._begun:
+            self._begun = True
+            tensors = [leaves[place] for place in self._tensors]
+            values = [source.value(tensors) for source in self._sources]
+            begin(self._run, values, [source.leaf < 0 for source in self._sources])
+        return self.report.pending
 
     def _compute(self, leaves: Sequence[Any]) -> Any:
         tensors = [leaves[place] for place in self._tensors]

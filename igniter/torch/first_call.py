@@ -18,7 +18,8 @@ class CheckedCalls:
     """A wrapper of `fast`. The first call also runs `eager` on the arguments, and a difference makes the graph eager.
 
     `kept` is true for each input that both runs share: a weight unchanged by the graph. `leave` receives the reason if
-    the graph stays eager.
+    the graph stays eager. `pending` is true while parts are compiled in the background; until then `eager` serves, and
+    the first call is the first one after that.
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class CheckedCalls:
         kept: Sequence[bool],
         rtol: float,
         leave: Callable[[str], None],
+        pending: Callable[[], bool] | None = None,
     ):
         self._run = fast
         self._eager = eager
@@ -35,9 +37,19 @@ class CheckedCalls:
         self._rtol = rtol
         self._leave = leave
         self._checked = False
+        self._pending = pending
+        self._begun = False
 
     def __call__(self, *args: Any) -> Any:
-        return self._run(*args) if self._checked else self._first(args)
+        if self._checked:
+            return self._run(*args)
+        if self._pending is not None:
+            if not self._begun:
+                self._begun = True
+                begin(self._run, args, self._kept)
+            if self._pending():
+                return self._eager(*args)
+        return self._first(args)
 
     def _first(self, args: Sequence[Any]) -> Any:
         copies = copied(args, self._kept)
@@ -75,6 +87,18 @@ def call_difference(ours: Sequence[Any], got: Any, theirs: Sequence[Any], expect
     if _sharing(mine) != _sharing(others):
         return f"inputs and results share memory as {_sharing(mine)} instead of {_sharing(others)}"
     return ""
+
+
+def begin(run: Callable[..., Any], args: Sequence[Any], kept: Sequence[bool]) -> None:
+    """Calls `run` on copies of the arguments, so that its parts are compiled in the background; the result is dropped.
+
+    Parts that are not compiled yet run in eager. The state of the random numbers is as before.
+    """
+    before = torch.get_rng_state()
+    try:
+        run(*copied(args, kept))
+    finally:
+        torch.set_rng_state(before)
 
 
 def copied(values: Sequence[Any], kept: Sequence[bool]) -> list[Any]:

@@ -28,6 +28,8 @@ class TorchOptions:
       `igniter.torch.compile` keeps.
     * `threads`: the threads of ONNX Runtime; 0: `torch.get_num_threads()` at the time of compilation.
     * `smallest`: a graph with fewer ATen ops stays eager.
+    * `background` exports and compiles in a thread, while eager serves. A compiled part serves once it is verified;
+      `igniter.torch.wait()` waits for that.
     * `cache` keeps exported graphs and compiled models on disk. `compile_options` are passed to `igniter.compile`,
       `session_options` to `Artifact.session`.
     """
@@ -40,6 +42,7 @@ class TorchOptions:
     sessions: int = 8
     threads: int = 0
     smallest: int = 1
+    background: bool = False
     cache: bool = True
     compile_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     session_options: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -1,5 +1,7 @@
 """One part of a graph that runs in ONNX Runtime, compiled at its first call from the arguments of this call.
 
+With the option `background`, the session is made and verified in a thread, and calls are eager until then.
+
 The first call shows the weights among the inputs, and their values. A piece has one session for each set of weights,
 because Dynamo runs one graph for all modules of the same structure. Beyond `sets_of_weights` sets, weights are inputs.
 
@@ -16,10 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from igniter.errors import IgniterError
+from igniter.torch.background import later
 from igniter.torch.binding import Runner
 from igniter.torch.compare import differences, tolerances
 from igniter.torch.exporter import is_number
 from igniter.torch.faster import Race
+from igniter.torch.first_call import copied
 from igniter.torch.graphs import Prepared, prepare
 from igniter.torch.names import GraphModule, is_tensor, torch
 from igniter.torch.options import TorchOptions
@@ -37,6 +41,19 @@ class _Frozen:
 
     watch: WeightWatch
     runner: Runner
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A session to make: the inputs that are constants, by name, and the places and names of the others."""
+
+    key: tuple[int, ...]
+    weights: tuple[int, ...]
+    watch: WeightWatch
+    constants: dict[str, Any]
+    rest: list[int]
+    names: list[str]
+    numbers: list[type | None]
 
 
 class Piece:
@@ -65,6 +82,7 @@ class Piece:
         self._rest: list[int] = []
         self._changes: dict[int, int] = {}
         self._frozen: OrderedDict[tuple[int, ...], _Frozen] = OrderedDict()
+        self._pending: set[tuple[int, ...]] = set()
         self._checked = False
         self._gave_up = False
         self._failures = 0
@@ -98,26 +116,30 @@ class Piece:
 
     def _run(self, runner: Runner, args: Sequence[Any]) -> Any:
         assert self._prepared is not None
-        copied = runner.copied_inputs, runner.copied_outputs
-        everything = self._all(args)
+        before = runner.copied_inputs, runner.copied_outputs
         try:
-            given = runner([everything[place] for place in self._rest])
+            results = self._results(runner, self._rest, args)
         except Exception as error:
             # ONNX Runtime's errors have no common base class. The graph is functional, so nothing has changed yet.
             return self._failed(error, args)
         self._failures = 0
         self.report.calls += 1
         self.report.compiled = True
-        self.report.copied_inputs += runner.copied_inputs - copied[0]
-        self.report.copied_outputs += runner.copied_outputs - copied[1]
-        results: Any = tuple(_restored(output, given, everything) for output in self._prepared.outputs)
-        if self._prepared.rest is not None:
-            results = self._prepared.rest(*args, *results)
-        elif self._prepared.single:
-            results = results[0]
+        self.report.copied_inputs += runner.copied_inputs - before[0]
+        self.report.copied_outputs += runner.copied_outputs - before[1]
         if not self._checked and self.options.verify:
             return self._check(results, args)
         return results
+
+    def _results(self, runner: Runner, rest: Sequence[int], args: Sequence[Any]) -> Any:
+        """Returns the results of a run on `args`; `rest` are the places of the session's inputs."""
+        assert self._prepared is not None
+        everything = self._all(args)
+        given = runner([everything[place] for place in rest])
+        results: Any = tuple(_restored(output, given, everything) for output in self._prepared.outputs)
+        if self._prepared.rest is not None:
+            return self._prepared.rest(*args, *results)
+        return results[0] if self._prepared.single else results
 
     def _failed(self, error: Exception, args: Sequence[Any]) -> Any:
         """Repeats a failed call in eager.
@@ -135,15 +157,19 @@ class Piece:
 
     def _check(self, results: Any, args: Sequence[Any]) -> Any:
         """Compares the first results with eager's, and returns them if they agree. Otherwise the part stays eager."""
+        if wrong := self._difference(results, args):
+            return self._give_up(wrong, args)
+        self._checked = True
+        return results
+
+    def _difference(self, results: Any, args: Sequence[Any]) -> str:
+        """Returns how results differ from eager's; empty if they agree."""
         assert self._prepared is not None
         expected = self.eager(*args)
         single = self._prepared.single
         rtol = tolerances(self.eager, self.options.rtol)
         _, wrong = differences([results] if single else results, [expected] if single else expected, rtol)
-        if wrong:
-            return self._give_up(f"its results differ from eager: {wrong}", args)
-        self._checked = True
-        return results
+        return f"its results differ from eager: {wrong}" if wrong else ""
 
     def _give_up(self, reason: str, args: Sequence[Any]) -> Any:
         self._gave_up = True
@@ -209,28 +235,77 @@ class Piece:
         self._frozen.clear()
         self.report.weight_inputs += len(left)
 
-    def _freeze(self, args: Sequence[Any]) -> Runner:
+    def _freeze(self, args: Sequence[Any]) -> Runner | None:
+        """Makes the session for the weights in `args`. In the background, returns `None` until it is there."""
+        plan = self._plan(args)
+        if not self.options.background:
+            return self._publish(plan, self._make(plan))
+        if plan.key not in self._pending:
+            self._pending.add(plan.key)
+            self.report.pending = True
+            # The caller may change its tensors after the call. Weights are watched for changes instead.
+            kept = [place in plan.weights for place in range(len(args))]
+            copies = copied(args, kept)
+            later(lambda: self._make_in_background(plan, copies))
+        return None
+
+    def _plan(self, args: Sequence[Any]) -> _Plan:
         assert self._prepared is not None
         inputs = [n for n in self._prepared.graph.graph.nodes if n.op == "placeholder"]
         values = self._all(args)
         for node, value in zip(inputs, values, strict=True):
             node.meta["igniter_parameter"] = isinstance(value, torch.nn.Parameter)
         constants = range(len(args), len(values))
-        used = [p for p, node in enumerate(inputs) if node.users]
         frozen = {p: values[p] for p in (*self._weights, *constants)}
-        self._rest = [p for p in used if p not in frozen]
+        rest = [p for p, node in enumerate(inputs) if node.users and p not in frozen]
         weights = [args[place] for place in self._weights]
-        watch = WeightWatch(weights, self.options.weights == "checked")
-        session = make_session(
-            self._prepared, {inputs[p].name: v for p, v in frozen.items()}, self.options, self.report
+        return _Plan(
+            tuple(map(id, weights)),
+            tuple(self._weights),
+            WeightWatch(weights, self.options.weights == "checked"),
+            {inputs[p].name: v for p, v in frozen.items()},
+            rest,
+            [inputs[p].name for p in rest],
+            [_number_type(inputs[p].meta["val"]) for p in rest],
         )
-        names = [inputs[p].name for p in self._rest]
-        numbers = [_number_type(inputs[p].meta["val"]) for p in self._rest]
-        runner = Runner(session, names, numbers)
-        self._frozen[tuple(map(id, weights))] = _Frozen(watch, runner)
+
+    def _make(self, plan: _Plan) -> Runner:
+        assert self._prepared is not None
+        session = make_session(self._prepared, plan.constants, self.options, self.report)
+        return Runner(session, plan.names, plan.numbers)
+
+    def _publish(self, plan: _Plan, runner: Runner) -> Runner:
+        self._rest = plan.rest
+        self._frozen[plan.key] = _Frozen(plan.watch, runner)
         self.report.compiled = True
         self.report.sessions += 1
         return runner
+
+    def _make_in_background(self, plan: _Plan, args: Sequence[Any]) -> None:
+        """Makes a session, and verifies it on copies of the arguments of the call that needed it."""
+        try:
+            runner, wrong = self._make(plan), ""
+            if self.options.verify and not self._checked:
+                # This thread records gradients by default, and the caller does not.
+                with torch.no_grad():
+                    wrong = self._difference(self._results(runner, plan.rest, args), args)
+        except Exception as error:
+            # Any error of the exporter, the compiler or the runtime is reported, and the part stays eager.
+            runner, wrong = None, _reason(error)
+        with self._lock:
+            self._pending.discard(plan.key)
+            # Weights that became inputs meanwhile need another session, made at the next call.
+            current = list(plan.weights) == self._weights
+            if not current or self._gave_up:
+                pass
+            elif runner is None or wrong:
+                self._gave_up = True
+                self._frozen.clear()
+                self.report.leave(wrong)
+            else:
+                self._checked = True
+                self._publish(plan, runner)
+            self.report.pending = bool(self._pending)
 
     def _all(self, args: Sequence[Any]) -> Sequence[Any]:
         assert self._prepared is not None

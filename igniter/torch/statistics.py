@@ -16,6 +16,8 @@ class PieceReport:
     nodes: int
     compiled: bool = False
     reason: str = ""
+    pending: bool = False
+    """True while a session is made in the background."""
     sessions: int = 0
     """The number of sessions made: one for each set of frozen weights, and one for each change of them."""
     calls: int = 0
@@ -42,7 +44,8 @@ class PieceReport:
     def __str__(self) -> str:
         what = f"{self.nodes} ops"
         if not self.compiled:
-            return f"{what} eager: {self.reason or 'not called yet'}"
+            waiting = "compiling in the background" if self.pending else "not called yet"
+            return f"{what} eager: {self.reason or waiting}"
         times = ", ".join(f"{step} {s:.2f} s" for step, s in self.seconds.items())
         return (
             f"{what} compiled: {self.sessions} sessions, {self.calls} calls, {self.eager_calls} of them eager, "
@@ -63,6 +66,11 @@ class GraphReport:
     """Ops outside all pieces, with the reasons."""
     reason: str = ""
     """The reason why the whole graph is eager, if it is."""
+
+    @property
+    def pending(self) -> bool:
+        """True while a part is compiled in the background."""
+        return any(piece.pending for piece in self.pieces)
 
     def leave(self, reason: str) -> None:
         self.reason = reason
