@@ -27,6 +27,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="of speed: the turns of each system")
     parser.add_argument("--steps", type=int, default=32, help="of speed: the tokens of each turn")
     parser.add_argument("--max-length", type=int, default=2048, help="of speed: the keys of the shared buffer")
+    parser.add_argument(
+        "--against", default="", metavar="FORM", help="of speed: what ONNX Runtime runs (the same form)"
+    )
     asked = parser.parse_args()
     unknown = [name for name in asked.names if name not in SUBJECTS]
     unknown += [form for form in asked.forms if form.removesuffix(build.PRUNED) not in build.FORMS]
@@ -39,7 +42,7 @@ def main() -> int:
 
     if asked.verb == "tokens":
         return measure.run_tokens(asked.names, asked.forms, asked.to, asked.threads, asked.prompts)
-    how = asked.rounds, asked.steps, asked.max_length
+    how = asked.rounds, asked.steps, asked.max_length, asked.against
     return measure.run_speed(asked.names, asked.forms, asked.to, asked.threads, asked.prompts, *how)
 
 

@@ -35,8 +35,9 @@ def compiled_model(name: str, form: str, folder: Path, again: bool = False) -> P
     return target
 
 
-def load_pair(name: str, form: str, folder: Path, threads: int, place: Path) -> Pair:
-    """Loads both models with links in `place`; compiles the model if that is missing."""
+def load_pair(name: str, form: str, folder: Path, threads: int, place: Path, against: str = "") -> Pair:
+    """Loads both models with links in `place`; compiles the model if that is missing. ONNX Runtime runs the form
+    `against`, by default the same."""
     import json
 
     import onnxruntime_genai as og
@@ -44,7 +45,7 @@ def load_pair(name: str, form: str, folder: Path, threads: int, place: Path) -> 
     built, compiled = build(name, form, folder), compiled_model(name, form, folder)
     place = Path(tempfile.mkdtemp(dir=place))
     folders = [
-        link_folder(built, place / "ort", None, threads),
+        link_folder(build(name, against or form, folder), place / "ort", None, threads),
         link_folder(built, place / "igniter", compiled, threads),
     ]
     words = json.loads((built / "genai_config.json").read_text())["model"]["vocab_size"]
@@ -114,6 +115,7 @@ def run_speed(
     rounds: int,
     steps: int,
     max_length: int,
+    against: str = "",
 ) -> int:
     """Times prompts and steps in turns, with a shared buffer of `max_length` keys, and prints tokens per second."""
     print("model form | threads | prompt | ORT prefill / decode | Igniter prefill / decode | ratio prefill / decode")
@@ -121,7 +123,7 @@ def run_speed(
         for name in names:
             for form in forms:
                 for count in threads:
-                    pair = load_pair(name, form, folder, count, Path(place))
+                    pair = load_pair(name, form, folder, count, Path(place), against)
                     for length in prompts:
                         prompt = random_prompt(pair, length)
                         rows = _timed(pair, prompt, rounds, steps, max_length)

@@ -33,6 +33,7 @@ TESTS = (
     "tests/frontend/test_exported_models.py",
     "tests/benchmark/test_convolutions.py",
     "tests/generate",
+    "tests/language_models/test_genai.py",
     "tests/runtime/report",
     "tests/tools/test_completion.py",
     "tests/docs/test_site.py",

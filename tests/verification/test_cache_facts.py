@@ -67,3 +67,13 @@ def test_values_of_the_runtimes_ops_are_nudged(op: str) -> None:
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
     assert "RandomUniformLike" in {each.op_type for each in surgery.with_nudged_values(model, 0).graph.node}
     assert why_invalid(model) is None
+
+
+@pytest.mark.parametrize("level", [0, 4])
+def test_operands_that_a_product_rounds_are_nudged(level: int) -> None:
+    """By less than a step of 8 bits, and only at the level at which ONNX Runtime rounds them."""
+    from tests.language_models.decoders import llama
+
+    made = surgery.with_nudged_values(llama(4, level), 0)
+    operands = {node.input[0] for node in made.graph.node if node.op_type == "MatMulNBits"}
+    assert all(name.endswith(".near") == (level == 4) for name in operands)

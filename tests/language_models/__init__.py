@@ -1,0 +1,1 @@
+"""Language models as onnxruntime-genai writes them, of a few thousand weights."""
