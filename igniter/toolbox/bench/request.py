@@ -27,6 +27,14 @@ class BenchRequest(Request):
     csv: Csv = ""
     target: Target = "native"
     spinning: Annotated[bool, Option("Let ONNX Runtime's threads spin between ops.")] = False
+    sessions: Annotated[
+        int,
+        Option(
+            "Measure under load instead: this many callers at a time, each with its own session. Prints calls per "
+            "second and percentiles; OpenVINO too, where it is installed.",
+            min=0,
+        ),
+    ] = 0
     profile: Annotated[bool, Option("Time every kernel of the compiled model instead.", "--profile")] = False
     trace: Annotated[str, Option("Write the profile as a trace that Chrome and Perfetto show.")] = ""
     json: Json = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
 from igniter.runtime.timing import time_models
 from igniter.toolbox.bench.inputs import inputs_for
+from igniter.toolbox.bench.load import OPENVINO, PERCENTILES, measure_load
 from igniter.toolbox.bench.show_profile import run as run_profile
 from igniter.toolbox.bench.sweep import parse_sweep, sweep_points
 from igniter.toolbox.options import DEFAULT_INPUTS, InputRequest
@@ -43,9 +44,16 @@ ORT, IGNITER = "onnxruntime", "igniter"
 def run(request: BenchRequest) -> int:
     """Times and prints; returns the exit status, 1 if a choice of sizes has no time."""
     if request.profile or request.trace:
+        if request.sessions:
+            raise IgniterError("--sessions measures whole models under load: leave out --profile and --trace")
         if request.sweep or request.csv:
             raise IgniterError("--sweep and --csv are for times of whole models: leave out --profile and --trace")
         run_profile(request)
+        return 0
+    if request.sessions:
+        if request.csv:
+            raise IgniterError("--csv is for the times of single runs: leave out --sessions, or use --json")
+        run_load(request)
         return 0
     with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
         rows, artifact = bench_rows(request, Path(folder))
@@ -64,26 +72,17 @@ def run(request: BenchRequest) -> int:
 
 def bench_rows(request: BenchRequest, folder: Path) -> tuple[list[dict[str, Any]], Artifact]:
     """Returns the times at all sizes, and the compiled model, which is made in `folder` if the request has none."""
-    asked, json, cases = request.given, request.json, _cases(request)
-    require_model_or_folder(request.model)
-    if Path(request.model).is_dir():
-        artifact = Artifact.load(request.model)
-        _require_dims(_original(artifact, request.reference), cases)
-    else:
-        _require_dims(request.model, cases)
-        with progress("compiling", json) as step:
-            artifact = igniter.compile(
-                request.model, folder / "model.igniter", target=request.target, progress=step, **asked.for_verify()
-            )
+    cases = _cases(request)
+    artifact = _compiled(request, folder, cases)
     rows: list[dict[str, Any]] = []
-    with progress_bar("timing", request.rounds * len(cases), json) as done:
+    with progress_bar("timing", request.rounds * len(cases), request.json) as done:
         for index, case in enumerate(cases):
             before = index * request.rounds
             try:
                 sizes, timing = time_artifact(
                     artifact,
                     case,
-                    asked=asked,
+                    asked=request.given,
                     reference=request.reference,
                     threads=request.threads,
                     rounds=request.rounds,
@@ -99,6 +98,60 @@ def bench_rows(request: BenchRequest, folder: Path) -> tuple[list[dict[str, Any]
             rows.append({"shapes": sizes, "threads": request.threads, "noise": timing.noise, **timing.to_dict()})
     subnormal = artifact.report.get("subnormal_weights")
     return [{**row, "subnormal_weights": subnormal} if subnormal else row for row in rows], artifact
+
+
+def run_load(request: BenchRequest) -> None:
+    """Measures under load, and prints."""
+    cases = _cases(request)
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
+        artifact = _compiled(request, Path(folder), cases)
+        with progress_bar("timing", request.rounds * len(cases), request.json) as done:
+            for index, case in enumerate(cases):
+                sizes, models, inputs = _compared(artifact, case, request.given, request.reference)
+                found = measure_load(
+                    models,
+                    inputs,
+                    request.sessions,
+                    threads=request.threads,
+                    rounds=request.rounds,
+                    spinning=request.spinning,
+                    progress=partial(_advance, done, index * request.rounds),
+                )
+                row = {"shapes": sizes, "threads": request.threads, "sessions": request.sessions}
+                rows.append({**row, **{name: load.to_dict() for name, load in found.items()}})
+    if request.json:
+        print_json(rows)
+    else:
+        _print_load(rows)
+
+
+def _print_load(rows: list[dict[str, Any]]) -> None:
+    table = Table("shapes", "sessions", "threads", "system", "calls/s", "p50 ms", "p90 ms", "p99 ms")
+    for row in rows:
+        shapes = ", ".join(f"{k}={v}" for k, v in row["shapes"].items()) or "as in the model"
+        for name in (n for n in (ORT, IGNITER, OPENVINO) if n in row):
+            found = row[name]
+            times = (f"{found[f'p{p}_ms']:.4g}" for p in PERCENTILES)
+            per_second = f"{found['per_second']:,.1f}"
+            table.add_row(escape(shapes), str(row["sessions"]), str(row["threads"]), name, per_second, *times)
+    console().print(table)
+
+
+def _compiled(request: BenchRequest, folder: Path, cases: list[dict[str, int]]) -> Artifact:
+    """Returns the compiled model, which is made in `folder` if the request has none."""
+    asked, json = request.given, request.json
+    require_model_or_folder(request.model)
+    if Path(request.model).is_dir():
+        artifact = Artifact.load(request.model)
+        _require_dims(_original(artifact, request.reference), cases)
+    else:
+        _require_dims(request.model, cases)
+        with progress("compiling", json) as step:
+            artifact = igniter.compile(
+                request.model, folder / "model.igniter", target=request.target, progress=step, **asked.for_verify()
+            )
+    return artifact
 
 
 def _advance(done: Callable[[int], None], before: int, rounds: int) -> None:
@@ -125,14 +178,21 @@ def time_artifact(
 ) -> tuple[dict[str, int], Timing]:
     """Times the original and the compiled model at one choice of sizes (sizes missing in `case` are chosen); returns
     the sizes too. Raises `IgniterError` if the outputs of the two differ."""
-    given = asked or DEFAULT_INPUTS
+    sizes, models, inputs = _compared(artifact, case, asked or DEFAULT_INPUTS, reference)
+    return sizes, time_models(models, inputs, threads=threads, **options)
+
+
+def _compared(
+    artifact: Artifact, case: Mapping[str, int], given: InputRequest, reference: str
+) -> tuple[dict[str, int], dict[str, tuple[str | Path | bytes, Sequence[Path]]], dict[str, Any]]:
+    """Returns the sizes, the two models with their libraries, and inputs on which they agree; raises `IgniterError` if
+    they differ."""
     original = _original(artifact, reference)
     sizes, inputs = inputs_for(original, case, given)
     found = artifact.verify(inputs, rtol=given.rtol, atol=given.atol, reference=original, budget=0.0)
     if found.status == "differs":
         raise IgniterError(f"the two models do not agree on what is timed: {'; '.join(found.failures[:3])}")
-    models = {ORT: (original, ()), IGNITER: (artifact.model_path, artifact.libraries)}
-    return sizes, time_models(models, inputs, threads=threads, **options)
+    return sizes, {ORT: (original, ()), IGNITER: (artifact.model_path, artifact.libraries)}, inputs
 
 
 def _original(artifact: Artifact, reference: str) -> str | bytes:
