@@ -18,6 +18,7 @@ from igniter.dialects.library_names import file_name
 from igniter.errors import IgniterError
 from igniter.runtime.cache import Cache, cache_key
 from igniter.runtime.files import write_whole
+from igniter.systems import LINUX, architecture_of, system_of
 from igniter.targets import backend_for
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Library:
     ops: tuple[str, ...]
     info: Mapping[str, Any]
     file_name: str
-    """`libigniter_HASH.so`: the domain is the stem."""
+    """`libigniter_HASH.so`, or the system's suffix: the domain is the stem."""
 
     def write(self, path: str | Path) -> Path:
         """Writes the library to a file, or into a folder under its own name.
@@ -162,6 +163,8 @@ def build_library(
     modules = [each for part in parts for each in part.code()]
     code_texts = [text.encode() for _, text in modules]
     emitted = emit_library(library, least.triple, described, code_texts, variants, sanitize, gpu, flush)
+    if gpu is not None and system_of(least.triple) is not LINUX:
+        raise IgniterError(f"kernels for GPUs are launched by libraries for Linux, not for {least.triple}")
     linker = find_linker(least.triple)
     identities = {t: backend_for(t.name).identity(t) for t in targets}
     digests = [hashlib.sha256("\n".join([*identities[t], text]).encode()).digest() for t, text in modules]
@@ -171,7 +174,8 @@ def build_library(
     if data is None:
         objects = [compile_object(text, t, cache) for t, text in ((least, emitted.text), *modules)]
         besides = LOADER_SYMBOLS if gpu is not None else frozenset[str]()
-        data = link_shared(objects, least.triple, (ENTRY_POINT, INFO_SYMBOL), linker, besides, debug_info)
+        exports = (ENTRY_POINT, INFO_SYMBOL)
+        data = link_shared(objects, least.triple, exports, linker, besides, debug_info, emitted.domain)
         if cache is not None:
             cache.put(key, data)
     return Library(data, emitted.domain, emitted.ops, library_info(data), file_name(emitted.domain, least.triple))
@@ -211,10 +215,10 @@ def other_system(path: str | Path) -> str | None:
     return f"{Path(path).name} is for {wrong}, and this machine is {host}; load it on such a machine"
 
 
-def _system(triple: str) -> tuple[str, ...]:
-    """Returns the architecture and the system of a triple, without its vendor."""
-    arch, _, rest = triple.partition("-")
-    return arch, *rest.split("-")[1:2]
+def _system(triple: str) -> tuple[str, str]:
+    """Returns the architecture and the system of a triple, without its vendor and version."""
+    system = system_of(triple)
+    return architecture_of(triple), system.name if system is not None else triple
 
 
 def library_info(library: bytes | str | Path) -> dict[str, Any]:

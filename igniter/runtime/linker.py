@@ -1,11 +1,13 @@
 """From objects to a shared library, with any available linker.
 
-Tried in order: `$IGNITER_LINKER`; `ld.lld`; the binutils `ld` and `TRIPLE-ld`, if it supports the target's machine;
-`cc`, if it is for the target; the linker inside the `ziglang` wheel. The output differs between linkers, but each
-linker is deterministic: no build id, no paths, no timestamps.
+Tried in order for Linux and Android: `$IGNITER_LINKER`; `ld.lld`; the binutils `ld` and `TRIPLE-ld`, if it supports the
+target's machine; `cc`, if it is for the target; the linker inside the `ziglang` wheel. For Windows: `lld-link`, then
+that of the wheel. For macOS and iOS: that of the wheel, then on macOS `cc`. The output differs between linkers, but
+each linker is deterministic: no build id, no paths, no timestamps.
 
-The library is linked against nothing. Symbols from the process must be in `PROCESS_SYMBOLS`; any other undefined symbol
-would be an error at load time, so it is an error here.
+A library for Linux is linked against nothing, one for another system against names of the system's libraries
+(`igniter/systems.py`); no SDK is needed. Any other undefined symbol would be an error at load time, so it is an error
+here.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,16 +26,12 @@ from pathlib import Path
 
 from igniter.distribution import install_command
 from igniter.errors import IgniterError
+from igniter.runtime import link_apple, link_windows
 from igniter.runtime.elf import read_elf
+from igniter.systems import ANDROID, LINUX, System, architecture_of, system_of
 
-COMPILER_SYMBOLS = ("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf")
-"""The functions called by LLVM itself."""
-
-SYSTEM_SYMBOLS = ("sched_yield", "sched_getaffinity", "open", "read", "close", "madvise")
-"""The functions of the C library that the run time calls: waiting, counting the CPUs of the process, large pages."""
-
-PROCESS_SYMBOLS = frozenset(COMPILER_SYMBOLS + SYSTEM_SYMBOLS)
-"""The functions present in every process with ORT."""
+PROCESS_SYMBOLS = LINUX.functions
+"""The functions present in every process with ORT on Linux."""
 
 LOADER_SYMBOLS = frozenset(("dlopen", "dlsym", "dlerror"))
 """The functions for finding a GPU's driver, called only by libraries of GPU kernels."""
@@ -63,30 +62,67 @@ class Linker:
 
 _EMULATIONS = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux"}
 _MAX_PAGE = {"x86_64": 4096, "aarch64": 65536}
+ANDROID_PAGE = 16384
+"""The largest page of Android 15."""
 
 
 def find_linker(triple: str) -> Linker:
     """Returns the linker for a target; `LinkError` names a package to install if no linker is found."""
-    return _find(architecture(triple), triple, os.environ.get("IGNITER_LINKER", ""), os.environ.get("PATH", ""))
+    system, wanted, path = _system(triple), os.environ.get("IGNITER_LINKER", ""), os.environ.get("PATH", "")
+    if wanted:
+        return _named(wanted, path)
+    finders = {"elf": _find, "coff": _find_for_windows, "macho": _find_for_apple}
+    return finders[system.format](architecture_of(triple), triple, path)
 
 
-def architecture(triple: str) -> str:
-    """Returns `x86_64` or `aarch64`; raises `LinkError` for targets other than these on Linux."""
-    arch, *rest = triple.split("-")
-    arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(arch, arch)
-    if arch not in _EMULATIONS or "linux" not in rest:
-        raise LinkError(f"cannot link for {triple}; supported: x86_64 and aarch64 Linux")
-    return arch
+def _system(triple: str) -> System:
+    """Returns the system of a triple; raises `LinkError` for those without libraries."""
+    system = system_of(triple)
+    if system is None or architecture_of(triple) not in system.triples:
+        raise LinkError(
+            f"cannot link for {triple}; supported: x86_64 and aarch64 Linux, Android and macOS, x86_64 Windows, "
+            "aarch64 iOS"
+        )
+    return system
+
+
+def _named(wanted: str, path: str) -> Linker:
+    found = shutil.which(wanted.split()[0], path=path)
+    if found is None:
+        raise LinkError(f"IGNITER_LINKER is '{wanted}', which is not a program")
+    driver = Path(found).name.split("-")[-1] in ("cc", "gcc", "clang", "c++", "g++") or wanted.endswith(" cc")
+    return Linker((found, *wanted.split()[1:]), driver)
+
+
+def _find_for_windows(arch: str, triple: str, path: str) -> Linker:
+    del arch
+    lld, zig = shutil.which("lld-link", path=path), _zig()
+    if lld is not None:
+        return Linker((lld,))
+    if zig is not None:
+        return Linker((zig, "lld-link"))
+    raise _no_linker(triple, "lld")
+
+
+def _find_for_apple(arch: str, triple: str, path: str) -> Linker:
+    zig, cc = _zig(), shutil.which("cc", path=path)
+    if zig is not None:
+        return Linker((zig, "cc"), driver=True)
+    if cc is not None and sys.platform == "darwin" and system_of(_ask(cc, "-dumpmachine")) is system_of(triple):
+        return Linker((cc,), driver=True)
+    del arch
+    raise _no_linker(triple, "on macOS Xcode's command line tools")
+
+
+def _no_linker(triple: str, others: str) -> LinkError:
+    return LinkError(
+        f"no linker for {triple} on this machine. Install the one in the ziglang package ({install_command('link')}),"
+        f" or {others}, or name one in the environment variable IGNITER_LINKER."
+    )
 
 
 @lru_cache(maxsize=64)
-def _find(arch: str, triple: str, wanted: str, path: str) -> Linker:
-    if wanted:
-        found = shutil.which(wanted.split()[0], path=path)
-        if found is None:
-            raise LinkError(f"IGNITER_LINKER is '{wanted}', which is not a program")
-        driver = Path(found).name.split("-")[-1] in ("cc", "gcc", "clang", "c++", "g++")
-        return Linker((found, *wanted.split()[1:]), driver)
+def _find(arch: str, triple: str, path: str) -> Linker:
     lld = shutil.which("ld.lld", path=path)
     if lld is not None:
         return Linker((lld,))
@@ -101,10 +137,7 @@ def _find(arch: str, triple: str, wanted: str, path: str) -> Linker:
     zig = _zig()
     if zig is not None:
         return Linker((zig, "ld.lld"))
-    raise LinkError(
-        f"no linker for {triple} on this machine. Install the one in the ziglang package ({install_command('link')}),"
-        " or lld or binutils from the system's packages, or name one in the environment variable IGNITER_LINKER."
-    )
+    raise _no_linker(triple, "lld or binutils from the system's packages")
 
 
 def _ask(program: str, question: str) -> str:
@@ -126,8 +159,10 @@ def _zig() -> str | None:
     return None
 
 
-def link_arguments(linker: Linker, arch: str, exports: Sequence[str], debug_info: bool = False) -> list[str]:
-    """Returns the options of a link, without the files; `debug_info` keeps symbols and DWARF."""
+def link_arguments(
+    linker: Linker, arch: str, exports: Sequence[str], debug_info: bool = False, page: int = 0
+) -> list[str]:
+    """Returns the options of a link for Linux or Android, without the files; `debug_info` keeps symbols and DWARF."""
     version_script = "exports.map"
     options = [
         "--gc-sections",
@@ -141,7 +176,7 @@ def link_arguments(linker: Linker, arch: str, exports: Sequence[str], debug_info
         *("-z", "now"),
         *("-z", "relro"),
         *("-z", "noexecstack"),
-        *("-z", f"max-page-size={_MAX_PAGE[arch]}"),
+        *("-z", f"max-page-size={max(page, _MAX_PAGE[arch])}"),
     ]
     strip = [] if debug_info else ["-s"]
     if linker.driver:
@@ -156,48 +191,106 @@ def link_shared(
     linker: Linker | None = None,
     besides: frozenset[str] = frozenset(),
     debug_info: bool = False,
+    name: str = "library",
 ) -> bytes:
-    """Links `objects` to a shared library with exactly the exports `exports` and calls of `PROCESS_SYMBOLS` and
-    `besides`.
+    """Links `objects` to a shared library with exactly the exports `exports` and calls of the system's functions and
+    `besides`. `name` is the name in the library itself, on systems where it has one.
 
-    `LinkError` has the linker's message, and names symbols not provided by any process.
+    `LinkError` has the linker's message, and names symbols that the system does not provide.
     """
     linker = linker or find_linker(triple)
-    arch = architecture(triple)
-    with tempfile.TemporaryDirectory(prefix="igniter-link-") as folder:
-        names: list[str] = []
-        for i, data in enumerate(objects):
-            names.append(f"{i}.o")
-            (Path(folder) / names[-1]).write_bytes(data)
-        listed = " ".join(f"{name};" for name in exports)
-        (Path(folder) / "exports.map").write_text(f"{{ global: {listed} local: *; }};\n")
-        command = [*linker.command, *link_arguments(linker, arch, exports, debug_info), "-o", "library.so", *names]
-        _log.debug("%s", " ".join(command))
-        try:
-            result = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=TIMEOUT, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise LinkError(f"the linker {linker.name} did not start: {error}") from error
-        output = Path(folder) / "library.so"
-        if result.returncode != 0 or not output.exists():
-            said = (result.stderr or result.stdout).strip() or f"no message, exit status {result.returncode}"
-            raise LinkError(f"the linker {linker.name} failed: {said}")
-        library = output.read_bytes()
-    _check(library, arch, exports, PROCESS_SYMBOLS | besides)
+    arch, system = architecture_of(triple), _system(triple)
+    zig = system.format == "macho" and len(linker.command) > 1
+    if zig:
+        objects = [link_apple.taken(data, system) for data in objects]
+    with tempfile.TemporaryDirectory(prefix="igniter-link-") as place:
+        folder, names = Path(place), [f"{i}.o" for i in range(len(objects))]
+        for file, data in zip(names, objects, strict=True):
+            (folder / file).write_bytes(data)
+        if system.format == "coff":
+            options, output = link_windows.arguments(folder, arch, exports, debug_info), link_windows.OUTPUT
+        elif system.format == "macho":
+            options = link_apple.arguments(folder, triple, system, exports, name, zig)
+            output = link_apple.OUTPUT
+        else:
+            output = "library.so"
+            _write_exports(folder / "exports.map", exports)
+            page = ANDROID_PAGE if system is ANDROID else 0
+            options = [*link_arguments(linker, arch, exports, debug_info, page), "-o", output]
+            names += _android_libraries(linker, arch, folder) if system is ANDROID else []
+        library = _run([*linker.command, *options, *names], folder, output, linker)
+    library = link_apple.given(library, system, triple) if zig else library
+    _check(library, arch, system, exports, besides)
     return library
 
 
-def _check(library: bytes, arch: str, exports: Sequence[str], provided: frozenset[str]) -> None:
+def _write_exports(path: Path, exports: Sequence[str]) -> None:
+    listed = " ".join(f"{name};" for name in exports)
+    path.write_text(f"{{ global: {listed} local: *; }};\n")
+
+
+def _android_libraries(linker: Linker, arch: str, folder: Path) -> list[str]:
+    """Makes libraries with the names of the system's functions, to link against; returns the linker's arguments. Their
+    content is a text: a linker needs some input."""
+    prefix, join = ("-Wl,", ",") if linker.driver else ("", "=")
+    for library, functions in ANDROID.provided.items():
+        _write_exports(folder / f"{library}.map", functions)
+        options = ["-shared", f"{prefix}--soname{join}{library}", f"{prefix}--version-script{join}{library}.map"]
+        options += ["-nostdlib"] if linker.driver else []
+        options += [f"{prefix}--defsym{join}{name}=0" for name in functions]
+        machine = [] if linker.driver else ["-m", _EMULATIONS[arch]]
+        _run(
+            [*linker.command, *machine, *options, "-o", library, f"{prefix}--format{join}binary", "exports.map"],
+            folder,
+            library,
+            linker,
+        )
+    return [f"{prefix}--as-needed", *ANDROID.provided]
+
+
+def _run(command: Sequence[str], folder: Path, output: str, linker: Linker) -> bytes:
+    """Runs a linker in a folder and returns its output."""
+    _log.debug("%s", " ".join(command))
+    # zig keeps what it knows of a target; a home may be read-only.
+    environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": "zig", "ZIG_LOCAL_CACHE_DIR": "zig"}
     try:
-        facts = read_elf(library)
+        result = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LinkError(f"the linker {linker.name} did not start: {error}") from error
+    path = folder / output
+    if result.returncode != 0 or not path.exists():
+        said = (result.stderr or result.stdout).strip() or f"no message, exit status {result.returncode}"
+        raise LinkError(f"the linker {linker.name} failed: {said}")
+    return path.read_bytes()
+
+
+def _check(library: bytes, arch: str, system: System, exports: Sequence[str], besides: frozenset[str]) -> None:
+    try:
+        if system.format == "coff":
+            machine, exported, wrong = link_windows.facts(library)
+        elif system.format == "macho":
+            machine, exported, wrong = link_apple.facts(library, system)
+        else:
+            elf = read_elf(library)
+            machine, exported = elf.machine, elf.exported
+            wrong = tuple(name for name in elf.undefined if name not in system.functions | besides)
     except ValueError as error:
         raise LinkError(f"the linker wrote {error}") from None
-    if facts.machine != arch:
-        raise LinkError(f"the linker wrote a library for {facts.machine}, not for {arch}")
-    missing = sorted(set(exports) - set(facts.exported))
+    if machine != arch:
+        raise LinkError(f"the linker wrote a library for {machine}, not for {arch}")
+    missing = sorted(set(exports) - set(exported))
     if missing:
         raise LinkError(f"the linked library does not export {', '.join(missing)}")
-    unknown = sorted(set(facts.undefined) - provided)
-    if unknown:
-        raise LinkError(f"the kernels call {', '.join(unknown)}, which no library provides: an error of the emitter")
+    if wrong:
+        raise LinkError(
+            f"the kernels call {', '.join(sorted(wrong))}, which no library provides: an error of the emitter"
+        )

@@ -27,7 +27,7 @@ from tests.platforms.arm64_root import missing
 
 NAMES = (
     *("PP-OCR cls", "silero-vad", "silero-vad sequence", "magika", "captcha CRNN", "romanizer encoder"),
-    *("romanizer decoder", "ddddocr int8", "trees phase", "nakdimon", "tashkeel", "SwiftF0"),
+    *("romanizer decoder", "ddddocr int8", "MiniLM int8", "nakdimon", "tashkeel", "SwiftF0"),
 )
 """Models that are small enough for an emulator."""
 LIMIT = 1e-4

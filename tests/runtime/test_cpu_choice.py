@@ -14,7 +14,7 @@ import igniter
 from igniter.backends.cpu.codegen import compile_object
 from igniter.backends.cpu.jit import compile_ir
 from igniter.backends.cpu.target import UnknownTarget, target_of, targets_of
-from igniter.backends.ort.cpu_choice import CPUID, LEVELS
+from igniter.backends.ort.cpu_choice import LEVELS, machine_code
 from igniter.dialects.ort import LibraryOp
 from igniter.errors import IgniterError
 from igniter.runtime.library import Library, LibraryPart, build_library, library_info
@@ -23,7 +23,7 @@ from igniter.runtime.linker import link_shared
 X86 = pytest.mark.skipif(TARGET.arch != "x86_64", reason="the CPU is asked on x86-64 only")
 BASE = target_of("x86-64")
 ASKED = f"""target triple = "{BASE.triple}"
-{CPUID}
+{machine_code("x86_64-unknown-linux-gnu")}
 declare i32 @igniter_cpu_level()
 define void @k(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context) {{
   %y = load ptr, ptr %buffers

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from igniter.backends.c_runtime.units import UNITS
+from igniter.backends.c_runtime.units import SYSTEM_UNITS, UNITS
 from igniter.errors import IgniterError
 
 HERE = Path(__file__).parent
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for arch in TRIPLES:
         folder = HERE / "ir" / arch
         folder.mkdir(parents=True, exist_ok=True)
-        for name in UNITS:
+        for name in (*UNITS, *SYSTEM_UNITS):
             text = compile_unit(name, arch)
             (folder / f"{name}.ll").write_text(text, "utf-8")
             print(f"{folder.relative_to(HERE)}/{name}.ll: {len(text):,} bytes")

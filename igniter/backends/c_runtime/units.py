@@ -25,6 +25,9 @@ from igniter.errors import IgniterError
 UNITS = ("gpu", "register", "cpu", "sanitized", "infer", "ops", "made", "cpus", "messages", "team", "load")
 """The units by name, each before those that it needs."""
 
+SYSTEM_UNITS = ("windows", "apple")
+"""The units with functions of Linux's C library for other systems (`igniter.systems.System.stands_in`)."""
+
 EXPORTED = frozenset({"RegisterCustomOps"})
 """The functions that ONNX Runtime calls: they do not become internal."""
 
@@ -58,7 +61,7 @@ def digest() -> str:
     """Returns a digest of the IR of all units: an input of the machine code, so a part of the cache's keys."""
     hashed = hashlib.sha256()
     for arch in ("aarch64", "x86_64"):
-        for name in UNITS:
+        for name in (*UNITS, *SYSTEM_UNITS):
             hashed.update(unit_text(name, arch).encode())
     return hashed.hexdigest()
 
@@ -67,6 +70,12 @@ def digest() -> str:
 def units(arch: str) -> Mapping[str, Unit]:
     """Returns the units of an architecture by name."""
     return {name: _read(unit_text(name, arch)) for name in UNITS}
+
+
+@lru_cache(maxsize=4)
+def system_unit(name: str, arch: str) -> Unit:
+    """Returns the unit with the functions that a system lacks."""
+    return _read(unit_text(name, arch))
 
 
 def _read(text: str) -> Unit:
@@ -81,9 +90,9 @@ def _is_defined(value: Any) -> bool:
     return not value.is_declaration and value.linkage.name == "external"
 
 
-def link_needed(module: Any, context: Any, arch: str) -> None:
+def link_needed(module: Any, context: Any, arch: str, stands_in: str = "") -> None:
     """Links the units into `module` whose functions it declares, and those that these need; their names, and those of
-    the tables that they read, become internal.
+    the tables that they read, become internal. `stands_in` is the unit for functions that the system lacks.
 
     Raises `IgniterError` with LLVM's reason if the module defines a name of a unit with another meaning.
     """
@@ -105,6 +114,18 @@ def link_needed(module: Any, context: Any, arch: str) -> None:
         variable = module.get_global_variable(name)
         if _is_defined(variable):
             variable.linkage = "internal"
+    if stands_in:
+        _link_system(module, context, system_unit(stands_in, arch))
+
+
+def _link_system(module: Any, context: Any, unit: Unit) -> None:
+    """Links the functions that the system lacks, if the module calls one of them."""
+    declared = {str(f.name) for f in module.functions if f.is_declaration}
+    if declared.isdisjoint(unit.functions):
+        return
+    module.link_in(llvm.parse_bitcode(unit.bitcode, context))
+    for name in unit.functions:
+        module.get_function(name).linkage = "internal"
 
 
 def _declared(module: Any) -> set[str]:

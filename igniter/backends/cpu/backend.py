@@ -121,7 +121,7 @@ class CpuBackend(Backend):
 
     def least(self, target: AnyTarget) -> Target:
         own = _own(target)
-        return target_of("x86-64") if own.arch == "x86_64" else own
+        return target_of(f"x86-64-{own.system.name}") if own.arch == "x86_64" else own
 
     # -- on this machine ----------------------------------------------------------------------------------------------
 

@@ -17,6 +17,9 @@ from igniter.backends.c_runtime.units import link_needed
 from igniter.backends.cpu.target import Target
 from igniter.errors import IgniterError
 
+LIBRARY_EXPORTS = frozenset({"RegisterCustomOps", "igniter_library_info", "igniter_probe"})
+"""The names that a library exports."""
+
 
 class CodegenError(IgniterError):
     """Raised if LLVM refuses the IR."""
@@ -74,13 +77,24 @@ def optimize(ir: str, target: Target) -> Any:
     llvm = _llvm()
     context = llvm.create_context()
     module = parse(ir, context)
-    link_needed(module, context, target.arch)
+    link_needed(module, context, target.arch, target.system.stands_in)
+    if target.system.format == "macho":
+        _hide(module)
     machine = _machine(target)
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.loop_unrolling = options.loop_vectorization = options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return module
+
+
+def _hide(module: Any) -> None:
+    """Hides all names from other libraries but those of a library's own: a linker for Mach-O takes the exports from the
+    objects, not from a list."""
+    for value in (*module.functions, *module.global_variables):
+        is_own = value.is_declaration or value.linkage.name in ("internal", "private")
+        if not is_own and value.name not in LIBRARY_EXPORTS:
+            value.visibility = "hidden"
 
 
 def compile_object(ir: str, target: Target) -> bytes:

@@ -29,7 +29,7 @@ class CompiledFunc:
     def __init__(self, name: str, ir: str, target: Target, symbols: Sequence[str], scratch: Any):
         llvm = _llvm()
         here = host_target()
-        if target.triple.split("-")[0] != here.triple.split("-")[0]:
+        if (target.arch, target.system) != (here.arch, here.system):
             raise IgniterError(f"{name}: code for {target.name} does not run on this machine, which is {here.triple}")
         self.name = name
         self.ir = ir

@@ -1,10 +1,12 @@
-"""The CPUs that Igniter compiles for, by name, and the instructions of each.
+"""The CPUs and systems that Igniter compiles for, by name, and the instructions of each CPU.
 
 native                       the machine that compiles, with exactly its features
 x86-64, x86-64-v2, -v3, -v4  the psABI levels
 znver4, icelake-server, ...  any 64-bit x86 or Arm CPU that LLVM knows, by LLVM's name
 aarch64                      Armv8.0 with NEON
-NAME+FEATURE+...             any of these with features added: aarch64+dotprod+i8mm, x86-64-v4+avx512bf16
+NAME-SYSTEM                  any of these for another system than Linux: x86-64-v3-windows, aarch64-macos,
+                             x86-64-v3-macos, aarch64-android, aarch64-ios (igniter/systems.py)
+NAME+FEATURE+...             any of these with features added: aarch64+dotprod+i8mm, x86-64-v4-windows+avx512bf16
 NAME,NAME,...                several, for a library that chooses when it is loaded: x86-64-v2,x86-64-v3,x86-64-v4
 """
 
@@ -17,6 +19,7 @@ from typing import Literal, cast
 
 from igniter.backends.cpu.pretended import pretended_target
 from igniter.errors import IgniterError, did_you_mean
+from igniter.systems import LINUX, SYSTEMS, System, architecture_of, system_of
 
 Arch = Literal["x86_64", "aarch64"]
 
@@ -49,7 +52,12 @@ class Target:
 
     @property
     def arch(self) -> Arch:
-        return "aarch64" if self.triple.startswith("aarch64") else "x86_64"
+        return "aarch64" if architecture_of(self.triple) == "aarch64" else "x86_64"
+
+    @property
+    def system(self) -> System:
+        """The operating system; Linux for triples of unknown ones."""
+        return system_of(self.triple) or LINUX
 
     @property
     def function_attributes(self) -> str:
@@ -190,9 +198,12 @@ def target_names(start: str = "") -> list[str]:
     """Returns the names of targets with the prefix `start`: CPUs, and after a `+` their possible features."""
     cpu, plus, _ = start.rpartition("+")
     if not plus:
-        named = ["native", *X86_LEVELS, "aarch64", *sorted(known_cpus() - {*X86_LEVELS, "generic"})]
+        bases = {"x86_64": X86_LEVELS, "aarch64": ("aarch64",)}
+        others = [f"{b}-{s.name}" for s in SYSTEMS.values() if s is not LINUX for a in s.triples for b in bases[a]]
+        named = ["native", *X86_LEVELS, "aarch64", *others, *sorted(known_cpus() - {*X86_LEVELS, "generic"})]
         return [name for name in named if name.startswith(start)]
-    base, *given = cpu.split("+")
+    whole, *given = cpu.split("+")
+    base, _ = _parted(whole)
     if base not in known_cpus() | {"aarch64"}:
         return []
     names = (f"{cpu}+{feature}" for feature in sorted(known_features(base) - set(given)))
@@ -202,33 +213,51 @@ def target_names(start: str = "") -> list[str]:
 @lru_cache(maxsize=64)
 def target_of(name: str) -> Target:
     """Returns the target called `name`; `UnknownTarget` lists the known ones."""
-    base, *extra = name.split("+")
+    whole, *extra = name.split("+")
+    base, system = _parted(whole)
     if base == "native":
+        if system is not LINUX:
+            raise UnknownTarget(f"target '{name}': 'native' is this machine; name a CPU for another system")
         if extra:
             raise UnknownTarget("target 'native' has the features of this machine; name a CPU to add features to it")
         return _native()
     if base in _X86_CPUS:
         features = _features(name, extra, _X86_FEATURES)
-        return _x86(name, base, features, _X86_CPUS[base])
+        return _x86(name, base, features, _X86_CPUS[base], _triple(name, system, "x86_64"))
     if base == "aarch64" or base in _ARM_CPUS:
         # Arm's manuals and the -march option of compilers say "fp16"; LLVM's name is fullfp16.
         features = _features(name, ["fullfp16" if e == "fp16" else e for e in extra], _ARM_FEATURES)
         # Vectors are NEON's. With SVE, LLVM uses it for some fixed vectors too, and fails to select their masks.
         features = ",".join(filter(None, ("-sve", features)))
-        return _aarch64(name, "generic" if base == "aarch64" else base, features)
+        cpu = system.cpus.get("aarch64", "generic") if base == "aarch64" else base
+        return _aarch64(name, cpu, features, _triple(name, system, "aarch64"))
     known = ["native", *X86_LEVELS, "aarch64", *sorted(_X86_CPUS), *sorted(_ARM_CPUS)]
     common = ", ".join(("native", *X86_LEVELS, "aarch64", "znver4", "icelake-server", "neoverse-v2"))
     raise UnknownTarget(
-        f"there is no target '{name}'{did_you_mean(base, known) or '.'} Common targets: {common}, and with a feature "
-        "aarch64+dotprod; 'igniter machine --list-targets' lists all"
+        f"there is no target '{name}'{did_you_mean(base, known) or '.'} Common targets: {common}, with a feature "
+        "aarch64+dotprod, and for another system x86-64-v3-windows; 'igniter machine --list-targets' lists all"
     )
+
+
+def _parted(name: str) -> tuple[str, System]:
+    """Parts a name without features in the CPU and the system; `x86_64` and `arm64` are the names of other tools."""
+    base, _, system = name.rpartition("-")
+    cpu, found = (base, SYSTEMS[system]) if base and system in SYSTEMS else (name, LINUX)
+    return {"x86_64": "x86-64", "arm64": "aarch64"}.get(cpu, cpu), found
+
+
+def _triple(name: str, system: System, arch: str) -> str:
+    if arch not in system.triples:
+        raise UnknownTarget(
+            f"target '{name}': libraries for {system.name} are made for {', '.join(system.triples)} only"
+        )
+    return system.triples[arch]
 
 
 def targets_of(names: str) -> list[Target]:
     """Returns the targets of a comma-separated list, without duplicates."""
     found = list(dict.fromkeys(target_of(name.strip()) for name in names.split(",")))
-    arches = {t.arch for t in found}
-    if len(arches) > 1:
+    if len({t.triple for t in found}) > 1:
         raise UnknownTarget(f"targets '{names}' are different machines, and one library is for one of them")
     if len(found) > 1 and found[0].arch != "x86_64":
         raise UnknownTarget(f"targets '{names}': a library chooses between x86-64 CPUs only; name one")
@@ -245,13 +274,13 @@ def _features(name: str, extra: list[str], known: frozenset[str]) -> str:
     return ",".join(f"+{f}" for f in extra)
 
 
-def _x86(name: str, cpu: str, features: str, level: int) -> Target:
+def _x86(name: str, cpu: str, features: str, level: int, triple: str) -> Target:
     on = {f[1:] for f in features.split(",") if f.startswith("+")}
     wide = level >= 4 or {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= on
     avx = level >= 3 or "avx2" in on or wide
     return Target(
         name=name,
-        triple="x86_64-unknown-linux-gnu",
+        triple=triple,
         cpu=cpu,
         features=features,
         vector_bytes=64 if wide else 32 if avx else 16,
@@ -264,10 +293,10 @@ def _x86(name: str, cpu: str, features: str, level: int) -> Target:
     )
 
 
-def _aarch64(name: str, cpu: str, features: str) -> Target:
+def _aarch64(name: str, cpu: str, features: str, triple: str) -> Target:
     return Target(
         name=name,
-        triple="aarch64-unknown-linux-gnu",
+        triple=triple,
         cpu=cpu,
         features=features,
         vector_bytes=16,
@@ -293,12 +322,17 @@ def host_target() -> Target:
     cpu: str = llvm.get_host_cpu_name()
     known = cast("dict[str, bool]", llvm.get_host_cpu_features())
     found = dict(known)
-    triple = llvm.get_process_triple()
-    if triple.startswith(("aarch64", "arm64")):
+    process = llvm.get_process_triple()
+    arch, system = architecture_of(process), system_of(process)
+    triple = system.triples.get(arch) if system is not None else None
+    if triple is None:
+        raise UnknownTarget(
+            f"this machine is {process}; Igniter makes code for x86-64 and aarch64 on {', '.join(SYSTEMS)}: name a "
+            "target"
+        )
+    if arch == "aarch64":
         features = ",".join(["-sve", *(f"+{f}" for f in sorted(found) if found[f] and not f.startswith(("sv", "sm")))])
-        return _aarch64("native", cpu, features)
-    if not triple.startswith("x86_64"):
-        raise UnknownTarget(f"this machine is {triple}; Igniter makes code for x86-64 and aarch64: name a target")
+        return _aarch64("native", cpu, features, triple)
     level = 1
     if found.get("sse4.2") and found.get("popcnt"):
         level = 2
@@ -307,4 +341,4 @@ def host_target() -> Target:
     if level == 3 and all(found.get(f) for f in ("avx512f", "avx512vl", "avx512bw", "avx512dq")):
         level = 4
     features = ",".join(f"{'+' if found[f] else '-'}{f}" for f in sorted(found))
-    return _x86("native", cpu, features, level)
+    return _x86("native", cpu, features, level, triple)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from igniter.backends.ort.messages import StringPool, c_literal
+from igniter.systems import WINDOWS, architecture_of, system_of
 
 LEVELS = {1: "x86-64", 2: "x86-64-v2", 3: "x86-64-v3", 4: "x86-64-v4"}
 
@@ -39,17 +40,32 @@ def _machine_code(code: bytes) -> str:
     return f"prologue [{len(code) + 1} x i8] {c_literal(code)}"
 
 
-CPUID = f"""
-define weak hidden void @igniter_cpuid(i32 %leaf, ptr %out) noinline optnone nounwind {_machine_code(_CPUID)} {{
-  ret void
-}}
-define weak hidden i32 @igniter_xgetbv() noinline optnone nounwind {_machine_code(_XGETBV)} {{
-  ret i32 0
-}}
-"""
+_CPUID_WINDOWS = bytes.fromhex("53 89c8 4989d0 31c9 0fa2 418900 41895804 41894808 4189500c 5b c3")
+"""The same by the calling convention of Windows: mov eax, ecx; mov r8, rdx; and r8 in place of rsi."""
+_PROBE_STACK = bytes.fromhex(
+    "51 50 483d00100000 488d4c2418 7218 4881e900100000 488509 482d00100000 483d00100000 77e8 4829c1 488509 58 59 c3"
+)
+"""`___chkstk_ms`, which LLVM calls in functions with large frames: it touches every page of rax bytes below the return
+address, because Windows extends a stack by one page at a time. push rcx; push rax; cmp rax, 4096; lea rcx, [rsp+24];
+jb last; next: sub rcx, 4096; test [rcx], rcx; sub rax, 4096; cmp rax, 4096; ja next; last: sub rcx, rax;
+test [rcx], rcx; pop rax; pop rcx; ret."""
 
 
-def emit_choice(variants: Sequence[Variant], kernels: Sequence[str], strings: StringPool, x86: bool) -> str:
+def machine_code(triple: str) -> str:
+    """Returns the functions in machine code of a library for a triple."""
+    if architecture_of(triple) != "x86_64":
+        return ""
+    windows = system_of(triple) is WINDOWS
+    cpuid = _function("weak hidden void @igniter_cpuid(i32 %leaf, ptr %out)", _CPUID_WINDOWS if windows else _CPUID)
+    xgetbv = _function("weak hidden i32 @igniter_xgetbv()", _XGETBV, "i32 0")
+    return cpuid + xgetbv + (_function("void @___chkstk_ms()", _PROBE_STACK) if windows else "")
+
+
+def _function(signature: str, code: bytes, result: str = "void") -> str:
+    return f"define {signature} noinline optnone nounwind {_machine_code(code)} {{\n  ret {result}\n}}\n"
+
+
+def emit_choice(variants: Sequence[Variant], kernels: Sequence[str], strings: StringPool, triple: str) -> str:
     """Returns the tables of `register.c`, the kernels' declarations, and their entry points if there are several
     variants.
 
@@ -66,7 +82,7 @@ def emit_choice(variants: Sequence[Variant], kernels: Sequence[str], strings: St
         rows = []
     refusals = ["ptr null", *(f"ptr {strings(_refusal(variants, level))}" for level in LEVELS if rows)]
     lines = [
-        declared + (CPUID if x86 else ""),
+        declared + machine_code(triple),
         f"@igniter_variants = hidden constant [{len(rows)} x {{ i32, i32 }}] [{', '.join(rows)}]",
         f"@igniter_variant_count = hidden constant i64 {len(rows)}",
         f"@igniter_refusals = hidden constant [{len(refusals)} x ptr] [{', '.join(refusals)}]",

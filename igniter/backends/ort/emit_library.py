@@ -143,7 +143,7 @@ def emit_library(
         *functions,
         f"@igniter_ops = hidden constant [{count} x ptr] [{table}]\n",
         *(f'declare hidden void @"{kernel}"(ptr, ptr, ptr, ptr, ptr)' for kernel in launching),
-        emit_choice(variants, kernels, strings, triple.startswith("x86_64")),
+        emit_choice(variants, kernels, strings, triple),
         strings.emit(),
     ]
     names = tuple(dict.fromkeys(op.sym_name.data for op in (*ops, *values)))
