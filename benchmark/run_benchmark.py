@@ -2,6 +2,7 @@
 
     python benchmark/run_benchmark.py --model_name=bert-base-uncased --backend=x86_64
     python benchmark/run_benchmark.py --model_name=all --exporter=both --no-timing --json
+    python benchmark/run_benchmark.py --model_name=bert-base-uncased --backend=arm64 --adb --runner=FOLDER
 
 Verified at batch 1 and 3, sequence 1, 8, 32, 128 and 200. Timed in turns, each system in its own process, ONNX
 Runtime's threads not spinning, with the same system twice as a control (the column `noise`).
@@ -21,10 +22,11 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmark import on_device
 from benchmark.export import EXPORTERS, ensure
 from benchmark.models.zoo import ARCHITECTURES, Architecture, find
 
-BACKENDS = {"x86_64": "native", "native": "native"}
+BACKENDS = {"x86_64": "native", "native": "native", "arm64": on_device.TARGET}
 RESULTS = Path(__file__).resolve().parent / "results"
 VERIFIED = [{"batch": b, "sequence": s} for b in (1, 3) for s in (1, 8, 32, 128, 200)]
 TIMED = [{"batch": 1, "sequence": s} for s in (32, 128)]
@@ -118,6 +120,22 @@ def run_model(architecture: Architecture, exporter: str, args: argparse.Namespac
     return row
 
 
+def run_on_device(architecture: Architecture, exporter: str, args: argparse.Namespace) -> None:
+    """Compile one model for Android and time it on a device, or print how."""
+    import igniter
+
+    path = ensure(architecture, exporter)
+    folder = RESULTS / f"{architecture.slug}-{exporter}.android.igniter"
+    igniter.load(path).compile(folder, target=BACKENDS["arm64"], verify=False, load=False, cache=args.cache)
+    sizes = named([{"batch": args.batch, "sequence": args.sequence or 128}], dims_of(path))[0]
+    runner = args.runner or Path("RUNNER")
+    steps = on_device.plan(path, folder, runner, RESULTS, sizes, args.threads, args.rounds)
+    found = on_device.run(steps, on_device.missing(args.runner))
+    if found is not None:
+        times = ", ".join(f"{name} {1000 * seconds:.2f} ms" for name, seconds in found.items())
+        print(f"{architecture.name} ({exporter}) {sizes}, {args.threads} threads: {times}")
+
+
 STAGES = ("import", "onnx", "fusion", "loop", "llvm", "library", "write")
 
 
@@ -154,6 +172,8 @@ def main() -> None:
     add = parser.add_argument
     add("--model_name", required=True, help=f"one of {', '.join(ARCHITECTURES)}; or all")
     add("--backend", choices=list(BACKENDS), default="x86_64")
+    add("--adb", action="store_true", help="with --backend=arm64: on a device with Android, or a dry run without one")
+    add("--runner", type=Path, help="with --adb: the folder of onnxruntime_perf_test and libonnxruntime.so for Android")
     add("--exporter", choices=[*EXPORTERS, "both"], default="dynamo", help="how torch exported the model")
     add("--batch", type=int, default=1, help="with --sequence: the one shape that is timed")
     add("--sequence", type=int, default=None)
@@ -165,11 +185,17 @@ def main() -> None:
     add("--keep", action="store_true", help="keep the compiled model in benchmark/results")
     add("--json", action="store_true", help="print JSON instead of text")
     args = parser.parse_args()
+    if args.adb != (args.backend == "arm64"):
+        parser.error("--backend=arm64 and --adb go together: other machines than this one are timed over adb")
     architectures = list(ARCHITECTURES.values()) if args.model_name == "all" else [find(args.model_name)]
     exporters = list(EXPORTERS) if args.exporter == "both" else [args.exporter]
     RESULTS.mkdir(exist_ok=True)
     # Decode steps are exported in one way.
     pairs = [(a, e) for a in architectures for e in exporters if a.cache is None or e == "dynamo"]
+    if args.adb:
+        for pair in pairs:
+            run_on_device(*pair, args)
+        return
     rows = [run_model(*pairs[0], args)] if len(pairs) == 1 else [r for p in pairs if (r := run_apart(*p, args))]
     if args.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))

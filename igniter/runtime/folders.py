@@ -80,8 +80,8 @@ def carry_over(old: Path, staging: Path, written: Collection[str]) -> None:
 def _link_or_copy(source: str | Path, target: str | Path) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
-    except OSError:
-        # Another file system, or one without hard links.
+    except (OSError, NotImplementedError):
+        # Another file system, or one without hard links; Windows has none of a link itself.
         shutil.copy2(source, target, follow_symlinks=False)
 
 

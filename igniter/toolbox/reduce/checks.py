@@ -57,6 +57,8 @@ class Worker:
         return Outcome(**json.loads(answer))
 
     def _server(self) -> subprocess.Popen[str]:
+        if not hasattr(os, "fork"):
+            raise IgniterError("a model is reduced in forks of a process, which this system lacks: use Linux or macOS")
         if self._process is None:
             # The same modules as here, and nothing from the current directory by accident.
             paths = os.pathsep.join(p for p in sys.path if p)
@@ -131,8 +133,10 @@ def _run(command: str, timeout: float) -> int | None:
         return None
     finally:
         # Its child processes end with it.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
 
 
