@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 import igniter
 from igniter.analysis.onnx.weight_codes import Coding
 from igniter.errors import IgniterError
-from igniter.toolbox.compress.gptq import corrected
+from igniter.toolbox.compress.gptq import Factor, corrected
 
 DEPTH, COLUMNS, ROWS = 96, 40, 400
 
@@ -38,7 +38,7 @@ def rounded(weight: Any, coding: Coding) -> Any:
 def test_products_over_samples_are_kept(symmetric: bool, block: int):
     x, weight = correlated(0), np.random.default_rng(1).standard_normal((DEPTH, COLUMNS)).astype(np.float32)
     coding = Coding(4, 0 if block else 1, block, symmetric)
-    fixed = corrected(weight, x.T @ x, coding)
+    fixed = corrected(weight, Factor.of(x.T @ x), coding)
     assert fixed.codes.min() >= coding.least and fixed.codes.max() <= coding.greatest
     assert fixed.scales.shape == fixed.zeros.shape == (-(-DEPTH // (block or DEPTH)), COLUMNS)
     spread = [np.repeat(p, block or DEPTH, axis=0)[:DEPTH] for p in (fixed.scales, fixed.zeros)]
@@ -108,9 +108,11 @@ def test_eight_bits_and_halves(tmp_path: Path):
 def test_an_input_that_is_always_zero():
     x, weight = correlated(0), np.random.default_rng(1).standard_normal((DEPTH, COLUMNS)).astype(np.float32)
     x[:, 5] = 0.0
-    fixed = corrected(weight, x.T @ x, Coding(4, 0, 32, False))
+    fixed = corrected(weight, Factor.of(x.T @ x), Coding(4, 0, 32, False))
     assert np.isfinite(fixed.scales).all()
-    assert np.isfinite(corrected(weight, np.zeros((DEPTH, DEPTH), np.float32), Coding(4, 0, 32)).scales).all()
+    assert np.isfinite(
+        corrected(weight, Factor.of(np.zeros((DEPTH, DEPTH), np.float32)), Coding(4, 0, 32)).scales
+    ).all()
 
 
 def test_data_and_correction_come_together(tmp_path: Path):

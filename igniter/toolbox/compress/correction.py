@@ -19,7 +19,7 @@ from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
 from igniter.frontend.surgery import read_proto, with_outputs
 from igniter.runtime.session import make_session
-from igniter.toolbox.compress.gptq import corrected
+from igniter.toolbox.compress.gptq import Factor, corrected
 from igniter.toolbox.compress.weight_plan import WeightPlan
 from igniter.toolbox.quantize.calibration.samples import samples
 from igniter.toolbox.quantize.calibration.workbench import CALM, save
@@ -46,9 +46,13 @@ def correct(
         for group in _groups(plans, factors):
             names = sorted({factors[k] for k in group})
             hessians = _hessians(session, names, feeds, progress)
+            last, factor = "", None
             for number, k in enumerate(group):
-                progress(f"correcting weight {number + 1} of {len(group)} in a group of {len(factors)}")
-                found[k] = _corrected(found[k], hessians[factors[k]])
+                progress(f"correcting weight {number + 1} of {len(group)}, of {len(factors)} in all")
+                if factor is None or factors[k] != last:
+                    # Weights of one factor follow each other.
+                    last, factor = factors[k], Factor.of(hessians[factors[k]])
+                found[k] = _corrected(found[k], factor)
     return found
 
 
@@ -130,13 +134,13 @@ def _hessians(
     return found
 
 
-def _corrected(plan: WeightPlan, hessian: Array) -> WeightPlan:
+def _corrected(plan: WeightPlan, factor: Factor) -> WeightPlan:
     use, coding = plan.uses[0], plan.coding
     assert coding is not None
     weight = plan.weight.array()
     turned = use.depth == 1
     kind = np.float16 if isinstance(plan.weight.element_type, Float16Type) else np.float32
-    fixed = corrected(weight.T if turned else weight, hessian, coding, kind)
+    fixed = corrected(weight.T if turned else weight, factor, coding, kind)
     return replace(plan, coding=replace(coding, fixed=fixed.turned(coding, turned)))
 
 

@@ -8,6 +8,7 @@ squared error.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,16 +26,33 @@ NARROWED = tuple(1.0 - 0.04 * k for k in range(9))
 """The shares of the range of a block that are tried for its scale."""
 
 
-def corrected(weight: Array, hessian: Array, coding: Coding, kind: Any = np.float32) -> FixedCodes:
-    """Returns codes, scales and zero points of a weight, [depth, columns]. `hessian` is [depth, depth]; the coding has
-    blocks of the depth, or a scale for each column. `kind` is the type of scales."""
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """What the samples say of the left factor of products."""
+
+    importance: Array
+    """The diagonal of the Hessian, [depth]."""
+    order: Array
+    """The rows by importance."""
+    upper: Array
+    """The upper triangular root of the inverse of the damped Hessian, in this order."""
+
+    @staticmethod
+    def of(hessian: Array) -> Factor:
+        """Returns the facts of a Hessian, [depth, depth]; weights with one factor share them."""
+        importance = np.diag(hessian).astype(np.float32)
+        order: Array = np.argsort(-importance, kind="stable")
+        return Factor(importance, order, _inverse_root(hessian[np.ix_(order, order)]))
+
+
+def corrected(weight: Array, factor: Factor, coding: Coding, kind: Any = np.float32) -> FixedCodes:
+    """Returns codes, scales and zero points of a weight, [depth, columns]. The coding has blocks of the depth, or a
+    scale for each column. `kind` is the type of scales."""
     rows = np.array(weight, np.float32)
     depth, columns = rows.shape
     block = coding.block or depth
-    weights_of_rows = np.diag(hessian).astype(np.float32)
-    scales, zeros = _scales(rows, weights_of_rows, coding, block, kind)
-    order = np.argsort(-weights_of_rows, kind="stable")
-    upper = _inverse_root(hessian[np.ix_(order, order)])
+    scales, zeros = _scales(rows, factor.importance, coding, block, kind)
+    order, upper = factor.order, factor.upper
     rows = rows[order]
     codes = np.empty((depth, columns), np.int32)
     for start in range(0, depth, STRIPE):
@@ -92,4 +110,4 @@ def _scales(rows: Array, importance: Array, coding: Coding, block: int, kind: An
     return np.stack(scales), np.stack(zeros)
 
 
-__all__ = ["corrected"]
+__all__ = ["Factor", "corrected"]
