@@ -12,9 +12,13 @@ import pytest
 from onnx import helper, numpy_helper
 
 import igniter
+from benchmark.models.decoders import Decoder
 from igniter.analysis.onnx.weight_codes import Coding
 from igniter.errors import IgniterError
+from igniter.runtime.session import make_session
 from igniter.toolbox.compress.gptq import Factor, corrected
+from igniter.toolbox.generate.model_folder import open_model
+from igniter.toolbox.generate.samples import feed
 
 DEPTH, COLUMNS, ROWS = 96, 40, 400
 
@@ -128,3 +132,20 @@ def test_a_weight_that_is_not_corrected_says_why(tmp_path: Path):
     module.compress("int4", "tensor", min_elements=16, correct="gptq", data=[{"x": correlated(0)}])
     (told,) = [r for r in module.remarks.of("compress-weights") if r.kind == "applied"]
     assert "scale for each channel or block" in told.details["uncorrected"] and "corrected" not in told.details
+
+
+def test_a_weight_that_is_left_is_not_corrected(tmp_path: Path):
+    """A decoder's embedding stays in f32, and every product gets its codes."""
+    onnx.save(Decoder().model("shared"), tmp_path / "model.onnx")
+    random, opened = np.random.default_rng(0), open_model(tmp_path / "model.onnx")
+    data = [feed(opened.graph, random.integers(0, 64, 32).tolist()) for _ in range(3)]
+    module = igniter.load(tmp_path / "model.onnx")
+    module.compress("int4", "block:32", min_elements=64, leave=["Gather"], correct="gptq", data=data)
+    told = [r for r in module.remarks.of("compress-weights") if r.kind == "applied"]
+    # Two layers of five products, and the logits.
+    assert len(told) == 11 and all(r.details["corrected"] for r in told)
+    module.save(tmp_path / "small.onnx")
+    names = [value.name for value in opened.session.get_outputs()]
+    found = dict(zip(names, make_session(tmp_path / "small.onnx").run(names, data[0]), strict=True))
+    exact = opened.session.run(["logits"], data[0])[0]
+    assert np.abs(found["logits"] - exact).mean() < 0.5 * np.abs(exact).mean()

@@ -37,7 +37,8 @@ def correct(
     """Returns the plans with codes that keep the products over the samples `data`. A plan that GPTQ does not apply to
     is returned as it is, with the reason in `uncorrected`."""
     reasons = [_uncorrected(module, plan) for plan in plans]
-    factors = {k: _factor(module, plan) for k, plan in enumerate(plans) if not reasons[k]}
+    chosen = [k for k, plan in enumerate(plans) if plan.reason is None and not reasons[k]]
+    factors = {k: _factor(module, plans[k]) for k in chosen}
     found = [replace(plan, uncorrected=why) for plan, why in zip(plans, reasons, strict=True)]
     if not factors:
         return found
