@@ -38,7 +38,8 @@ def lower_batch(p: ProgramLowering, batch: Batch) -> None:
         for value in (r for r in op.results if r in leaving and r not in p.buffers):
             p.buffers[value] = p.alloc(op.label, memref_of(element_of(value.type), dims_of(value.type), "scratch"))
     whole, outer = p.buffers, p.block
-    read = {v for op in batch.ops for v in op.operands if v in whole and v not in made}
+    # In the order of the program, which a set would lose: two compiles give the same bytes.
+    read = dict.fromkeys(v for op in batch.ops for v in op.operands if v in whole and v not in made)
     axis, body = p.axis("b"), Block()
     p.add(ForOp(axis, 0, Expr.of(batch.symbol), body, sequential=True))
     p.block, p.fixed = body, {batch.symbol: ONE}
