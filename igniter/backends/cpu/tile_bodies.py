@@ -377,6 +377,10 @@ class Body(Builder):
         if self.kind.group == 1:
             left = self.kind.left
             scalar = self.emit(left, f"load {left}, ptr {at.text}, align {self.kind.step_bytes}")
+            if self.target.arch == "aarch64" and left == self.kind.sums:
+                # The multiply-adds then take it from a lane. LLVM makes one instruction of a load and a splat
+                # (`ld1r`), which occupies a unit for multiply-adds.
+                scalar = self.emit(left, f"freeze {scalar.typed}", "f")
             factor = self.splat(scalar, self.vector.lanes)
             return [factor if left == self.kind.sums else self._widened(factor, 0)]
         bits = self.splat(self.emit(I32, f"load i32, ptr {at.text}, align 1"), self.vector.lanes)

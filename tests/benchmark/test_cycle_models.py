@@ -1,0 +1,23 @@
+"""Micro-kernels by LLVM's cycle models: the loops of f32 and f64 are limited by multiply-adds alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmark import cycle_models
+
+pytestmark = pytest.mark.skipif(cycle_models.program() is None, reason="no llvm-mca: apt-get install llvm")
+
+
+@pytest.mark.parametrize("cpu", ["neoverse-n1", "neoverse-v1"])
+def test_products_of_floats(cpu: str) -> None:
+    found = cycle_models.row(cpu, "f32")
+    assert found.multiply_adds == 24
+    assert found.rate >= cycle_models.GOAL
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("cpu", cycle_models.CPUS)
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_every_core(cpu: str, kind: str) -> None:
+    assert cycle_models.row(cpu, kind).rate >= cycle_models.GOAL
