@@ -20,6 +20,7 @@ from igniter.toolbox.edit.drop_nodes import DropNodes
 from igniter.toolbox.edit.expose_values import ExposeValues
 from igniter.toolbox.edit.free_dims import FreeDims
 from igniter.toolbox.edit.insert_nodes import ALL_READERS, InsertNodes
+from igniter.toolbox.edit.keep_last import KeepLast
 from igniter.toolbox.edit.remove_inputs import RemoveInputs
 from igniter.toolbox.edit.remove_outputs import RemoveOutputs
 from igniter.toolbox.edit.rename_dims import RenameDims
@@ -114,6 +115,10 @@ class ModelEdits:
     def expose(self, *values: str, pattern: str = "", all: bool = False) -> Self:
         """Makes inner values outputs too: the named ones, those whose name matches the regular expression, or all."""
         return self.edit(ExposeValues(values=values, pattern=pattern, all=all))
+
+    def keep_last(self, *outputs: str) -> Self:
+        """Keeps the last row of an axis of outputs, given as `logits:1`, and computes no other row before them."""
+        return self.edit(KeepLast(outputs=outputs))
 
     def remove_inputs(self, *names: str) -> Self:
         """Removes unused inputs, or inputs with a default."""

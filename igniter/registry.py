@@ -80,6 +80,7 @@ PASSES: dict[str, str] = {
     "eliminate-common-nodes": "igniter.transforms.onnx.eliminate_common_nodes:EliminateCommonNodes",
     "eliminate-dead-nodes": "igniter.transforms.onnx.eliminate_dead_nodes:EliminateDeadNodes",
     "expand-quantized": "igniter.transforms.onnx.expand_quantized:ExpandQuantized",
+    "keep-last": "igniter.toolbox.edit.keep_last:KeepLast",
     "expose-values": "igniter.toolbox.edit.expose_values:ExposeValues",
     "extract-part": "igniter.toolbox.extract.extract_part:ExtractPart",
     "fix-symbols": "igniter.toolbox.shapes.fix_symbols:FixSymbols",

@@ -44,3 +44,15 @@ def test_tokens_equal_the_runtimes(bits: int, batch: int, length: int, capacity:
     wanted = greedy(theirs, prompt, STEPS, capacity)
     assert len(np.unique(wanted)) > 8
     np.testing.assert_array_equal(greedy(ours, prompt, STEPS, capacity), wanted)
+
+
+def test_the_last_logits_alone_give_the_same_tokens() -> None:
+    """`igniter edit --keep-last`: the head and the last layer behind its attention compute one row of a prompt."""
+    edited = igniter.load(llama()).keep_last("logits:1")
+    theirs: Any = onnxruntime.InferenceSession(llama().SerializeToString())
+    model = edited.to_onnx()
+    ours: Any = onnxruntime.InferenceSession(model.SerializeToString())
+    prompt = np.random.default_rng(7).integers(0, WORDS, (2, 9))
+    np.testing.assert_array_equal(greedy(ours, prompt, 12, LONGEST), greedy(theirs, prompt, 12, LONGEST))
+    sliced = {node.input[0] for node in model.graph.node if node.op_type == "Slice"}
+    assert sliced == {"attention1", "sum0"}

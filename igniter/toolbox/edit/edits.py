@@ -6,6 +6,7 @@ from igniter.toolbox.edit.drop_nodes import DropNodes
 from igniter.toolbox.edit.expose_values import ExposeValues
 from igniter.toolbox.edit.free_dims import FreeDims
 from igniter.toolbox.edit.insert_nodes import InsertNodes
+from igniter.toolbox.edit.keep_last import KeepLast
 from igniter.toolbox.edit.remove_inputs import RemoveInputs
 from igniter.toolbox.edit.remove_outputs import RemoveOutputs
 from igniter.toolbox.edit.rename_dims import RenameDims
@@ -22,6 +23,7 @@ __all__ = [
     "ExposeValues",
     "FreeDims",
     "InsertNodes",
+    "KeepLast",
     "RemoveInputs",
     "RemoveOutputs",
     "RenameDims",

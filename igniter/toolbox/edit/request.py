@@ -39,6 +39,9 @@ class EditRequest(Request):
             metavar="TEXT[@NODES]",
         ),
     ] = ()
+    keep_last: Annotated[
+        tuple[str, ...], Option("Keep the last row of an output: logits:1.", "--keep-last", metavar="OUTPUT:AXIS")
+    ] = ()
     expose: Annotated[tuple[str, ...], Option("Make a value an output too.", "--expose", metavar="VALUE")] = ()
     expose_matching: Annotated[str, Option("So for values in whose name this is found.", metavar="REGEX")] = ""
     expose_all: Annotated[bool, Option("So for every value of the main graph.", "--expose-all")] = False

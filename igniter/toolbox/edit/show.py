@@ -87,6 +87,8 @@ def edits_of(asked: EditRequest) -> list[Edit]:
         made.append(e.ReplaceNodes(nodes=nodes, by=by))
     if asked.insert:
         made.append(_inserted(asked.insert))
+    if asked.keep_last:
+        made.append(e.KeepLast(outputs=tuple(asked.keep_last)))
     if asked.expose or asked.expose_matching or asked.expose_all:
         made.append(e.ExposeValues(values=tuple(asked.expose), pattern=asked.expose_matching, all=asked.expose_all))
     if asked.remove_output:
