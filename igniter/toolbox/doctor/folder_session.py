@@ -23,6 +23,8 @@ from igniter.toolbox.doctor.trial import ended, in_another_process
 SECONDS = 300.0
 """The time limit of a session, for models of several gigabytes on a slow disk."""
 GROUP = "onnxruntime"
+MOST = 4
+"""The number of inputs that a finding names."""
 
 
 def onnxruntime(folder: Folder) -> Iterator[Finding]:
@@ -78,7 +80,8 @@ def main() -> None:
     model, *libraries = sys.argv[1:]
     try:
         made: Any = make_session(Path(model), libraries, intra_op_num_threads=1, log_severity_level=4)
-        inputs = ", ".join(f"{value.name}: {value.type}{value.shape}" for value in made.get_inputs())
+        given = [f"{value.name}: {value.type}{value.shape}" for value in made.get_inputs()]
+        inputs = ", ".join([*given[:MOST], *([f"and {len(given) - MOST} more"] if len(given) > MOST else [])])
     except IgniterError as error:
         print(json.dumps({"error": said_by_onnxruntime(error)}), flush=True)
         raise SystemExit(1) from None
