@@ -28,6 +28,9 @@ SYSTEM = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "fish":
 PINNED = ("torch", "transformers")
 """What the extra `bench` pins or bounds, and these tests take from there."""
 
+GENAI = "onnxruntime-genai>=0.18"
+"""What runs the folders of `igniter compile --genai`."""
+
 TESTS = (
     "tests/torch",
     "tests/frontend/test_exported_models.py",
@@ -45,7 +48,12 @@ TESTS = (
 def requirements(extras: Mapping[str, Sequence[str]]) -> list[str]:
     """PyTorch and what its tests need besides the extra `torch`."""
     # PyTorch's own database of ops imports the last one.
-    return [*(line for line in extras["bench"] if line.startswith(PINNED)), *extras["generate"], "expecttest>=0.2"]
+    return [
+        *(line for line in extras["bench"] if line.startswith(PINNED)),
+        *extras["generate"],
+        GENAI,
+        "expecttest>=0.2",
+    ]
 
 
 def install_system() -> list[str]:
