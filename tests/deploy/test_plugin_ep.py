@@ -12,6 +12,7 @@ import pytest
 from .programs_kit import ROOT, c_compiler
 
 
+@pytest.mark.full
 def test_the_provider_runs_a_compiled_folder(tmp_path: Path) -> None:
     c_compiler()
     if not hasattr(ort, "register_execution_provider_library"):
