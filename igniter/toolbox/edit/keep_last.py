@@ -1,11 +1,11 @@
 """`keep-last`: an output keeps the last row of an axis, and the nodes before it compute no other row.
 
     %h = onnx.Add(%x, %s) : tensor<?x?x64xf32>          keep-last{outputs="logits:1"}     %h = onnx.Add(%x, %s)
-    %y = onnx.MatMul(%h, %w) : tensor<?x?x32000xf32>               ->                     %l = onnx.Slice(%h, [-1], ..)
+    %y = onnx.MatMul(%h, %w) : tensor<?x?x32000xf32>               ->                     %l = onnx.Gather(%h, [-1])
                                                                                           %y = onnx.MatMul(%l, %w)
 
 Generation reads the logits of the last position; those of the others are most of a prompt's work in a small model. The
-slice moves up through nodes that compute each row from the same row of their operands (products with weights,
+Gather moves up through nodes that compute each row from the same row of their operands (products with weights,
 normalisations of rows, elementwise nodes), as long as nothing else reads their results.
 """
 
@@ -158,12 +158,10 @@ class _Rows:
         if value not in self.sliced:
             dims = self._dims(value)
             assert dims is not None
-            numbers = -1, 2**63 - 1, len(dims) - self.from_end
-            bounds: list[SSAValue | None] = []
-            for part, number in zip(("starts", "ends", "axes"), numbers, strict=True):
-                made = place(self.module, parse_node(f"y = Constant <value_ints = [{number}]> ()"), [], graph.body)
-                bounds.append(self._named(made, f"last.{part}"))
-            made = place(self.module, parse_node("y = Slice (x, s, e, a)"), [value, *bounds], graph.body)
+            index = place(self.module, parse_node("y = Constant <value_ints = [-1]> ()"), [], graph.body)
+            # Not a Slice: its result has one row only if there is one, and onnxruntime-genai asks for a declared 1.
+            text = f"y = Gather <axis = {len(dims) - self.from_end}> (x, i)"
+            made = place(self.module, parse_node(text), [value, self._named(index, "last.index")], graph.body)
             self.sliced[value] = self._named(made, "last.rows")
         return self.sliced[value]
 

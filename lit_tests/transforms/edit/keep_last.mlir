@@ -3,10 +3,10 @@
 // RUN: not igniter-opt %s -p 'keep-last{outputs="z:1"}' 2>&1 | filecheck %s --check-prefix=UNKNOWN
 // RUN: not igniter-opt %s -p 'keep-last{outputs="y:2"}' 2>&1 | filecheck %s --check-prefix=COLUMNS
 
-// The slice moves up to the last value that something else reads.
+// The Gather moves up to the last value that something else reads.
 
 // CHECK:      %h = onnx.Exp(%x)
-// CHECK:      [[ROWS:%.*]] = onnx.Slice(%h,
+// CHECK:      [[ROWS:%.*]] = onnx.Gather(%h,
 // CHECK:      %s = onnx.Sigmoid([[ROWS]]) {{.*}} -> tensor<?x1x4xf32
 // CHECK:      %p = onnx.Mul([[ROWS]], %s) {{.*}} -> tensor<?x1x4xf32
 // CHECK:      %y = onnx.MatMul(%p, %w) {{.*}} -> tensor<?x1x2xf32
