@@ -14,7 +14,8 @@ The folder is `$IGNITER_CACHE_DIR`, else `$XDG_CACHE_HOME/igniter`, else `~/.cac
 cached and nothing fails.
 
 Entries are native code that sessions execute, and their digest does not tell who wrote them. So the folder must belong
-to this user or to root, and nobody else may write to it; every entry that is read must belong to one of the two.
+to this user or to root, and nobody else may write to it; every entry that is read must belong to one of the two. A
+folder named in `$IGNITER_CACHE_DIR` that is not so is an error; the usual one is made so, or not used.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import logging
 import os
 import re
 import secrets
@@ -50,6 +52,8 @@ MEASURE_EVERY = 32
 
 PRIVATE = 0o700
 """The permissions of new folders of the cache."""
+
+_log = logging.getLogger(__name__)
 
 _DIGEST = 32
 _CHUNK = 1 << 20
@@ -96,7 +100,11 @@ def default_folder() -> Path:
 
 
 def default_cache() -> Cache:
-    """Returns the cache of this user; raises `UntrustedCache` if somebody else can write to it."""
+    """Returns the cache of this user; raises `UntrustedCache` if somebody else can write to it.
+
+    At the usual place, a folder of this user loses the write permission of others (older versions made it by the
+    umask), and one of another user, as in a container with `--user`, is not used: the cache is off, with a warning.
+    """
     size = os.environ.get("IGNITER_CACHE_SIZE")
     try:
         limit = DEFAULT_LIMIT if size is None else parse_size(size)
@@ -104,8 +112,23 @@ def default_cache() -> Cache:
         raise IgniterError(f"IGNITER_CACHE_SIZE: {error.message}") from error
     folder = default_folder()
     cache = Cache(folder, limit, _size_of(folder))
-    cache.require_trusted()
+    named = bool(os.environ.get("IGNITER_CACHE_DIR"))
+    if not named:
+        cache.make_private()
+    try:
+        cache.require_trusted()
+    except UntrustedCache as error:
+        if named:
+            raise
+        _warn_once(f"nothing is cached: {error.message}")
+        # A place without entries: a limit of 0 only stores nothing.
+        return Cache(Path(os.devnull), 0)
     return cache
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    _log.warning(text)
 
 
 @dataclass
@@ -149,6 +172,15 @@ class Cache:
         self.statistics = CacheStatistics()
         self._objects = folder / LAYOUT
         self._known = known or CacheSize()
+
+    def make_private(self) -> None:
+        """Takes the write permission of others from the folders of the cache that belong to this user. Entries that
+        others could write to before count as missing, each by its own permissions."""
+        for folder in (self.folder, self._objects) if self.limit and hasattr(os, "geteuid") else ():
+            with contextlib.suppress(OSError):  # missing, or on a file system without permissions
+                status = folder.stat()
+                if status.st_uid == os.geteuid() and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                    folder.chmod(stat.S_IMODE(status.st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
 
     def require_trusted(self) -> None:
         """Raises `UntrustedCache` if the folder, or that of its entries, belongs to another user than this one and

@@ -64,6 +64,36 @@ def test_a_cache_of_another_user_is_refused(cache: Cache, monkeypatch: pytest.Mo
         default_cache()
 
 
+@pytest.fixture
+def usual(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    """The same cache at the usual place of a user."""
+    home = cache.folder.parent / "home"
+    monkeypatch.delenv("IGNITER_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    home.mkdir()
+    cache.folder.rename(home / "igniter")
+    return default_cache()
+
+
+def test_the_usual_cache_loses_the_write_permission_of_others(usual: Cache) -> None:
+    folders = usual.folder, entry_of(usual).parents[1]
+    for folder in folders:
+        folder.chmod(0o777)
+    assert default_cache().get(KEY) == b"code"
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o755, 0o755]
+
+
+def test_the_usual_cache_of_another_user_is_not_used(
+    usual: Cache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    other_user(usual.folder, monkeypatch)
+    found = default_cache()
+    assert found.get(KEY) is None
+    found.put(KEY, b"other")
+    assert entry_of(usual).read_bytes().endswith(b"code")
+    assert "nothing is cached: the cache" in caplog.text and "belongs to another user" in caplog.text
+
+
 def test_an_entry_of_another_user_is_not_read(cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     other_user(entry_of(cache), monkeypatch)
     assert cache.get(KEY) is None and cache.digest(KEY) is None and not cache.get_file(KEY, tmp_path / "out")
