@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Span
@@ -19,14 +21,28 @@ SUGGESTIONS = 8
 """The number of values that may get a suggestion; each keeps a list of names."""
 
 
+_SUFFIXES = re.compile(r"(_[0-9]+){2,}$")
+"""The numeric suffixes of which xDSL strips the last one from the name of a value."""
+
+
 class ReportingParser(Parser):
-    """A parser of modules with an error at the first use of an undefined value."""
+    """A parser of modules with an error at the first use of an undefined value.
+
+    A value whose name has several numeric suffixes loses all of them: with one left, the value would be printed by the
+    name of another value with its suffix.
+    """
 
     def __init__(self, ctx: Context, input: str | bytes, name: str = "<unknown>") -> None:
         super().__init__(ctx, input, name)
         self._first_uses: dict[str, Span] = {}
         self._defined: dict[str, list[str]] = {}
         """The values defined at the first uses, for suggestions."""
+
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        super()._register_ssa_definition(name, values, span)
+        if _SUFFIXES.search(name) and SSAValue.is_valid_name(name):
+            for value in values:
+                value.name_hint = _SUFFIXES.sub("", name) or None
 
     def parse_optional_unresolved_operand(self) -> UnresolvedOperand | None:
         found = super().parse_optional_unresolved_operand()

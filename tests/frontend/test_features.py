@@ -635,3 +635,14 @@ def test_dim_params_that_are_arithmetic_on_other_dims_are_expressions() -> None:
     assert params == [["batch", "past"], ["batch", ""], ["batch", "past + 1"], ["other + 1"]]
     module.run_passes("infer-shapes")
     assert "whether" not in str(module)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.from_regex(r"p(_[0-3]){0,3}", fullmatch=True), min_size=2, max_size=8, unique=True))
+@example(["p_1", "p_1_1", "p", "p_1_1_2"])
+def test_values_whose_names_differ_in_numeric_suffixes(names: list[str]) -> None:
+    """xDSL strips one suffix from a name and adds its own, so that two values could be printed by one name."""
+    weights = [nh.from_array(np.float32(k), name) for k, name in enumerate(names)]
+    nodes = [h.make_node("Sum", ["x", *names], ["y"], name="sum")]
+    summed = model(nodes, {"x": [2]}, {"y": [2]}, initializer=weights)
+    assert difference(round_trip(summed), summed) is None

@@ -81,12 +81,14 @@ def append(block: Block, op: Operation) -> None:
 
 def set_hint(value: SSAValue, name: str) -> None:
     """Does `value.name_hint = name` for a legal name."""
-    if name[-1] in _DIGITS:
-        # xDSL strips a numeric suffix and adds its own if a name is taken.
+    # xDSL strips a numeric suffix, and adds its own if a name is taken. With one suffix left, the name of a value could
+    # be that of another one with its suffix.
+    while name and name[-1] in _DIGITS:
         head = name.rstrip(_DIGITS)
-        if head[-1:] == "_":
-            name = head[:-1]
-    value._name = name
+        if head[-1:] != "_":
+            break
+        name = head[:-1]
+    value._name = name or None
 
 
 def ops_of(block: Block) -> list[Operation]:
