@@ -14,8 +14,9 @@ MEMORY = ("memcpy", "memmove", "memset", "memcmp")
 REMAINDERS = ("fmod", "fmodf")
 """The functions called by LLVM itself, besides `MEMORY`."""
 
-POSIX = ("sched_yield", "sched_getaffinity", "open", "read", "close", "madvise")
-"""The functions of the C library that the run time calls: waiting, counting the CPUs of the process, large pages."""
+POSIX = ("sched_yield", "sched_getaffinity", "open", "read", "close", "madvise", "getauxval")
+"""The functions of the C library that the run time calls: waiting, counting the CPUs of the process, large pages, and
+the features of CPUs of aarch64."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ WINDOWS = System(
     },
     "windows",
 )
-_DARWIN = {"/usr/lib/libSystem.B.dylib": (*MEMORY, *REMAINDERS, "bzero", "__bzero", "sched_yield")}
+_DARWIN = {"/usr/lib/libSystem.B.dylib": (*MEMORY, *REMAINDERS, "bzero", "__bzero", "sched_yield", "sysctlbyname")}
 MACOS = System(
     "macos",
     "macho",

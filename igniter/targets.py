@@ -438,6 +438,12 @@ class Backend(ABC):
     def least(self, target: Target) -> Target:
         """Returns the target for a library's code before the machine is known."""
 
+    def instructions(self, identity: Mapping[str, str]) -> Sequence[str]:
+        """Returns the CPU features that code for a target may use, by the entries of the target in a library
+        (`Target.identity`): a library asks for them when it is loaded (`igniter.cpu_features`)."""
+        del identity
+        return ()
+
     # -- on this machine ----------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -153,7 +153,11 @@ def build_library(
     gpus = [gpu for part in parts if (gpu := part.launches()) is not None]
     gpu = gpus[0] if gpus else None
     cpus = [part for part in parts if not part.provider]
-    variants = [Variant(t.name, t.level, s) for p in cpus for t, s in zip(p.kernels, p.suffixes, strict=True)]
+    variants = [
+        Variant(t.name, t.level, s, tuple(backend_for(t.name).instructions(t.identity)))
+        for p in cpus
+        for t, s in zip(p.kernels, p.suffixes, strict=True)
+    ]
     library = LibraryOp(parts[0].ops.sym_name.data, _ops_of_cpus(parts))
     described = {
         "versions": versions(),
@@ -198,7 +202,7 @@ def library_providers(path: str | Path) -> list[str]:
 
 
 OTHER_CPU = "and this CPU is"
-"""A part of a library's error on a CPU of too low a level (`igniter.backends.ort.cpu_choice`)."""
+"""A part of a library's error on a CPU of too low a level, or without a feature (`igniter.backends.ort.cpu_choice`)."""
 
 
 def other_system(path: str | Path) -> str | None:

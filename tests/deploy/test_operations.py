@@ -103,8 +103,22 @@ def test_a_sample_of_versions(version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "cpu", "said"),
     [
-        ("x86-64-v4", "Haswell", "compiled for x86-64-v4, and this CPU is x86-64-v3: compile the model with --target"),
-        ("x86-64-v3", "Nehalem", "compiled for x86-64-v3, and this CPU is x86-64-v2"),
+        (
+            "x86-64-v4",
+            "Haswell",
+            "compiled for x86-64-v4, and this CPU is x86-64-v3 without avx512bw, avx512cd, avx512dq, avx512f, avx512vl: ",
+        ),
+        ("x86-64-v3", "Nehalem", "compiled for x86-64-v3, and this CPU is x86-64-v2 without avx, avx2, bmi, "),
+        (
+            "znver4",
+            "max",
+            "compiled for znver4 (x86-64-v4), and this CPU is x86-64-v3 without avx512bf16, avx512bitalg, ",
+        ),
+        ("haswell", "Nehalem", "compiled for haswell (x86-64-v3), and this CPU is x86-64-v2 without avx, avx2, bmi, "),
+        ("x86-64-v3+avxvnni", "Haswell", "and this CPU is x86-64-v3 without avxvnni: compile the model with --target"),
+        ("x86-64-v3", "Haswell,-f16c", "and this CPU is x86-64-v2 without f16c: compile the model with --target="),
+        ("x86-64-v2+avx2+fma", "Haswell,-fma", "and this CPU is x86-64-v2 without fma: compile the model with"),
+        ("x86-64-v2,x86-64-v3+avxvnni", "Haswell", ""),
         ("x86-64-v2,x86-64-v4", "Haswell", ""),
         ("x86-64-v2,x86-64-v4", "Nehalem", ""),
     ],

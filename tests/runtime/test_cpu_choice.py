@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import struct
 from pathlib import Path
 
@@ -12,9 +13,12 @@ from library_kit import TARGET, model, node, scale_kernel, scale_op, session, va
 
 import igniter
 from igniter.backends.cpu.codegen import compile_object
+from igniter.backends.cpu.instructions import instructions
 from igniter.backends.cpu.jit import compile_ir
-from igniter.backends.cpu.target import UnknownTarget, target_of, targets_of
-from igniter.backends.ort.cpu_choice import LEVELS, machine_code
+from igniter.backends.cpu.target import UnknownTarget, known_cpus, known_features, target_of, targets_of
+from igniter.backends.ort.cpu_choice import LEVELS, Variant, emit_choice, machine_code
+from igniter.backends.ort.messages import StringPool
+from igniter.cpu_features import FEATURES, UNUSED, WORDS
 from igniter.dialects.ort import LibraryOp
 from igniter.errors import IgniterError
 from igniter.runtime.library import Library, LibraryPart, build_library, library_info
@@ -24,10 +28,13 @@ X86 = pytest.mark.skipif(TARGET.arch != "x86_64", reason="the CPU is asked on x8
 BASE = target_of("x86-64")
 ASKED = f"""target triple = "{BASE.triple}"
 {machine_code("x86_64-unknown-linux-gnu")}
-declare i32 @igniter_cpu_level()
+declare void @igniter_cpu_words(ptr)
+declare i32 @igniter_cpu_level(ptr)
 define void @k(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context) {{
   %y = load ptr, ptr %buffers
-  %level = call i32 @igniter_cpu_level()
+  %words = getelementptr i32, ptr %y, i64 1
+  call void @igniter_cpu_words(ptr %words)
+  %level = call i32 @igniter_cpu_level(ptr %words)
   store i32 %level, ptr %y
   ret void
 }}
@@ -36,9 +43,24 @@ define void @k(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr 
 
 @X86
 def test_the_level_of_this_machine() -> None:
-    found = np.zeros(1, np.int32)
+    found = np.zeros(1 + len(WORDS), np.int32)
     compile_ir("k", ASKED, "x86-64")(found)
     assert found[0] == TARGET.level
+
+
+@X86
+def test_the_features_of_this_machine() -> None:
+    """LLVM asks the CPU too."""
+    import llvmlite.binding as llvm
+
+    found = np.zeros(1 + len(WORDS), np.uint32)
+    compile_ir("k", ASKED, "x86-64")(found.view(np.int32))
+    words, xcr0 = [int(word) for word in found[1:]], int(found[1 + WORDS.index("xcr0")])
+    known = dict(llvm.get_host_cpu_features())
+    for name, place in FEATURES["x86_64"].items():
+        if name in known:
+            has = words[place.word] & place.bits == place.bits and xcr0 & place.saved == place.saved
+            assert has == known[name], name
 
 
 @pytest.mark.parametrize(("cpu", "level"), [("CORE2DUO", 1), ("NEHALEM", 2), ("HASWELL", 2)])
@@ -112,6 +134,95 @@ def test_a_cpu_that_is_too_old_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(Exception, match=wanted):
         scaled(library, tmp_path)
+
+
+UNLIKELY = dataclasses.replace(target_of("x86-64"), name="x86-64+fma4+avxvnniint8", features="+fma4,+avxvnniint8")
+"""No CPU has the one of AMD's Bulldozer and the other of Intel's Sierra Forest."""
+
+
+@X86
+def test_a_cpu_without_a_feature_is_refused(tmp_path: Path) -> None:
+    library = build_library(LibraryPart(LibraryOp("test", [scale_op()]), {UNLIKELY: [scale_kernel()]}))
+    needed = instructions(UNLIKELY.identity)
+    assert {"fma4", "avxvnniint8", "avx2", "sse4a"} <= set(needed)
+    missing = [name for name in needed if name not in instructions(TARGET.identity)]
+    level = LEVELS[TARGET.level]
+    said = f"for x86-64.fma4.avxvnniint8 .x86-64., and this CPU is {level} without {', '.join(missing)}: compile the "
+    with pytest.raises(Exception, match=rf"{said}model with --target={level}"):
+        scaled(library, tmp_path)
+
+
+@X86
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_variant_whose_features_are_missing_is_not_chosen(backwards: bool, tmp_path: Path) -> None:
+    """Both are of one level, and the one with more features would be the better one."""
+    targets = [UNLIKELY, target_of("x86-64")][:: -1 if backwards else 1]
+    code = {t: [scale_kernel(f"scale.v{k}", 2.0 if t is UNLIKELY else 3.0)] for k, t in enumerate(targets)}
+    library = build_library(LibraryPart(LibraryOp("test", [scale_op()]), code, suffixes=[".v0", ".v1"]))
+    assert scaled(library, tmp_path) == 3
+
+
+def test_the_order_of_variants() -> None:
+    variants = [Variant("a", 3), Variant("b", 4, "", ("avx512f",)), Variant("c", 4, "", ("avx512f", "avx512vnni"))]
+    text = emit_choice(variants, [], StringPool(), "x86_64-unknown-linux-gnu")
+    rows = re.search(r"@igniter_variants = .*", text)
+    assert rows is not None
+    found = re.findall(r"i32 (\d), i32 (\d), i64 (\d)", rows[0])
+    assert found == [("2", "4", "3"), ("1", "4", "1"), ("0", "3", "0")]
+
+
+def test_the_remedy_names_the_system() -> None:
+    strings = StringPool()
+    emit_choice([Variant("x86-64-v3-windows", 3, "", ("avx2",))], [], strings, "x86_64-pc-windows-gnu")
+    assert ": compile the model with --target=x86-64-v2-windows" in strings.emit()
+    emit_choice([Variant("neoverse-v2", 0, "", ("i8mm",))], [], strings, "aarch64-unknown-linux-gnu")
+    assert "is compiled for neoverse-v2, and this CPU is aarch64" in strings.emit()
+
+
+@pytest.mark.parametrize(
+    ("name", "has", "lacks"),
+    [
+        ("x86-64", "", "sse3 avx"),
+        ("x86-64-v3", "avx2 fma f16c bmi2 movbe", "avx512f avxvnni sse4a gfni"),
+        ("x86-64-v4", "avx512f avx512vl avx512bw avx512dq", "avx512vnni gfni"),
+        ("cascadelake", "avx512vnni", "avx512bf16 avx512vbmi gfni"),
+        ("icelake-server", "avx512vnni avx512vbmi2 gfni", "avx512bf16 avxvnni"),
+        ("znver4", "avx512vnni avx512bf16 sse4a", "avx512fp16 avxvnni fma4"),
+        ("sapphirerapids", "avx512fp16 avx512bf16 avxvnni", "sse4a egpr avxifma"),
+        ("diamondrapids", "avx10.2 egpr avxvnniint16", "sse4a"),
+        ("x86-64-v3+avxvnni", "avxvnni avx2", "avx512f"),
+        ("aarch64", "", "dotprod lse"),
+        ("aarch64+dotprod", "dotprod", "i8mm"),
+        ("neoverse-n1", "dotprod fullfp16 lse", "i8mm bf16 sve"),
+        ("neoverse-v2", "dotprod i8mm bf16 fullfp16", "sve sve2"),
+        ("aarch64-macos", "dotprod fullfp16", "i8mm bf16"),
+    ],
+)
+def test_the_features_of_a_target(name: str, has: str, lacks: str) -> None:
+    found = set(instructions(target_of(name).identity))
+    assert set(has.split()) <= found and found.isdisjoint(lacks.split())
+
+
+def test_every_feature_has_its_place() -> None:
+    """Every name of LLVM and of options is in the table, or is known to be in no code."""
+    import llvmlite.binding as llvm
+
+    for arch, names in (("x86_64", known_features("x86-64")), ("aarch64", known_features("aarch64"))):
+        asked = FEATURES[arch].keys() | UNUSED[arch]
+        host = set(llvm.get_host_cpu_features()) if arch == TARGET.arch else set[str]()
+        # The versions of Arm's architecture are made of others.
+        assert {n for n in host | names if not re.fullmatch(r"v8\.\da", n)} <= asked
+        assert not FEATURES[arch].keys() & UNUSED[arch]
+
+
+@pytest.mark.full
+def test_every_cpu_is_known_to_llvm() -> None:
+    """A CPU has what its level has, so LLVM knows it; the tables have room for all features."""
+    levels = {level: set(instructions(target_of(name).identity)) for level, name in LEVELS.items()}
+    for name in sorted(known_cpus()):
+        target = target_of(name)
+        found = set(instructions(target.identity))
+        assert len(found) <= 64 and levels.get(target.level, set()) - {"lzcnt", "movbe"} <= found, name
 
 
 @X86

@@ -15,8 +15,10 @@ import pytest
 from onnx import helper, numpy_helper
 
 import igniter
+from igniter.backends.cpu.target import target_of
 from igniter.backends.ort.api import API_VERSION
 from igniter.frontend.stored_model import read_stored
+from igniter.targets import backend_for
 from igniter.toolbox.doctor import Finding, folder_libraries, folder_session, worst
 from igniter.toolbox.doctor.building import installed_providers
 from igniter.toolbox.doctor.folder import examine_folder
@@ -187,10 +189,23 @@ def test_a_cpu_without_a_feature(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_cpu_of_a_lower_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "levels.igniter"
     igniter.compile(model(), place, target="x86-64-v2,x86-64-v3", verify=False, load=False)
-    monkeypatch.setattr(folder_libraries, "this_cpu", lambda: (2, frozenset()))
+    second = frozenset(backend_for("x86-64-v2").instructions(target_of("x86-64-v2").identity))
+    monkeypatch.setattr(folder_libraries, "this_cpu", lambda: (2, second))
     assert worst(examine_folder(place)) == "ok"
-    monkeypatch.setattr(folder_libraries, "this_cpu", lambda: (1, frozenset()))
+    # Without a feature of the table, the level tells them apart.
+    monkeypatch.setattr(folder_libraries, "this_cpu", lambda: (1, second))
     assert "its code needs x86-64-v2, and this CPU does not have it" in problem(place).says
+    monkeypatch.setattr(folder_libraries, "this_cpu", lambda: (1, second - {"popcnt", "ssse3"}))
+    assert "its code needs popcnt, ssse3, and this CPU does not have it" in problem(place).says
+
+
+def test_a_named_cpu_of_the_same_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library has the name of its CPU and no list of features: LLVM knows them."""
+    place = tmp_path / "zen.igniter"
+    igniter.compile(model(), place, target="znver4", verify=False, load=False)
+    fourth = frozenset(backend_for("x86-64-v4").instructions(target_of("x86-64-v4").identity))
+    monkeypatch.setattr(folder_libraries, "this_cpu", lambda: (4, fourth))
+    assert "its code needs avx512bf16, avx512bitalg, avx512ifma, " in problem(place).says
 
 
 def test_a_disk_without_execution(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

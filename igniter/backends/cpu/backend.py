@@ -121,7 +121,10 @@ class CpuBackend(Backend):
 
     def least(self, target: AnyTarget) -> Target:
         own = _own(target)
-        return target_of(f"x86-64-{own.system.name}") if own.arch == "x86_64" else own
+        return target_of(f"{'x86-64' if own.arch == 'x86_64' else 'aarch64'}-{own.system.name}")
+
+    def instructions(self, identity: Mapping[str, str]) -> tuple[str, ...]:
+        return cpu.instructions.instructions(identity)
 
     # -- on this machine ----------------------------------------------------------------------------------------------
 

@@ -18,8 +18,9 @@ from functools import lru_cache
 from typing import Literal, cast
 
 from igniter.backends.cpu.pretended import pretended_target
+from igniter.cpu_features import FEATURES, UNUSED
 from igniter.errors import IgniterError, did_you_mean
-from igniter.systems import LINUX, SYSTEMS, System, architecture_of, system_of
+from igniter.systems import ANDROID, LINUX, SYSTEMS, System, architecture_of, system_of
 
 Arch = Literal["x86_64", "aarch64"]
 
@@ -102,12 +103,17 @@ class Target:
     @property
     def byte_tiles(self) -> bool:
         """True if one instruction multiplies tiles of bytes (AMX), at eight times the rate of byte products."""
-        return self.byte_products and self.arch == "x86_64" and self.has_feature("amx-int8")
+        return self.byte_products and self._has_tiles and self.has_feature("amx-int8")
 
     @property
     def half_tiles(self) -> bool:
         """True if one instruction multiplies tiles of bf16 (AMX), at sixteen times the rate of f32."""
-        return self.arch == "x86_64" and self.vector_bytes == 64 and self.has_half and self.has_feature("amx-bf16")
+        return self._has_tiles and self.vector_bytes == 64 and self.has_half and self.has_feature("amx-bf16")
+
+    @property
+    def _has_tiles(self) -> bool:
+        """True if kernels can ask the system for tiles: the request is a call of Linux."""
+        return self.arch == "x86_64" and self.system in (LINUX, ANDROID)
 
     def has_feature(self, name: str) -> bool:
         """True if products of a kind (`avx512bf16`, `amx-bf16`, `dotprod`, `i8mm`, ...) are instructions."""
@@ -340,5 +346,7 @@ def host_target() -> Target:
         level = 3
     if level == 3 and all(found.get(f) for f in ("avx512f", "avx512vl", "avx512bw", "avx512dq")):
         level = 4
-    features = ",".join(f"{'+' if found[f] else '-'}{f}" for f in sorted(found))
+    # A feature that the library could not ask for is not used.
+    asked = FEATURES["x86_64"].keys() | UNUSED["x86_64"]
+    features = ",".join(f"{'+' if found[f] and f in asked else '-'}{f}" for f in sorted(found))
     return _x86("native", cpu, features, level, triple)

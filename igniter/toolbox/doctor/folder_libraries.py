@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from igniter.toolbox.doctor import Finding
 from igniter.toolbox.doctor.folder_files import COPY, Folder, domain_of_file, other_domains
 
 GROUP = "library"
-_USED = re.compile(r"avx|amx|fma|f16c|bmi|sse|ssse|lzcnt|popcnt|movbe|gfni|neon|sve|sme|dotprod|i8mm|bf16|fullfp16|lse")
-"""The features of a CPU whose instructions code may contain; others concern the system."""
 
 
 def present(folder: Folder) -> Iterator[Finding]:
@@ -96,9 +93,9 @@ def _cpu(path: Path, targets: Sequence[Any]) -> Iterator[Finding]:
         if not str(target.get("triple", "")).startswith(("x86_64", "aarch64")):
             continue
         name = str(target.get("cpu", ""))
-        wanted = [f[1:] for f in str(target.get("features", "")).split(",") if f.startswith("+")]
-        missing = [f for f in wanted if _USED.match(f) and f not in features]
-        needed = backend_for(name).target_of(name).level if name and not wanted else 0
+        backend = backend_for(name)
+        missing = [f for f in backend.instructions(target) if f not in features]
+        needed = backend.target_of(name).level if name and not target.get("features") else 0
         lacking.append(missing or ([name] if needed > level else []))
     if lacking and all(lacking):
         best = min(lacking, key=len)
@@ -108,7 +105,7 @@ def _cpu(path: Path, targets: Sequence[Any]) -> Iterator[Finding]:
 
 
 def this_cpu() -> tuple[int, frozenset[str]]:
-    """Returns the psABI level of this CPU (0 on other machines), and its features."""
-    target = backend_for("native").target_of("native")
-    given = dict(target.identity).get("features", "")
-    return target.level, frozenset(f[1:] for f in given.split(",") if f.startswith("+"))
+    """Returns the psABI level of this CPU (0 on other machines), and its features that code may use."""
+    backend = backend_for("native")
+    target = backend.target_of("native")
+    return target.level, frozenset(backend.instructions(target.identity))

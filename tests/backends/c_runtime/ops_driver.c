@@ -185,17 +185,24 @@ const int64_t igniter_op_count = 1;
 const char igniter_domain_name[] = "igniter.test", igniter_too_old[] = "too old";
 const uint32_t igniter_api_version = 17;
 const struct {
+  const char *name;
+  int32_t word;
+  uint32_t bits, saved, unused;
+} igniter_features[] = {{"none", 0, 0, 0, 0}};
+const int64_t igniter_feature_count = 1;
+const struct {
   int32_t number, level;
-} igniter_variants[] = {{0, 0}};
+  uint64_t features;
+} igniter_variants[] = {{0, 0, 1}};
 const int64_t igniter_variant_count = 1;
-const char *const igniter_refusals[5] = {0};
+const char *const igniter_refusals[5][2] = {0};
 const char *const igniter_type_names[] = {"of an unknown kind", "float"};
 const uint64_t igniter_type_count = 2;
 const char *igniter_violation;
 
 #ifdef __x86_64__
-void igniter_cpuid(uint32_t leaf, uint32_t *out) {
-  __asm__ volatile("cpuid" : "=a"(out[0]), "=b"(out[1]), "=c"(out[2]), "=d"(out[3]) : "a"(leaf), "c"(0));
+void igniter_cpuid(uint32_t leaf, uint32_t subleaf, uint32_t *out) {
+  __asm__ volatile("cpuid" : "=a"(out[0]), "=b"(out[1]), "=c"(out[2]), "=d"(out[3]) : "a"(leaf), "c"(subleaf));
 }
 uint32_t igniter_xgetbv(void) {
   uint32_t low, high;
