@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+import llvmlite.binding as llvm
+
 from igniter.backends.cpu.codegen import parse
 from igniter.cpu_features import FEATURES
 from igniter.errors import IgniterError
@@ -35,8 +37,6 @@ def instructions(identity: Mapping[str, str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _instructions(triple: str, cpu: str, features: str) -> tuple[str, ...]:
-    import llvmlite.binding as llvm
-
     known = FEATURES[architecture_of(triple)]
     module = parse(_probe(triple, cpu, features, tuple(known)))
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features)
