@@ -91,13 +91,16 @@ def gathered(feed: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 def storable(feed: Mapping[str, Any]) -> dict[str, Any]:
     """Converts the feed to the form of a `.npz` file; `typed` is the inverse. Types missing in numpy become their
-    bytes, and a sequence becomes `NAME[0]`, `NAME[1]`, ..."""
+    bytes, strings have a fixed width, and a sequence becomes `NAME[0]`, `NAME[1]`, ..."""
     found: dict[str, Any] = {}
     for name, value in feed.items():
         if isinstance(value, list):
             found.update(storable({f"{name}[{k}]": element for k, element in enumerate(cast("list[Any]", value))}))
+        elif _is_foreign(value):
+            found[name] = value.view(f"u{value.itemsize}")
         else:
-            found[name] = value.view(f"u{value.itemsize}") if _is_foreign(value) else value
+            # Objects are stored by pickle, which no reader of the file accepts.
+            found[name] = value.astype(np.str_) if value.dtype == object else value
     return found
 
 

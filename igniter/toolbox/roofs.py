@@ -4,6 +4,8 @@ from __future__ import annotations
 
 DISTURBED = "the machine was disturbed"
 """The text in place of a share above 100%: the clock or the load changed while the roof was measured."""
+CACHED = "data in caches"
+"""The text in place of a share of the memory bandwidth above 100%, for data that caches can hold."""
 
 
 def is_passed(share: float | None) -> bool:

@@ -40,6 +40,8 @@ class StepTime:
     flops: int | None
     bytes: int | None
     """The bytes and operations; both are `None` if a dim depends on the data."""
+    ops: tuple[str, ...] = ()
+    """The names of the ops in the kernel."""
 
     @property
     def gflops(self) -> float | None:
@@ -178,7 +180,7 @@ def _profile(
             flops, moved = _value(step["flops"], sizes), _value(step["bytes"], sizes)
             what = f"{'+'.join(step['ops'])} ({step['nodes'][0]})"
             names = (program["program"], step["region"], step["kernel"], what)
-            steps.append(StepTime(*names, start, took, took / whole, flops, moved))
+            steps.append(StepTime(*names, start, took, took / whole, flops, moved, tuple(step["ops"])))
             start += took
     return Profile(tuple(steps), rest, 1000 * statistics.median(lengths), len(lengths))
 

@@ -15,7 +15,7 @@ from igniter.targets import backend_for, read_machine
 from igniter.toolbox.ir_text import module_text
 from igniter.toolbox.kernel.workbench import expected_seconds, find_kernel, loop_tree, schedule, study
 from igniter.toolbox.output import console, parse_sizes, print_json, progress
-from igniter.toolbox.roofs import DISTURBED, roof_text
+from igniter.toolbox.roofs import CACHED, DISTURBED, is_passed, roof_text
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
@@ -113,7 +113,7 @@ def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool,
             f"{study.operations / row.seconds / 1e9:.4g}",
             roof_text(row.peak_share),
             f"{study.bytes / row.seconds / 1e9:.4g}",
-            f"{row.read_share:.0%}",
+            CACHED if is_passed(row.read_share) else f"{row.read_share:.0%}",
             str(version.listing.spills),
         )
     shown.print(table)

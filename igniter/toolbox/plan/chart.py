@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 COLORS = {"result": "#7fb2d9", "output": "#8cc58c", "input": "#d9c27f", "carried": "#c79bd1", "arena": "#e3a08a"}
 """The colours of boxes, by the kind of their content."""
 
+GRID, AXIS, LIMIT = 'class="grid" stroke="#e4e4e4"', 'class="axis" fill="#555"', 'class="limit" stroke="#b03030"'
+"""The looks of lines and texts in charts; a page changes them by their classes for its dark scheme."""
+
 WIDTH, HEIGHT = 1120, 420
 LEFT, RIGHT, TOP, BOTTOM = 84, 16, 34, 46
 LABELLED = 60
@@ -136,7 +139,7 @@ def _svg(chart: Chart) -> str:
 
     parts = [
         f'<svg class="memory" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="100%" '
-        f'font-family="system-ui, sans-serif" font-size="11" role="img">',
+        f'font-family="system-ui, sans-serif" font-size="12" role="img"><title>{_summary(chart)}</title>',
         f'<text x="{LEFT}" y="18" font-size="13" font-weight="600">{html.escape(chart.title)}</text>',
     ]
     parts += _axes(chart, x, y, top)
@@ -145,12 +148,24 @@ def _svg(chart: Chart) -> str:
         f"{'L' if k else 'M'}{x(k):.1f},{y(n):.1f}L{x(k + 1):.1f},{y(n):.1f}" for k, n in enumerate(chart.live)
     )
     if path:
-        parts.append(f'<path d="{path}" fill="none" stroke="#222" stroke-width="1.4" pointer-events="none"/>')
+        parts.append(
+            f'<path d="{path}" class="live" fill="none" stroke="#222" stroke-width="1.4" pointer-events="none"/>'
+        )
     parts.append(
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(chart.total):.1f}" y2="{y(chart.total):.1f}" stroke="#b03030" '
+        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(chart.total):.1f}" y2="{y(chart.total):.1f}" {LIMIT} '
         'stroke-dasharray="5 3"/>'
     )
     return "".join([*parts, *_legend(chart), "</svg>"])
+
+
+def _summary(chart: Chart) -> str:
+    """Returns the chart in a sentence, for readers who do not see it."""
+    count = sum(bool(box.size) for box in chart.boxes)
+    most = bytes_text(max(chart.live, default=0))
+    return html.escape(
+        f"{chart.title}: {count} buffers over {len(chart.steps)} {chart.unit}s in {bytes_text(chart.total)}; at most "
+        f"{most} are in use at once"
+    )
 
 
 def _axes(chart: Chart, x: Callable[[float], float], y: Callable[[float], float], top: int) -> list[str]:
@@ -158,15 +173,15 @@ def _axes(chart: Chart, x: Callable[[float], float], y: Callable[[float], float]
     for k in range(5):
         size = top * k / 4
         parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(size):.1f}" y2="{y(size):.1f}" stroke="#e4e4e4"/>'
-            f'<text x="{LEFT - 6}" y="{y(size) + 4:.1f}" text-anchor="end" fill="#555">{bytes_text(round(size))}</text>'
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(size):.1f}" y2="{y(size):.1f}" {GRID}/>'
+            f'<text x="{LEFT - 6}" y="{y(size) + 4:.1f}" text-anchor="end" {AXIS}>{bytes_text(round(size))}</text>'
         )
     steps = len(chart.steps)
     for step in sorted({round(k * max(0, steps - 1) / 8) for k in range(9)}):
         parts.append(
-            f'<text x="{x(step + 0.5):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle" fill="#555">{step}</text>'
+            f'<text x="{x(step + 0.5):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle" {AXIS}>{step}</text>'
         )
-    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle" fill="#555">{chart.unit}</text>')
+    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle" {AXIS}>{chart.unit}</text>')
     return parts
 
 
@@ -178,14 +193,15 @@ def _box(box: Box, chart: Chart, x: Callable[[float], float], y: Callable[[float
         f"from {chart.unit} {box.first}: {first}\nto {chart.unit} {box.last}: {last}"
     )
     size = f'width="{max(0.6, right - left):.2f}" height="{max(0.6, lower - upper):.2f}"'
-    style = f'fill="{COLORS.get(box.kind, "#bbb")}" fill-opacity="0.75" stroke="#46637a" stroke-width="0.4"'
+    style = f'fill="{COLORS.get(box.kind, "#bbb")}" fill-opacity="0.75" stroke="#46637a" stroke-width="0.8"'
     rect = f'<rect x="{left:.2f}" y="{upper:.2f}" {size} {style}><title>{html.escape(told)}</title></rect>'
     if right - left < LABELLED or lower - upper < 13:
         return rect
-    most = int((right - left) / 6.2)
+    most = int((right - left) / 6.8)
     name = box.name if len(box.name) <= most else f"{box.name[: most - 1]}…"
     middle = (upper + lower) / 2 + 4
-    return f'{rect}<text x="{left + 4:.1f}" y="{middle:.1f}" pointer-events="none">{html.escape(name)}</text>'
+    at = f'x="{left + 4:.1f}" y="{middle:.1f}"'
+    return f'{rect}<text {at} class="on-box" pointer-events="none">{html.escape(name)}</text>'
 
 
 def _legend(chart: Chart) -> list[str]:
@@ -197,9 +213,9 @@ def _legend(chart: Chart) -> list[str]:
         parts.append(f'<text x="{at + 15}" y="18">{kind}</text>')
         at += 92
     parts.append(
-        f'<line x1="{at}" x2="{at + 18}" y1="14" y2="14" stroke="#222" stroke-width="1.6"/>'
+        f'<line x1="{at}" x2="{at + 18}" y1="14" y2="14" class="live" stroke="#222" stroke-width="1.6"/>'
         f'<text x="{at + 22}" y="18">bytes in use</text>'
-        f'<line x1="{at + 108}" x2="{at + 126}" y1="14" y2="14" stroke="#b03030" stroke-dasharray="5 3"/>'
+        f'<line x1="{at + 108}" x2="{at + 126}" y1="14" y2="14" {LIMIT} stroke-dasharray="5 3"/>'
         f'<text x="{at + 130}" y="18">memory: {bytes_text(chart.total)}</text>'
     )
     return parts

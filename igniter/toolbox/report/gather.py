@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Speed:
+    """The times of the original in ONNX Runtime and of the compiled model, in turns."""
+
+    onnxruntime_ms: float
+    igniter_ms: float
+    speedup: float
+    """ONNX Runtime's time over Igniter's: the median over the rounds."""
+    noise: float
+    """The distance of ONNX Runtime from itself (A/A): smaller differences mean nothing."""
+
+
+@dataclass(frozen=True)
 class ReportData:
     """The data of a page. `profile` and `roof` are None if nothing of the model is compiled."""
 
@@ -39,8 +51,8 @@ class ReportData:
     """The work that threads can share; None if nothing is compiled, or for a GPU."""
     profile: Profile | None
     roof: Roof | None
-    measured: bool
-    """True if the roof was measured, false if it is typical for the machine."""
+    speed: Speed | None = None
+    """The times beside ONNX Runtime's; None if no kernel can be timed."""
 
 
 def gather(
@@ -53,6 +65,7 @@ def gather(
     threads: int,
     machine: MachineModel | None = None,
     step: Callable[[str], None] = lambda _: None,
+    speed: Speed | None = None,
 ) -> ReportData:
     """Collects the data of a report on a compiled model, with its `profile` at `sizes`. `machine` has measured figures;
     the default is the machine of the compilation."""
@@ -69,7 +82,7 @@ def gather(
     if profile is not None:
         _add_times(graph, profile)
     model = machine or c.machines[0]
-    roof = Roof.of(model, max(1, threads)) if c.backend.name == "cpu" else None
+    roof = Roof.of(model, max(1, threads), machine is not None) if c.backend.name == "cpu" else None
     return ReportData(
         title,
         dict(sizes),
@@ -82,7 +95,7 @@ def gather(
         thread_plan(c, programs, {**plan.sizes, **known}),
         profile,
         roof,
-        machine is not None,
+        speed,
     )
 
 

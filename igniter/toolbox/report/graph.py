@@ -28,6 +28,7 @@ from igniter.dialects.onnx.structure import GraphOp, main_graph
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 from igniter.toolbox.plan.plan_values import value_name
+from igniter.toolbox.report.attributes import attribute_texts
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -218,6 +219,7 @@ class _Builder:
         entry["module"] = list(self._module(op))
         entry["flops"] = self._at([flops_or_elements(op)])
         entry["bytes"] = self._at(_moved(op))
+        entry["attributes"] = attribute_texts(op)
         entry["inputs"] = [self._value(v) for v in op.operands if not isinstance(v.type, NoneType)]
         entry["outputs"] = [_result(r) for r in op.results if not isinstance(r.type, NoneType)]
         if reason:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ from igniter.toolbox.bench.inputs import inputs_for
 from igniter.toolbox.bench.show_profile import compile_again, original_of
 from igniter.toolbox.machine.measurement import measure
 from igniter.toolbox.output import console, parse_shapes, print_json, progress
-from igniter.toolbox.report.make import notes_time, report_page, report_title
+from igniter.toolbox.report.make import notes_time, report_data, report_title
+from igniter.toolbox.report.page import page
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
@@ -45,20 +47,24 @@ def run(asked: ReportRequest) -> None:
         step("verifying")
         verification = _verification(asked, artifact, original)
         machine = _measured(asked.target, step) if asked.measure else None
-        text = report_page(
+        data = report_data(
             report_title(Path(asked.model)),
             original,
             artifact,
             sizes,
             inputs,
+            timed=Artifact.load(asked.model) if Path(asked.model).is_dir() else artifact,
             verification=verification,
             threads=asked.threads,
             machine=machine,
             step=step,
         )
+        step("drawing")
+        text = page(data)
     write_whole(output, text)
     if asked.json:
-        print_json({"report": output, "bytes": len(text.encode()), "sizes": sizes})
+        times = None if data.speed is None else asdict(data.speed)
+        print_json({"report": output, "bytes": len(text.encode()), "sizes": sizes, "times": times})
     else:
         console().print(output, highlight=False, markup=False)
 

@@ -97,17 +97,48 @@ def test_nodes_are_grouped_by_modules(view: Any) -> None:
     assert view.evaluate("report.cy.nodes('.node').map(n => n.data('color')).every(c => c.startsWith('rgb'))")
 
 
-def test_what_many_read_bends_no_chain(view: Any) -> None:
-    """Only the first of many readers of a value stands where the value says."""
-    view.evaluate(
+def test_a_value_of_many_readers_is_a_mark(view: Any) -> None:
+    """The first edge of a value with many readers is drawn; others are while the value or a reader is selected."""
+    readers = view.evaluate(
         """() => {
-          for (const k of [0, 1, 2, 3]) report.data.edges.push(["n0", report.data.nodes.at(-1 - k).id, "mask"]);
+          const inside = report.data.nodes.filter((n) => n.kind === "node" || n.kind === "left");
+          const readers = inside.slice(-5).map((n) => n.id);
+          for (const id of readers) report.data.edges.push(["n0", id, "mask"]);
+          return readers;
         }"""
     )
     view.click("#expand-all")
-    loose = view.evaluate("report.cy.edges('.loose').map(e => e.data('source'))")
-    wide = view.evaluate("report.cy.getElementById('n0').outgoers('edge').length")
-    assert wide > 3 and loose and set(loose) == {"n0"} and len(loose) < wide
+    hidden = view.evaluate("report.cy.edges('.shared').map(e => [e.data('source'), e.data('target')])")
+    marked = view.evaluate("report.cy.nodes().filter(n => n.data('label').includes('‹ mask')).map(n => n.id())")
+    assert {source for source, _ in hidden} == {"n0"} and 3 <= len(hidden) < len(readers)
+    assert {target for _, target in hidden} == set(marked) <= set(readers)
+    assert view.locator("#shared li").count() == 1 and f"mask has {len(readers)} readers" in view.inner_text(
+        "#shared li"
+    )
+    drawn = "report.cy.edges('.shared').filter(e => e.visible()).length"
+    assert view.evaluate(drawn) == 0
+    view.evaluate(f"void report.cy.getElementById('{marked[0]}').emit('tap')")
+    assert view.evaluate(drawn) == 1
+    view.click("#shared button")
+    assert view.evaluate(drawn) == len(hidden) and view.evaluate("report.cy.$(':selected').id()") == "n0"
+
+
+def test_labels_can_be_read_at_first_sight(view: Any) -> None:
+    """The graph opens whole, or at its beginning, with letters of 12 px or more; a button fits it to the window."""
+    letters = "report.font * report.cy.zoom()"
+    assert view.evaluate(letters) >= 12
+    view.click("#expand-all")
+    assert view.evaluate(letters) >= 12
+    # A small window shows the beginning, no less readable.
+    view.set_viewport_size({"width": 700, "height": 500})
+    view.click("#home")
+    assert view.evaluate(letters) >= 12
+    order = "(a, b) => a.position('y') - b.position('y') || a.position('x') - b.position('x')"
+    place = view.evaluate(f"report.cy.nodes('.node, .left').sort({order})[0].renderedPosition()")
+    width, height = view.evaluate("[report.cy.width(), report.cy.height()]")
+    assert 0 <= place["x"] <= width and 0 <= place["y"] <= height
+    view.click("#fit")
+    assert view.evaluate(letters) < 12
 
 
 def test_names_that_are_markup_are_text(view: Any) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import igniter
 from igniter.toolbox.bench.time_profile import StepTime
+from igniter.toolbox.report.attributes import MOST_LETTERS, value_text
 from igniter.toolbox.report.charts import KernelTime, Roof, by_kernel, roofline
 from igniter.toolbox.report.graph import module_path
 from igniter.toolbox.report.shares import MOST_MODULES, Share, by_module, by_op, share_times
@@ -206,6 +210,44 @@ def test_the_roof_is_the_lower_of_arithmetic_and_memory() -> None:
     unknown = KernelTime("k", "m", 1, 1.0, 0.1, None, None)
     assert unknown.gflops is None and unknown.of_roof(roof) is None
     assert "<circle" in roofline([kernel], roof) and "<circle" not in roofline([unknown], roof)
+
+
+@pytest.mark.parametrize(
+    ("ms", "ops", "measured", "told"),
+    [
+        (2.0, ("MatMul",), False, "50%"),
+        (0.5, ("MatMul",), False, "10% of arithmetic; data in caches"),
+        (0.5, ("Gather", "Add"), False, "10% of arithmetic; reads a part of a table"),
+        (0.04, ("MatMul",), False, "above the machine's figures (see --measure)"),
+        (0.04, ("MatMul",), True, "the machine was disturbed"),
+    ],
+)
+def test_no_share_of_the_roof_is_above_100_percent(ms: float, ops: tuple[str, ...], measured: bool, told: str) -> None:
+    roof = Roof(gflops=100.0, gbytes=10.0, cache_bytes=10**7, measured=measured)
+    kernel = KernelTime("k", "m", 1, ms, 0.1, 5 * 10**6, 10**7, ops)
+    assert kernel.roof_text(roof) == told
+    streamed = replace(kernel, ms=0.5, bytes=2 * 10**7, ops=("Add",)).roof_text(roof)
+    assert streamed == ("the machine was disturbed" if measured else "above the machine's figures (see --measure)")
+
+
+def test_the_first_card_has_the_time_of_onnxruntime(parsed: Parsed) -> None:
+    first = parsed.sections["overview"].split("\n")[1:4]
+    assert re.fullmatch(r"\d+\.\d\dx the speed", first[0])
+    assert re.fullmatch(r"ONNX Runtime \S+ ms, compiled \S+ ms", first[1]) and "noise" in first[2]
+
+
+def test_attributes_of_nodes_are_shown(parsed: Parsed) -> None:
+    nodes = {n["name"]: n for n in json.loads(parsed.scripts[0])["nodes"]}
+    assert ["axis", "-1 (default)"] in nodes["/block.2/Softmax"]["attributes"]
+    assert ["keepdims", "0"] in next(n for n in nodes.values() if n["op"] == "ReduceSum")["attributes"]
+    assert "attributes" not in nodes["x"] and all(len(a) == 2 for n in nodes.values() for a in n.get("attributes", ()))
+
+
+def test_attributes_are_short() -> None:
+    texts = [value_text(v) for v in (1, 1e-5, "same", [1, 2], np.zeros((2, 2)), np.zeros((9, 9), np.float32), b"ab")]
+    assert texts[:4] == ["1", "1e-05", "same", "[1, 2]"]
+    assert texts[4:] == ["float64[2, 2] [[0.0, 0.0], [0.0, 0.0]]", "float32[9, 9]", "2 bytes"]
+    assert len(value_text(list(range(1000)))) == MOST_LETTERS
 
 
 def test_modules_of_nodes() -> None:

@@ -5,9 +5,25 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = new Map(data.nodes.map((n) => [n.id, n]));
   const $ = (id) => document.getElementById(id);
-  // What a browser lays out in a moment, what is opened at first, and the readers from which on an edge is loose.
+  // What a browser lays out in a moment, what is opened at first, and the most readers whose edges are all drawn.
   const MOST = 1500, FIRST = 70, MANY = 3;
-  const PALETTE = ["#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#d0e0e3", "#ead1dc", "#e2efda"];
+  // The size of labels in the graph, and the zoom at which they have the 12 px that can be read.
+  const FONT = 13, READABLE = 12 / FONT;
+  // Colors of the canvas. Labels have a contrast of 4.5:1 or more with their boxes; borders and edges have 3:1.
+  const THEMES = {
+    light: {
+      canvas: "#fbfcfd", ink: "#1d2733", border: "#5b7690", edge: "#6f7f8e", closed: "#2f6ea5", open: "#eef3f8", title: "#34526b",
+      left: "#fbe0bd", leftBorder: "#9a5a10", port: "#e3e6ea", portBorder: "#6b7680", chosen: "#b8291b", cold: [246, 246, 246], hot: [242, 122, 96],
+      palette: ["#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#d0e0e3", "#ead1dc", "#e2efda"],
+    },
+    dark: {
+      canvas: "#12171d", ink: "#eef3f7", border: "#8aa3ba", edge: "#7f8e9c", closed: "#6fb1ea", open: "#1b2530", title: "#b7cbdd",
+      left: "#573b14", leftBorder: "#e0a040", port: "#333b44", portBorder: "#98a3ad", chosen: "#ff8f85", cold: [36, 44, 52], hot: [163, 58, 34],
+      palette: ["#24425c", "#2c4a2a", "#55481c", "#5a2f2f", "#40375c", "#24494f", "#512f42", "#36492b"],
+    },
+  };
+  const darkness = window.matchMedia("(prefers-color-scheme: dark)");
+  const theme = () => (darkness.matches ? THEMES.dark : THEMES.light);
 
   // -- the two trees of groups -------------------------------------------------------------------------------------
   // A tree: groups by id, each {id, label, kind, parent, children: Set, nodes: [id], all: number of nodes}, and the
@@ -116,16 +132,16 @@
   function colorOf(id, node) {
     if ($("color").value === "time") {
       const share = Math.min(1, timeOf(id) / Math.max(1e-9, hottest));
-      const mix = (a, b) => Math.round(a + (b - a) * Math.sqrt(share));
-      return `rgb(${mix(246, 214)},${mix(246, 69)},${mix(246, 49)})`;
+      const { cold, hot } = theme();
+      return `rgb(${cold.map((c, k) => Math.round(c + (hot[k] - c) * Math.sqrt(share))).join(",")})`;
     }
-    if (node && node.kind === "left") return "#fbe0bd";
-    if (node && (node.kind === "input" || node.kind === "output")) return "#e3e6ea";
+    if (node && node.kind === "left") return theme().left;
+    if (node && (node.kind === "input" || node.kind === "output")) return theme().port;
     const group = node ? regions.get(node.group) : tree.groups.get(id);
     const key = group ? group.kernel || group.id : id;
     let hash = 0;
     for (const c of key) hash = (hash * 31 + c.charCodeAt(0)) >>> 0;
-    return PALETTE[hash % PALETTE.length];
+    return theme().palette[hash % theme().palette.length];
   }
 
   // The ops of a group, those with the most operations first.
@@ -144,16 +160,17 @@
     const visible = new Map();
     for (const node of data.nodes) visible.set(shown(node.id), true);
     hottest = Math.max(0, ...[...visible.keys()].map(timeOf));
-    const found = [], parents = new Set();
+    const found = [], parents = new Set(), lines = edges();
     for (const id of visible.keys()) {
       const node = byId.get(id), group = tree.groups.get(id);
       const parent = node ? tree.home.get(id) : group.parent;
       for (const g of path(parent)) parents.add(g);
-      const label = node
+      const what = node
         ? node.kind === "input" || node.kind === "output" ? short(node.name) : `${short(node.op, 28)}\n${short(node.name, 28)}`
-        : `${short(group.label, 20)}: ${group.all} node${group.all === 1 ? "" : "s"}\n${short(mainOps(group), 30)}`;
+        : `${short(group.label, 20)}: ${group.all} node${group.all === 1 ? "" : "s"}\n${short(mainOps(group), 27)}`;
+      const label = [what, ...marksOf(id)].join("\n"), height = 10 + 17 * Math.max(2, label.split("\n").length);
       found.push({
-        data: { id, label, parent: tree.groups.has(parent) ? parent : undefined, color: colorOf(id, node) },
+        data: { id, label, height, parent: tree.groups.has(parent) ? parent : undefined, color: colorOf(id, node) },
         classes: node ? node.kind : "closed " + group.kind,
       });
     }
@@ -164,77 +181,116 @@
         classes: "open " + group.kind,
       });
     }
-    return [...found, ...edges()];
+    return [...found, ...lines];
   }
 
-  // What many read (a mask, positions) does not say where its readers stand, but for the first: room for an edge to
-  // each layer bends the chain of the layers.
+  // A value with many readers (a mask, positions) does not say where its readers stand, and its edges would cross the
+  // whole graph: only the first is drawn, the other readers have the value's name as a mark. A reader that no other
+  // edge places keeps its edge, and so does a single one beside such readers (the residual beside three products).
+  let shared = new Map();
+
   function edges() {
-    const found = new Map(), readers = new Map(), placed = new Set();
+    const found = new Map(), readers = new Map(), placed = new Set(), first = new Set();
     for (const [from, to, value] of data.edges) {
-      const source = shown(from), target = shown(to), key = source + " " + target;
-      if (source === target || found.has(key)) continue;
-      found.set(key, { id: "e" + found.size, source, target, value });
-      readers.set(source, (readers.get(source) || 0) + 1);
+      const source = shown(from), target = shown(to), pair = source + " " + target, key = JSON.stringify([from, value]);
+      if (source === target) continue;
+      if (!readers.has(key)) readers.set(key, { value, source, targets: new Set() });
+      readers.get(key).targets.add(target);
+      if (!found.has(pair)) found.set(pair, { id: "e" + found.size, source, target, value, keys: new Set() });
+      found.get(pair).keys.add(key);
     }
-    const wide = (edge) => readers.get(edge.source) > MANY;
-    const first = new Set();
+    const wide = (edge) => [...edge.keys].every((key) => readers.get(key).targets.size > MANY);
     for (const edge of found.values()) if (!wide(edge)) placed.add(edge.target);
-    return [...found.values()].map((edge) => {
-      const loose = wide(edge) && placed.has(edge.target) && first.has(edge.source);
-      first.add(edge.source);
-      return { data: edge, classes: loose ? "loose" : "" };
+    shared = new Map();
+    return [...found.values()].map(({ keys, ...edge }) => {
+      const crowd = [...keys].every((key) => [...readers.get(key).targets].filter((t) => placed.has(t)).length >= MANY);
+      const hidden = crowd && wide({ keys }) && placed.has(edge.target) && [...keys].every((key) => first.has(key));
+      for (const key of keys) {
+        first.add(key);
+        if (!hidden) continue;
+        if (!shared.has(key)) shared.set(key, { ...readers.get(key), marked: new Set() });
+        shared.get(key).marked.add(edge.target);
+      }
+      return { data: edge, classes: hidden ? "shared" : "" };
     });
+  }
+
+  function marksOf(id) {
+    const names = [...shared.values()].filter((s) => s.marked.has(id)).map((s) => s.value);
+    return names.length > 1 ? [`‹ ${names.length} shared values`] : names.map((name) => `‹ ${short(name, 26)}`);
+  }
+
+  function showShared() {
+    const items = [...shared.values()].map(({ value, source, targets }) => {
+      const item = element("li"), button = element("button", value, "link");
+      button.addEventListener("click", () => select(source, true));
+      item.append(button, ` has ${targets.size} readers, marked "‹ ${short(value, 26)}"`);
+      return item;
+    });
+    $("shared").hidden = !items.length;
+    $("shared").querySelector("ul").replaceChildren(...items);
   }
 
   const cy = cytoscape({
     container: $("cy"),
     minZoom: 0.02,
     maxZoom: 3,
-    style: [
-      { selector: "node", style: {
-        label: "data(label)", "text-wrap": "wrap", "text-valign": "center", "font-size": 11, color: "#1d2733",
-        "background-color": "data(color)", "border-width": 1, "border-color": "#6b87a0", shape: "round-rectangle",
-        width: 184, height: 36 } },
-      { selector: "node.input, node.output", style: { shape: "round-tag", width: 150, height: 26, "border-color": "#8a949e" } },
-      { selector: "node.left", style: { "border-style": "dashed", "border-color": "#b3701a", "border-width": 1.5 } },
-      { selector: "node.closed", style: { "border-width": 2.5, "border-color": "#4a7fb0", "font-weight": "bold" } },
-      { selector: "node.open", style: {
-        "background-color": "#eef3f8", "background-opacity": 0.6, "text-valign": "top", "text-halign": "center",
-        "border-color": "#9db5ca", padding: 12, "font-size": 14, color: "#44627d", "text-margin-y": -2 } },
-      { selector: "edge", style: {
-        width: 1.2, "line-color": "#a9b6c2", "target-arrow-color": "#8795a3", "target-arrow-shape": "triangle",
-        "arrow-scale": 0.8, "curve-style": "bezier" } },
-      { selector: "edge.loose", style: { "line-color": "#ccd5dd", "line-style": "dashed", width: 1 } },
-      { selector: "node:selected", style: { "border-color": "#c0392b", "border-width": 3 } },
-      { selector: ".near", style: { "line-color": "#c0392b", "target-arrow-color": "#c0392b", width: 2 } },
-    ],
+    style: styles(),
   });
+
+  function styles() {
+    const t = theme();
+    return [
+      { selector: "node", style: {
+        label: "data(label)", "text-wrap": "wrap", "text-valign": "center", "font-size": FONT, color: t.ink,
+        "background-color": "data(color)", "border-width": 1, "border-color": t.border, shape: "round-rectangle",
+        width: 240 } },
+      { selector: "node[height]", style: { height: "data(height)" } },
+      { selector: "node.input, node.output", style: { shape: "round-tag", width: 220, height: 30, "border-color": t.portBorder } },
+      { selector: "node.left", style: { "border-style": "dashed", "border-color": t.leftBorder, "border-width": 1.5 } },
+      { selector: "node.closed", style: { "border-width": 2.5, "border-color": t.closed, "font-weight": "bold" } },
+      { selector: "node.open", style: {
+        "background-color": t.open, "background-opacity": 0.6, "text-valign": "top", "text-halign": "center",
+        "border-color": t.border, padding: 12, "font-size": FONT + 1, color: t.title, "text-margin-y": -2 } },
+      { selector: "edge", style: {
+        width: 1.2, "line-color": t.edge, "target-arrow-color": t.edge, "target-arrow-shape": "triangle",
+        "arrow-scale": 0.8, "curve-style": "bezier" } },
+      { selector: "edge.shared", style: { display: "none", "line-style": "dashed" } },
+      { selector: "edge.shared.near", style: { display: "element" } },
+      { selector: "node:selected", style: { "border-color": t.chosen, "border-width": 4 } },
+      { selector: ".near", style: { "line-color": t.chosen, "target-arrow-color": t.chosen, width: 2 } },
+    ];
+  }
 
   function draw(focus) {
     cy.startBatch();
     cy.elements().remove();
     cy.add(elements());
     cy.endBatch();
-    cy.elements().not("edge.loose").layout({ name: "dagre", rankDir: "TB", nodeSep: 18, rankSep: 34, edgeSep: 8, animate: false, fit: false }).run();
+    cy.elements().not("edge.shared").layout({ name: "dagre", rankDir: "TB", nodeSep: 18, rankSep: 34, edgeSep: 8, animate: false, fit: false }).run();
     $("count").textContent = `${cy.nodes().filter((n) => !n.isParent()).length} of ${data.nodes.length} shown`;
+    showShared();
     if (focus && cy.getElementById(focus).length) select(focus, true);
     else home();
   }
 
-  // The whole graph where it can be read, else its width, else its beginning.
+  // Nodes and closed groups from the top to the bottom, without the model's inputs and outputs.
+  function inOrder() {
+    const leaves = cy.nodes().filter(".node, .left, .closed");
+    return (leaves.length ? leaves : cy.nodes()).sort((a, b) => a.position("y") - b.position("y") || a.position("x") - b.position("x"));
+  }
+
+  // The whole graph where its labels can be read, else its beginning at a zoom where they can.
   function home() {
+    cy.resize();
     cy.fit(undefined, 24);
     if (cy.zoom() > 1.1) { cy.zoom(1.1); cy.center(); }
-    const leaves = cy.nodes().filter((n) => !n.isParent());
-    if (cy.zoom() >= 0.7 || !leaves.length) return;
-    const box = cy.elements().boundingBox(), wide = cy.width() / (box.w + 48);
-    const zoom = Math.max(0.45, Math.min(0.9, wide));
-    const first = leaves.filter(".node, .left, .closed").sort((a, b) => a.position("y") - b.position("y")).slice(0, 6);
-    const over = zoom > wide && first.length;
-    const middle = over ? first.reduce((sum, n) => sum + n.position("x"), 0) / first.length : (box.x1 + box.x2) / 2;
-    cy.zoom(zoom);
-    cy.pan({ x: cy.width() / 2 - middle * zoom, y: 24 - box.y1 * zoom });
+    if (cy.zoom() >= READABLE || !cy.nodes().length) return;
+    const box = cy.elements().boundingBox(), first = inOrder().slice(0, 6).map((n) => n.position("x"));
+    const spread = Math.max(...first) - Math.min(...first);
+    const middle = spread > cy.width() - 240 ? first[0] : (Math.max(...first) + Math.min(...first)) / 2;
+    cy.zoom(1);
+    cy.pan({ x: cy.width() / 2 - middle, y: 24 - box.y1 });
   }
 
   function toggle(id) {
@@ -287,6 +343,10 @@
     return [element("h4", title), items];
   }
 
+  function attributes(list) {
+    return list && list.length ? [element("h4", "attributes"), facts(list)] : [];
+  }
+
   function rates(g) {
     if (g.ms === undefined) return [];
     const found = [["time", `${g.ms.toFixed(4)} ms, ${(100 * (g.share || 0)).toFixed(1)}% of a run`]];
@@ -308,6 +368,7 @@
         ["operations", node.flops ? amount(node.flops, "") : undefined],
         ["time", share ? `about ${share.toFixed(4)} ms, by its operations` : undefined],
       ]));
+      parts.push(...attributes(node.attributes));
       parts.push(...values("reads", node.inputs), ...values("computes", node.outputs));
     } else if (group) {
       const ops = new Map();
@@ -326,22 +387,81 @@
     $("details").replaceChildren(...parts);
   }
 
-  function select(id, center) {
-    chosen = id;
+  function clear() {
+    chosen = null;
     cy.elements().unselect();
     cy.elements().removeClass("near");
+  }
+
+  function select(id, center) {
+    clear();
+    chosen = id;
     const found = cy.getElementById(id);
     found.select();
     found.connectedEdges().addClass("near");
     describe(id);
+    $("said").textContent = spoken(id);
     if (center) {
-      if (cy.zoom() < 0.6 || cy.zoom() > 1.6) cy.zoom(0.9);
-      cy.center(found);
+      if (cy.zoom() < READABLE || cy.zoom() > 1.6) cy.zoom(1);
+      if (found.isParent() && found.renderedBoundingBox().h > cy.height()) cy.pan({ x: cy.width() / 2 - found.position("x") * cy.zoom(), y: 40 - found.boundingBox().y1 * cy.zoom() });
+      else cy.center(found);
     }
+  }
+
+  function spoken(id) {
+    const node = byId.get(id), group = tree.groups.get(id);
+    if (group) return `${group.kind} ${group.label}, ${group.all} nodes, ${open.has(id) ? "open" : "closed"}`;
+    return `${node.op} ${node.name}${node.kind === "left" ? ", run by ONNX Runtime" : ""}`;
   }
 
   cy.on("tap", "node", (event) => select(event.target.id(), false));
   cy.on("dbltap", "node", (event) => toggle(event.target.id()));
+  cy.on("tap", (event) => { if (event.target === cy) { clear(); tell("Nothing is selected."); } });
+  darkness.addEventListener("change", () => { cy.style(styles()); draw(chosen); });
+
+  // -- the graph by keyboard ---------------------------------------------------------------------------------------
+
+  const STEPS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] };
+
+  // The node that an arrow key leads to: up and down along an edge if there is one, otherwise the nearest in that
+  // direction.
+  function beside(node, [dx, dy]) {
+    const at = node.position(), leaves = cy.nodes().filter((n) => !n.isParent() && n.id() !== node.id());
+    const offset = (n) => [n.position("x") - at.x, n.position("y") - at.y];
+    const ahead = (n) => { const [x, y] = offset(n); return x * dx + y * dy; };
+    const aside = (n) => { const [x, y] = offset(n); return Math.abs(x * dy) + Math.abs(y * dx); };
+    const linked = dy ? (dy > 0 ? node.outgoers("node") : node.incomers("node")) : cy.collection();
+    const found = linked.length ? linked : leaves.filter((n) => ahead(n) > 1 && (dy || aside(n) < 3 * ahead(n)));
+    const cost = (n) => Math.abs(ahead(n)) + 2 * aside(n);
+    return found.length ? found.sort((a, b) => cost(a) - cost(b))[0] : null;
+  }
+
+  function walk(key) {
+    const node = chosen ? cy.getElementById(chosen) : cy.collection();
+    if (!node.length) return select(inOrder()[0].id(), true);
+    const inside = node.isParent() ? node.descendants().filter((n) => !n.isParent()).sort((a, b) => a.position("y") - b.position("y")) : [];
+    const next = inside.length && key === "ArrowDown" ? inside[0] : beside(node, STEPS[key]);
+    if (next) select(next.id(), true);
+  }
+
+  const KEYS = {
+    Home: () => select(inOrder()[0].id(), true),
+    Enter: () => { if (chosen && tree.groups.has(chosen)) toggle(chosen); else if (chosen) $("details").focus(); },
+    Backspace: () => { const around = chosen && cy.getElementById(chosen).parent(); if (around && around.length) select(around.id(), true); },
+    Escape: () => { clear(); tell("Nothing is selected."); },
+    "+": () => zoom(1.3),
+    "=": () => zoom(1.3),
+    "-": () => zoom(1 / 1.3),
+    0: () => cy.fit(undefined, 24),
+  };
+
+  $("cy").addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (STEPS[event.key]) walk(event.key);
+    else if (KEYS[event.key]) KEYS[event.key]();
+    else return;
+    event.preventDefault();
+  });
 
   // -- search ------------------------------------------------------------------------------------------------------
 
@@ -359,29 +479,47 @@
   function search() {
     const found = matches($("search").value), list = $("found");
     list.replaceChildren(...found.slice(0, 60).map(([id, name, what], k) => {
-      const item = element("li", name);
+      const item = option(name);
       item.append(element("small", what));
-      item.dataset.id = id;
-      if (k === at) item.className = "on";
+      item.id = "found-" + k;
+      if (k === at) { item.className = "on"; item.setAttribute("aria-selected", "true"); }
       item.addEventListener("mousedown", (event) => { event.preventDefault(); go(id); });
       return item;
     }));
-    if (found.length > 60) list.append(element("li", `and ${found.length - 60} more`));
-    if ($("search").value && !found.length) list.append(element("li", "nothing is called so"));
-    list.hidden = !$("search").value;
+    if (found.length > 60) list.append(option(`and ${found.length - 60} more`, true));
+    if ($("search").value && !found.length) list.append(option("nothing is called so", true));
+    showFound(Boolean($("search").value));
+    if (found.length && !list.hidden) {
+      $("search").setAttribute("aria-activedescendant", "found-" + at);
+      $("found-" + at).scrollIntoView({ block: "nearest" });
+    }
+  }
+
+  function option(text, disabled) {
+    const item = element("li", text);
+    item.setAttribute("role", "option");
+    item.setAttribute("aria-selected", "false");
+    if (disabled) item.setAttribute("aria-disabled", "true");
+    return item;
+  }
+
+  function showFound(visible) {
+    $("found").hidden = !visible;
+    $("search").setAttribute("aria-expanded", String(visible));
+    $("search").removeAttribute("aria-activedescendant");
   }
 
   function go(id) {
-    $("found").hidden = true;
+    showFound(false);
     reveal(id);
   }
 
   $("search").addEventListener("input", () => { at = 0; search(); });
   $("search").addEventListener("focus", search);
-  $("search").addEventListener("blur", () => { $("found").hidden = true; });
+  $("search").addEventListener("blur", () => showFound(false));
   $("search").addEventListener("keydown", (event) => {
     const found = matches($("search").value);
-    if (event.key === "Escape") $("found").hidden = true;
+    if (event.key === "Escape") showFound(false);
     else if (event.key === "Enter" && found.length) go(found[at % found.length][0]);
     else if (event.key === "ArrowDown" && found.length) { at = (at + 1) % Math.min(60, found.length); search(); }
     else if (event.key === "ArrowUp" && found.length) { at = (at + Math.min(60, found.length) - 1) % Math.min(60, found.length); search(); }
@@ -411,6 +549,7 @@
   $("zoom-in").addEventListener("click", () => zoom(1.3));
   $("zoom-out").addEventListener("click", () => zoom(1 / 1.3));
   $("fit").addEventListener("click", () => cy.fit(undefined, 24));
+  $("home").addEventListener("click", home);
 
   function findAndGo(test) {
     const group = data.groups.find(test.group), node = data.nodes.find(test.node);
@@ -418,6 +557,8 @@
     if (group && mode !== "regions") { mode = "regions"; tree = trees.regions; $("mode").value = mode; }
     $("graph").scrollIntoView();
     reveal((group || node).id);
+    // The next Tab goes on from here.
+    $("details").focus({ preventScroll: true });
   }
 
   document.addEventListener("click", (event) => {
@@ -431,5 +572,5 @@
   setMode("regions");
   if (trees.modules.groups.size && data.nodes.length > FIRST && visibleCount() < 12) setMode("modules");
   // For tests, and for whoever looks from the console.
-  window.report = { cy, data, toggle, reveal, isOpen: (id) => open.has(id) };
+  window.report = { cy, data, toggle, reveal, isOpen: (id) => open.has(id), themes: THEMES, font: FONT };
 })();
