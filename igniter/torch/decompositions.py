@@ -10,6 +10,7 @@
     logaddexp = Log(Exp(a) + Exp(b))    100.7                                   a = b = 100
     logit(x, eps) by Clip               NaN                                     NaN
     any by ReduceMax                    False                                   no elements
+    attention by MatMul                 keys shared by groups of queries        fewer heads of keys than of queries
     split by SplitToSequence            views                                   bfloat16, which sequences are not of
 
 Each function here computes the results of the op's CPU kernel with PyTorch ops. Its conditions are those of
@@ -89,6 +90,7 @@ def mended() -> dict[Any, Callable[..., Any]]:
         found.pop(getattr(torch.ops.aten.div, name))
     found[torch.ops.aten.max.dim] = _max
     found[torch.ops.aten.min.dim] = _min
+    found[torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
     found[torch.ops.aten.pow.Tensor_Scalar] = _real(_power)
     found[torch.ops.aten.split.Tensor] = found[torch.ops.aten.unsafe_split.Tensor] = _split
     return found
@@ -337,6 +339,17 @@ def _pieces(x: Tensor, sizes: Any, dim: int = 0) -> Any:
 
 def _unbind(x: Tensor, dim: int = 0) -> Any:
     return [torch.ops.aten.select.int(x, dim, place) for place in range(int(x.shape[dim]))]
+
+
+def _attention(query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Repeats each head of keys and values (axis 1) for its group of query heads; unchanged if there are as many."""
+    heads, shared = query.shape[1], key.shape[1]
+    if heads == shared:
+        return NotImplemented
+    groups = heads // shared
+    repeated = [each.unsqueeze(2).expand(-1, -1, groups, -1, -1).flatten(1, 2) for each in (key, value)]
+    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+    return attention(query, *repeated, *args, **kwargs)
 
 
 def _power(x: Tensor, exponent: Any) -> Tensor:

@@ -74,7 +74,7 @@ def to_onnx(graph: GraphModule, sizes: dict[str, int]) -> bytes:
     passes = import_module(f"{_EXPORTER}._fx_passes")
     core = import_module(f"{_EXPORTER}._core")
     program = exported_program(graph)
-    with _EXPORT, quiet(), _doubles_for_numbers(graph):
+    with _EXPORT, quiet(), _doubles_for_numbers():
         passes.insert_type_promotion_nodes(program.graph_module)
         passes.remove_assertion_nodes(program.graph_module)
         # Rebuilt, because a cast inserted after an output is the new output, and the old program names the node before.
@@ -90,30 +90,41 @@ def to_onnx(graph: GraphModule, sizes: dict[str, int]) -> bytes:
 
 
 @contextmanager
-def _doubles_for_numbers(graph: GraphModule) -> Generator[None]:
-    """Makes the exporter write Python's floats as f64 if a graph computes in f64.
+def _doubles_for_numbers() -> Generator[None]:
+    """Makes the exporter write Python's floats as f64 in nodes that read or compute f64.
 
     By default it writes them as f32 and casts the constant to the tensor's type, so `x * 0.1` is off by 1.5e-8.
+    The type is chosen for each node: a translation's own constants beside f32 are f32 in the other nodes.
     """
     building: Any = import_module(f"{_EXPORTER}._building")
-    original: Any = building._determine_input_dtype
-    wide = any(
-        is_tensor(value) and value.dtype is torch.float64
-        for node in graph.graph.nodes
-        for value in pytree.tree_leaves(node.meta.get("val"))
-    )
+    core: Any = import_module(f"{_EXPORTER}._core")
+    original, translate = building._determine_input_dtype, core._handle_call_function_node_with_lowering
+    wide = False
 
     def determine(parameter: Any, argument: Any, binding: Any) -> Any:
         found = original(parameter, argument, binding)
         bound = parameter.type_constraint in binding or len(parameter.type_constraint.allowed_types) == 1
-        number = isinstance(argument, float) and not bound
+        number = wide and isinstance(argument, float) and not bound
         return found.DOUBLE if number and found == found.FLOAT else found
 
-    building._determine_input_dtype = determine if wide else original
+    def translated(model: Any, node: Node, *args: Any, **kwargs: Any) -> Any:
+        nonlocal wide
+        wide = any(map(_is_wide, (node, *node.all_input_nodes)))
+        return translate(model, node, *args, **kwargs)
+
+    building._determine_input_dtype = determine
+    core._handle_call_function_node_with_lowering = translated
     try:
         yield
     finally:
         building._determine_input_dtype = original
+        core._handle_call_function_node_with_lowering = translate
+
+
+def _is_wide(node: Node) -> bool:
+    """True if a value of a node is a tensor of f64."""
+    values = pytree.tree_leaves(node.meta.get("val"))
+    return any(is_tensor(value) and value.dtype is torch.float64 for value in values)
 
 
 def _declare_opset(model: Any) -> None:

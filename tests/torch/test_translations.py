@@ -151,6 +151,24 @@ def test_integers_compiled():
     assert igniter.torch.explain().compiled
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_attention_with_fewer_heads_of_keys_and_beside_doubles():
+    """PyTorch's exporter multiplied 4 heads by 2, and f32 constants of its attention became f64 beside any f64."""
+
+    def attend(query, key, value, double):
+        shared = F.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+        own = F.scaled_dot_product_attention(query, query, query, is_causal=True, scale=0.3)
+        return shared, own, double * 0.1
+
+    heads = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 7, 8), torch.randn(2, 2, 7, 8)
+    double = torch.randn(3, dtype=torch.float64)
+    with torch.no_grad():
+        got = torch.compile(attend, backend="igniter", dynamic=True)(*heads, double)
+        torch.testing.assert_close(got, attend(*heads, double), rtol=1e-5, atol=1e-6)
+    told = igniter.torch.explain()
+    assert told.sessions == 1 and not told.reasons, str(told)
+
+
 NUMBERS = {
     "clamp": lambda x, y: x.clamp(-0.1, 0.3),
     "arithmetic": lambda x, y: (x * 0.1, x / 0.3, 0.1 - x, torch.add(x, y, alpha=0.1), y**0.1, 0.1**x),
