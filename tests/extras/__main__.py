@@ -31,6 +31,9 @@ PINNED = ("torch", "transformers")
 GENAI = "onnxruntime-genai>=0.18"
 """What runs the folders of `igniter compile --genai`."""
 
+AXE = "axe-playwright-python>=0.1.8"
+"""The package that carries axe-core, which checks the accessibility of reports."""
+
 TESTS = (
     "tests/torch",
     "tests/frontend/test_exported_models.py",
@@ -52,6 +55,7 @@ def requirements(extras: Mapping[str, Sequence[str]]) -> list[str]:
         *(line for line in extras["bench"] if line.startswith(PINNED)),
         *extras["generate"],
         GENAI,
+        AXE,
         "expecttest>=0.2",
     ]
 
