@@ -35,6 +35,7 @@ WITH_PACKAGE = frozenset(
         "docs/how-to/add-a-pass.md",
         "docs/tutorials/find-a-miscompile.md",
         "docs/tutorials/my-first-pass.md",
+        "docs/tutorials/riscv.md",
         "docs/tutorials/write-a-backend.md",
         "docs/how-to/write-a-fusion-author.md",
         "docs/how-to/declare-a-micro-kernel.md",

@@ -15,14 +15,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, cast
+from typing import cast
 
 from igniter.backends.cpu.pretended import pretended_target
 from igniter.cpu_features import FEATURES, UNUSED
 from igniter.errors import IgniterError, did_you_mean
 from igniter.systems import ANDROID, LINUX, SYSTEMS, System, architecture_of, system_of
-
-Arch = Literal["x86_64", "aarch64"]
 
 
 class UnknownTarget(IgniterError):
@@ -52,8 +50,9 @@ class Target:
     """The least x86-64 psABI level (1 to 4) required by the code; 0 on other machines."""
 
     @property
-    def arch(self) -> Arch:
-        return "aarch64" if architecture_of(self.triple) == "aarch64" else "x86_64"
+    def arch(self) -> str:
+        """The architecture: `x86_64`, `aarch64`, or that of a backend derived from this one."""
+        return architecture_of(self.triple)
 
     @property
     def system(self) -> System:
