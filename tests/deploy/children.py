@@ -12,7 +12,7 @@ from pathlib import Path
 import onnxruntime
 
 SESSION = """
-import json, os, resource, sys, threading
+import json, os, resource, sys, threading, time
 from pathlib import Path
 import numpy as np
 import onnxruntime as ort

@@ -106,6 +106,7 @@ RARE = {
     "IGN0003": "an argument in Python",
     "IGN0004": "an argument in Python",
     "IGN0005": "an argument in Python",
+    "IGN0006": "tests/deploy/test_bounds.py",
     "IGN0105": "a step of the reducer, which it catches",
     "IGN0106": "needs MLIR",
     "IGN0301": "a fault of a lowering",
@@ -120,6 +121,8 @@ RARE = {
     "IGN0506": "needs a GPU",
     "IGN0507": "needs MLIR",
     "IGN0508": "in Python and in tests without MLIR",
+    "IGN0509": "tests/deploy/test_trust.py",
+    "IGN0510": "tests/deploy/test_trust.py",
     "IGN0601": "IR with undefined behaviour",
     "IGN0602": "takes minutes",
     "IGN0604": "needs a module of MLIR",
@@ -127,6 +130,10 @@ RARE = {
     "IGN0606": "needs a module of MLIR",
     "IGN0607": "needs MLIR",
     "IGN0608": "tests/tools/test_prove.py",
+    "IGN0801": "an answer of a server",
+    "IGN0802": "an answer of a server",
+    "IGN0803": "an answer of a server",
+    "IGN0804": "an answer of a server",
 }
 """The codes without a cheap command line, with the reason."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.backends.mlir.kernel_runs import FORMS, KernelRun, run_examples, run_model
 from tests.backends.mlir.models import MODELS, model
-from tests.conformance.node_cases import MODES, _prepared, node_cases
+from tests.conformance.node_cases import MODES, node_cases, prepared
 from tests.isolated import Lost, run_isolated
 
 
@@ -23,7 +23,7 @@ def run_case(key: tuple[str, str, str]) -> list[KernelRun]:
     """The kernels of one of ONNX's node cases, in a mode of `tests.conformance` and a form."""
     name, mode, form = key
     case = node_cases()[name]
-    model, feed = _prepared(case.model, list(case.data_sets[0][0]), mode)
+    model, feed = prepared(case.model, list(case.data_sets[0][0]), mode)
     return [] if model is None else run_model(f"{name} ({mode})", model.SerializeToString(), feed, FORMS[form])
 
 

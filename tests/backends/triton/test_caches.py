@@ -154,7 +154,7 @@ def test_no_step_and_an_empty_batch() -> None:
 
 def test_keys_behind_the_length_are_not_visited() -> None:
     """The programs share the blocks of the keys up to the length, not those of the cache."""
-    module = lowered(Decoder((512,), 4096, heads=8, head=64, kind=HALF).model(), "cuda:sm_90")
+    module = lowered(Decoder((4096,), 4096, heads=8, head=64, kind=HALF).model(), "cuda:sm_90")
     launches = [op for op in func_of(module).walk() if isinstance(op, LaunchOp)]
     kernels = {kernel.sym_name.data: kernel for kernel in kernels_of(module)}
     (launch,) = [op for op in launches if any(isinstance(inner, tt.DotOp) for inner in kernels[op.kernel].walk())]
