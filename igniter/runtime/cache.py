@@ -14,8 +14,8 @@ The folder is `$IGNITER_CACHE_DIR`, else `$XDG_CACHE_HOME/igniter`, else `~/.cac
 cached and nothing fails.
 
 Entries are native code that sessions execute, and their digest does not tell who wrote them. So the folder must belong
-to this user or to root, and nobody else may write to it; every entry that is read must belong to one of the two. A
-folder named in `$IGNITER_CACHE_DIR` that is not so is an error; the usual one is made so, or not used.
+to this user or to root, and nobody else may write to it; every entry must belong to one of the two when it is read. For
+a folder named in `$IGNITER_CACHE_DIR`, anything else is an error; the usual one is made so, or not used.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class UntrustedCache(IgniterError):
-    """Raised for a cache that somebody other than this user and root can write to."""
+    """Raised for a cache with write permission for others than this user and root."""
 
     code = "IGN0509"
 
@@ -174,8 +174,8 @@ class Cache:
         self._known = known or CacheSize()
 
     def make_private(self) -> None:
-        """Takes the write permission of others from the folders of the cache that belong to this user. Entries that
-        others could write to before count as missing, each by its own permissions."""
+        """Takes the write permission of others from the folders of the cache that belong to this user. Entries with
+        write permission for others count as missing, each by its own permissions."""
         for folder in (self.folder, self._objects) if self.limit and hasattr(os, "geteuid") else ():
             with contextlib.suppress(OSError):  # missing, or on a file system without permissions
                 status = folder.stat()
@@ -184,9 +184,9 @@ class Cache:
 
     def require_trusted(self) -> None:
         """Raises `UntrustedCache` if the folder, or that of its entries, belongs to another user than this one and
-        root, or may be written to by others. A cache that is turned off is not examined."""
+        root, or may be written to by others. Not examined if it is turned off."""
         for folder in (self.folder, self._objects) if self.limit else ():
-            with contextlib.suppress(OSError):  # a folder that cannot be examined cannot be read either
+            with contextlib.suppress(OSError):  # if it cannot be examined, it cannot be read either
                 reason = _distrust(folder.stat())
                 if reason:
                     raise UntrustedCache(
@@ -421,19 +421,19 @@ def _copy(source: IO[bytes], target: IO[bytes], start: int) -> None:
 
 
 def _make_private(folder: Path) -> None:
-    """Creates a folder that only this user can read, if it is missing."""
+    """Creates a folder for this user alone, if it is missing."""
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=PRIVATE, exist_ok=True)
 
 
 def _private_opener(path: str, flags: int) -> int:
-    """Opens a new file that only this user can read."""
+    """Opens a new file for this user alone."""
     return os.open(path, flags, 0o600)
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """Opens an entry; raises `PermissionError` for one that another user wrote, or may write to."""
+    """Opens an entry; raises `PermissionError` if another user wrote it, or may write to it."""
     file = path.open("rb")
     reason = _distrust(os.fstat(file.fileno()))
     if reason:
