@@ -68,7 +68,8 @@ def test_a_chart_has_a_box_for_each_buffer_and_no_markup_of_the_model(tmp_path: 
         text = out.read_text()
         assert "<script" not in text
         svg = ElementTree.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
-        titles = [t.text or "" for t in svg.iter("{http://www.w3.org/2000/svg}title")]
+        whole, *titles = [t.text or "" for t in svg.iter("{http://www.w3.org/2000/svg}title")]
+        assert whole.startswith("odd.onnx: activations: 2 buffers")
         assert len(titles) == 2 and titles[0].startswith(name)
 
 
