@@ -1,4 +1,4 @@
-// Not run by a test: ONNX Runtime's package is in NuGet's registry. Its calls are those of the sources of version 1.29.
+// Not run by a test: ONNX Runtime's package is in NuGet's registry. Its calls were compared with the sources of version 1.29.
 //
 // Runs two compiled models in one process, with the C# API (Microsoft.ML.OnnxRuntime, 1.17 or newer).
 //

@@ -3,7 +3,7 @@
 //   c++ -std=c++17 -I ONNXRUNTIME/include run_official.cpp -o run -L ONNXRUNTIME/lib -lonnxruntime
 //   ./run FIRST.igniter SECOND.igniter INPUT OUTPUT
 //
-// The models, INPUT and OUTPUT are those of run.cpp.
+// The models, INPUT and OUTPUT are the same as in run.cpp.
 
 #include <onnxruntime_cxx_api.h>
 
