@@ -63,7 +63,8 @@ def _prepare(system: System) -> Runnable:
     return loaded
 
 
-def _in_ort(system: System) -> Runnable:
+def session_of(system: System, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Returns a session of ONNX Runtime for a system, and its inputs."""
     session = make_session(
         system.model,
         system.libraries,
@@ -73,10 +74,14 @@ def _in_ort(system: System) -> Runnable:
         log_severity_level=3,
         # Spinning threads slow the next run, above all the other system's.
         config={"session.intra_op.allow_spinning": "1" if system.spinning else "0"},
-        **_typed(system.settings),
+        **options,
     )
     with np.load(system.inputs) as stored:
-        inputs = typed(session, {name: stored[name] for name in stored.files})
+        return session, typed(session, {name: stored[name] for name in stored.files})
+
+
+def _in_ort(system: System) -> Runnable:
+    session, inputs = session_of(system, _typed(system.settings))
     return _Session(runner(session, inputs), lambda: run_session(session, inputs))
 
 

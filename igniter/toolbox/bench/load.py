@@ -20,9 +20,9 @@ from typing import Any, cast
 import numpy as np
 
 from igniter.errors import IgniterError
-from igniter.frontend.ort_values import runner, storable, typed
-from igniter.runtime.session import make_session
+from igniter.frontend.ort_values import runner, storable
 from igniter.runtime.timing import Runnable, System, TimedProcess
+from igniter.runtime.timing_worker import session_of
 
 Array = np.ndarray[Any, Any]
 
@@ -130,20 +130,7 @@ def prepare(system: System) -> Runnable:
 
 
 def _onnxruntime(system: System) -> list[Callable[[], object]]:
-    with np.load(system.inputs) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    callers: list[Callable[[], object]] = []
-    for _ in range(int(system.settings["sessions"])):
-        session = make_session(
-            system.model,
-            system.libraries,
-            intra_op_num_threads=system.threads,
-            inter_op_num_threads=1,
-            log_severity_level=3,
-            config={"session.intra_op.allow_spinning": "1" if system.spinning else "0"},
-        )
-        callers.append(runner(session, typed(session, arrays)))
-    return callers
+    return [runner(*session_of(system, {})) for _ in range(int(system.settings["sessions"]))]
 
 
 def _openvino(system: System) -> list[Callable[[], object]]:
