@@ -325,24 +325,30 @@ class NestLoops:
 
     def _body(self, values: Mapping[str, Expr], block: Block) -> dict[SSAValue, SSAValue]:
         mapping: dict[SSAValue, SSAValue] = {}
+        ranges = ranges_in(block)
         for op in self.nest.block.ops:
             if not isinstance(op, YieldOp):
-                self.copy_op(op, values, block, mapping)
+                self.copy_op(op, values, block, mapping, ranges)
         return mapping
 
     def copy_op(
-        self, op: Operation, values: Mapping[str, Expr], block: Block, mapping: dict[SSAValue, SSAValue]
+        self,
+        op: Operation,
+        values: Mapping[str, Expr],
+        block: Block,
+        mapping: dict[SSAValue, SSAValue],
+        ranges: Ranges,
     ) -> None:
-        """Adds a copy of an op of the body to a block, and its results to `mapping`."""
+        """Adds a copy of an op of the body to a block, and its results to `mapping`. `ranges` are those of the axes
+        around the block."""
         copy: Operation
         if isinstance(op, ReadOp):
-            ranges = ranges_in(block)
             # For a blocked axis, quotients by the block size simplify to the index of the block.
             subscripts = [simplify(s.substitute(values), ranges) for s in op.subscripts]
             indices = [mapping[i] for i in op.indices]
             guards = [g.substitute(values) for g in op.guards]
             if op.source in self.ends and not op.indices:
-                end, indices = self._row_end(op, values, block)
+                end, indices = self._row_end(op, values, block, ranges)
                 guards.append(end - 1 - subscripts[self.ends[op.source].dim])
             copy = LoadOp(
                 self.buffers[op.source],
@@ -361,14 +367,16 @@ class NestLoops:
             new.name_hint = old.name_hint
             mapping[old] = new
 
-    def _row_end(self, read: ReadOp, values: Mapping[str, Expr], block: Block) -> tuple[Expr, list[SSAValue]]:
+    def _row_end(
+        self, read: ReadOp, values: Mapping[str, Expr], block: Block, ranges: Ranges
+    ) -> tuple[Expr, list[SSAValue]]:
         """Adds ops that find the end of the rows for a read; returns it, with its indirect operands."""
         end = self.ends[read.source]
         mapping: dict[SSAValue, SSAValue] = {}
         at = end.axes_at([s.substitute(values) for s in read.subscripts])
         for op in end.operations:
             copied = NestLoops(end.nest, [], self.buffers, self.fresh)
-            copied.copy_op(op, at, block, mapping)
+            copied.copy_op(op, at, block, mapping, ranges)
         return end.row, [mapping.get(i, i) for i in end.indices]
 
     # -- micro-kernels ------------------------------------------------------------------------------------------------
@@ -467,7 +475,7 @@ class NestLoops:
     def _to_row_end(self, read: ReadOp, at: Values, depth: Expr, first: Expr, block: Block) -> tuple[Block, Expr]:
         """Returns a block, inside a loop of one iteration whose axis is the end of the rows, and the depth of a product
         that ends there. `first` is the row where the product begins."""
-        end, indices = self._row_end(read, at, block)
+        end, indices = self._row_end(read, at, block, ranges_in(block))
         body, name = Block(), self.fresh("end")
         block.add_op(ForOp(name, end, end + 1, body, indices=indices))
         return body, minimum(depth, maximum(ZERO, Expr.of(name) - first))

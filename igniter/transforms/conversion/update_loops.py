@@ -78,10 +78,10 @@ class RowLoops(NestLoops):
 
     def _body(self, values: Mapping[str, Expr], block: Block) -> dict[SSAValue, SSAValue]:
         mapping: dict[SSAValue, SSAValue] = {}
-        for op in operands_of(self.update.read):
-            self.copy_op(op, values, block, mapping)
-        read, at = self.update.read, self._at_row(values)
         ranges = ranges_in(block)
+        for op in operands_of(self.update.read):
+            self.copy_op(op, values, block, mapping, ranges)
+        read, at = self.update.read, self._at_row(values)
         self.guards = [g for each in read.guards if not is_nonneg(g := simplify(each.substitute(at), ranges), ranges)]
         self.indices = [mapping.get(i, i) for i in read.indices]
         subscripts = [simplify(s.substitute(at), ranges) for s in read.subscripts]
