@@ -113,6 +113,8 @@ GOOD = {"name": "x", "datatype": "INT8", "shape": [2], "data": [1, 2]}
         ({"shape": [-1]}, "not a list of sizes"),
         ({"shape": [2, 1]}, "input 'x' has the shape [-1], not [2, 1]"),
         ({"data": [1, "a"]}, "are not all of its datatype"),
+        ({"data": [1, 1.5]}, "are not all of its datatype"),
+        ({"data": [1, True]}, "are not all of its datatype"),
         ({"data": [1, 300]}, "the data of 'x'"),
         ({"data": None}, "neither 'data' nor a binary_data_size"),
         ({"parameters": {"binary_data_size": 9}}, "0 bytes are left"),

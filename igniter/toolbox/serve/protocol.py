@@ -184,8 +184,10 @@ def _from_numbers(where: str, data: Any, dtype: np.dtype[Any], shape: tuple[int,
     values = _flat(cast("list[Any]", data))
     if len(values) != math.prod(shape):
         raise BadRequest(f"{where} has {len(values)} elements; its shape {list(shape)} has {math.prod(shape)}")
-    expected = (str,) if dtype.kind == "O" else (bool,) if dtype.kind == "b" else (int, float)
-    if not all(isinstance(v, expected) for v in values):
+    # NumPy would round a fraction to an integer, and take 1 for a truth value.
+    kinds: dict[str, tuple[type, ...]] = {"O": (str,), "b": (bool,), "i": (int,), "u": (int,)}
+    expected = kinds.get(dtype.kind, (int, float))
+    if not all(isinstance(v, expected) and (dtype.kind == "b" or not isinstance(v, bool)) for v in values):
         raise BadRequest(f"the data of {where} are not all of its datatype")
     try:
         return np.array(values, dtype).reshape(shape)
