@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -34,17 +35,22 @@ def test_a_turn_calls_each_session_at_the_same_time(monkeypatch: pytest.MonkeyPa
 
 
 def test_systems_under_load(small: Artifact) -> None:
-    asked = ["bench", str(small.folder), "--sessions=2", "--rounds=1", "--json"]
+    table = small.folder.with_name("load.csv")
+    asked = ["bench", str(small.folder), "--sessions=2", "--rounds=1", "--json", f"--csv={table}"]
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, done.output
     (row,) = json.loads(done.stdout)
     assert row["sessions"] == 2
     for name in ("onnxruntime", "igniter"):
         assert row[name]["per_second"] > 0 and 0 < row[name]["p50_ms"] <= row[name]["p90_ms"] <= row[name]["p99_ms"]
+    lines = list(csv.DictReader(table.read_text().splitlines()))
+    assert [line["system"] for line in lines][:2] == ["onnxruntime", "igniter"]
+    for line in lines:
+        assert float(line["p99_ms"]) == pytest.approx(row[line["system"]]["p99_ms"], rel=1e-5)
 
 
 def test_options_that_do_not_go_together(small: Artifact) -> None:
-    for other in ("--profile", "--csv=x.csv"):
+    for other in ("--profile", "--trace=x.json"):
         done = CliRunner().invoke(app, ["bench", str(small.folder), "--sessions=2", other])
         assert done.exit_code == 1 and "--sessions" in done.stderr
 

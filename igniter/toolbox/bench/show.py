@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,8 +51,6 @@ def run(request: BenchRequest) -> int:
         run_profile(request)
         return 0
     if request.sessions:
-        if request.csv:
-            raise IgniterError("--csv is for the times of single runs: leave out --sessions, or use --json")
         run_load(request)
         return 0
     with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
@@ -120,22 +118,43 @@ def run_load(request: BenchRequest) -> None:
                 )
                 row = {"shapes": sizes, "threads": request.threads, "sessions": request.sessions}
                 rows.append({**row, **{name: load.to_dict() for name, load in found.items()}})
+    if request.csv:
+        write_whole(request.csv, _load_csv(rows))
     if request.json:
         print_json(rows)
-    else:
-        _print_load(rows)
+        return
+    _print_load(rows)
+    if request.csv:
+        console().print(request.csv, style="bold", markup=False)
+
+
+def _loaded(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yields the systems of a row with their figures."""
+    yield from ((name, row[name]) for name in (ORT, IGNITER, OPENVINO) if name in row)
 
 
 def _print_load(rows: list[dict[str, Any]]) -> None:
     table = Table("shapes", "sessions", "threads", "system", "calls/s", "p50 ms", "p90 ms", "p99 ms")
     for row in rows:
         shapes = ", ".join(f"{k}={v}" for k, v in row["shapes"].items()) or "as in the model"
-        for name in (n for n in (ORT, IGNITER, OPENVINO) if n in row):
-            found = row[name]
+        for name, found in _loaded(row):
             times = (f"{found[f'p{p}_ms']:.4g}" for p in PERCENTILES)
             per_second = f"{found['per_second']:,.1f}"
             table.add_row(escape(shapes), str(row["sessions"]), str(row["threads"]), name, per_second, *times)
     console().print(table)
+
+
+def _load_csv(rows: list[dict[str, Any]]) -> str:
+    """Returns CSV text with a column for each dim, and a line for each system."""
+    dims = list(dict.fromkeys(name for row in rows for name in row["shapes"]))
+    figures = ["per_second", *(f"p{p}_ms" for p in PERCENTILES)]
+    lines = [
+        {**row["shapes"], "sessions": row["sessions"], "threads": row["threads"], "system": name}
+        | {figure: f"{found[figure]:.6g}" for figure in figures}
+        for row in rows
+        for name, found in _loaded(row)
+    ]
+    return csv_text([*dims, "sessions", "threads", "system", *figures], lines)
 
 
 def _compiled(request: BenchRequest, folder: Path, cases: list[dict[str, int]]) -> Artifact:
