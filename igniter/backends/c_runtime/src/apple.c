@@ -2,26 +2,10 @@
  * their numbers: there are no affinity masks, no control groups and no transparent large pages. The features of the CPU
  * are values by name (Apple, "Determining Instruction Set Characteristics"). */
 
-#include <stddef.h>
+#include "no_files.h"
 
 int sched_getaffinity(int process, size_t size, void *mask) {
   (void)process, (void)size, (void)mask;
-  return -1;
-}
-int open(const char *name, int flags, ...) {
-  (void)name, (void)flags;
-  return -1;
-}
-long read(int file, void *buffer, size_t size) {
-  (void)file, (void)buffer, (void)size;
-  return -1;
-}
-int close(int file) {
-  (void)file;
-  return -1;
-}
-int madvise(void *place, size_t size, int advice) {
-  (void)place, (void)size, (void)advice;
   return -1;
 }
 

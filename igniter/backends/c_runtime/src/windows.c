@@ -1,6 +1,6 @@
 /* The functions of Linux's C library that the run time calls, on Windows. */
 
-#include <stddef.h>
+#include "no_files.h"
 #include <stdint.h>
 
 int SwitchToThread(void);
@@ -23,20 +23,3 @@ int sched_getaffinity(int process, size_t size, void *mask) {
   return sizeof own;
 }
 
-/* There are no control groups and no transparent large pages. */
-int open(const char *name, int flags, ...) {
-  (void)name, (void)flags;
-  return -1;
-}
-long read(int file, void *buffer, size_t size) {
-  (void)file, (void)buffer, (void)size;
-  return -1;
-}
-int close(int file) {
-  (void)file;
-  return -1;
-}
-int madvise(void *place, size_t size, int advice) {
-  (void)place, (void)size, (void)advice;
-  return -1;
-}

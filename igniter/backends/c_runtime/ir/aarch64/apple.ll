@@ -16,12 +16,6 @@ target triple = "aarch64-unknown-linux-gnu"
 @.str.10 = private unnamed_addr constant [26 x i8] c"hw.optional.arm.FEAT_BF16\00", align 1
 
 ; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
-define hidden noundef i32 @sched_getaffinity(i32 noundef %process, i64 noundef %size, ptr noundef readnone captures(none) %mask) local_unnamed_addr #0 {
-entry:
-  ret i32 -1
-}
-
-; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
 define hidden noundef i32 @open(ptr noundef readnone captures(none) %name, i32 noundef %flags, ...) local_unnamed_addr #0 {
 entry:
   ret i32 -1
@@ -41,6 +35,12 @@ entry:
 
 ; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
 define hidden noundef i32 @madvise(ptr noundef readnone captures(none) %place, i64 noundef %size, i32 noundef %advice) local_unnamed_addr #0 {
+entry:
+  ret i32 -1
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noundef i32 @sched_getaffinity(i32 noundef %process, i64 noundef %size, ptr noundef readnone captures(none) %mask) local_unnamed_addr #0 {
 entry:
   ret i32 -1
 }

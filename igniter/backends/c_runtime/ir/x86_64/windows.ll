@@ -1,16 +1,40 @@
 target triple = "x86_64-unknown-linux-gnu"
 
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noundef i32 @open(ptr noundef readnone captures(none) %name, i32 noundef %flags, ...) local_unnamed_addr #0 {
+entry:
+  ret i32 -1
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noundef i64 @read(i32 noundef %file, ptr noundef readnone captures(none) %buffer, i64 noundef %size) local_unnamed_addr #0 {
+entry:
+  ret i64 -1
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noundef i32 @close(i32 noundef %file) local_unnamed_addr #0 {
+entry:
+  ret i32 -1
+}
+
+; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
+define hidden noundef i32 @madvise(ptr noundef readnone captures(none) %place, i64 noundef %size, i32 noundef %advice) local_unnamed_addr #0 {
+entry:
+  ret i32 -1
+}
+
 ; Function Attrs: nounwind
-define hidden noundef i32 @sched_yield() local_unnamed_addr #0 {
+define hidden noundef i32 @sched_yield() local_unnamed_addr #1 {
 entry:
   %call = tail call i32 @SwitchToThread() #4
   ret i32 0
 }
 
-declare i32 @SwitchToThread() local_unnamed_addr #1
+declare i32 @SwitchToThread() local_unnamed_addr #2
 
 ; Function Attrs: nounwind
-define hidden range(i32 -1, 9) i32 @sched_getaffinity(i32 noundef %process, i64 noundef %size, ptr noundef writeonly captures(none) %mask) local_unnamed_addr #0 {
+define hidden range(i32 -1, 9) i32 @sched_getaffinity(i32 noundef %process, i64 noundef %size, ptr noundef writeonly captures(none) %mask) local_unnamed_addr #1 {
 entry:
   %own = alloca i64, align 8
   %all = alloca i64, align 8
@@ -40,42 +64,18 @@ cleanup:                                          ; preds = %if.end, %lor.lhs.fa
 }
 
 ; Function Attrs: nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
-declare void @llvm.lifetime.start.p0(ptr captures(none)) #2
+declare void @llvm.lifetime.start.p0(ptr captures(none)) #3
 
-declare i32 @GetProcessAffinityMask(ptr noundef, ptr noundef, ptr noundef) local_unnamed_addr #1
+declare i32 @GetProcessAffinityMask(ptr noundef, ptr noundef, ptr noundef) local_unnamed_addr #2
 
-declare ptr @GetCurrentProcess() local_unnamed_addr #1
+declare ptr @GetCurrentProcess() local_unnamed_addr #2
 
 ; Function Attrs: nocallback nofree nosync nounwind willreturn memory(argmem: readwrite)
-declare void @llvm.lifetime.end.p0(ptr captures(none)) #2
+declare void @llvm.lifetime.end.p0(ptr captures(none)) #3
 
-; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
-define hidden noundef i32 @open(ptr noundef readnone captures(none) %name, i32 noundef %flags, ...) local_unnamed_addr #3 {
-entry:
-  ret i32 -1
-}
-
-; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
-define hidden noundef i64 @read(i32 noundef %file, ptr noundef readnone captures(none) %buffer, i64 noundef %size) local_unnamed_addr #3 {
-entry:
-  ret i64 -1
-}
-
-; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
-define hidden noundef i32 @close(i32 noundef %file) local_unnamed_addr #3 {
-entry:
-  ret i32 -1
-}
-
-; Function Attrs: mustprogress nofree norecurse nosync nounwind willreturn memory(none)
-define hidden noundef i32 @madvise(ptr noundef readnone captures(none) %place, i64 noundef %size, i32 noundef %advice) local_unnamed_addr #3 {
-entry:
-  ret i32 -1
-}
-
-attributes #0 = { nounwind "no-builtins" }
-attributes #1 = { "no-builtins" }
-attributes #2 = { nocallback nofree nosync nounwind willreturn memory(argmem: readwrite) }
-attributes #3 = { mustprogress nofree norecurse nosync nounwind willreturn memory(none) "no-builtins" }
+attributes #0 = { mustprogress nofree norecurse nosync nounwind willreturn memory(none) "no-builtins" }
+attributes #1 = { nounwind "no-builtins" }
+attributes #2 = { "no-builtins" }
+attributes #3 = { nocallback nofree nosync nounwind willreturn memory(argmem: readwrite) }
 attributes #4 = { nobuiltin nounwind "no-builtins" }
 attributes #5 = { nounwind }
