@@ -28,7 +28,7 @@ A kernel with variants becomes a `loop.if` on the sizes for each variant and one
 loops inside like any others.
 
 The body of a `loop.procedure` is copied between loops over its axes; its schedule also covers its own loops.
-`nest_loops.py` makes the loops of a nest from its schedule.
+`nest_loops.py` makes the loops of a nest from its schedule, `product_loops.py` those around a micro-kernel.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
 from igniter.observation.statistics import Statistic
-from igniter.transforms.conversion.nest_loops import NestLoops, levels_of
+from igniter.transforms.conversion.nest_loops import levels_of
 from igniter.transforms.conversion.nest_surroundings import surround
+from igniter.transforms.conversion.product_loops import loops_of
 from igniter.transforms.conversion.schedule_words import storage_of, words_inside
 from igniter.transforms.conversion.update_loops import RowLoops, update_in_place
 from igniter.transforms.scheduled.loop_rewrites import substitute_axes
@@ -219,11 +220,11 @@ class _Lowering:
         last = self.block.last_op
         update = update_in_place(nest, self.buffers)
         if update is None:
-            NestLoops(nest, levels, self.buffers, self._axis, self.ends).lower(self.block)
+            loops_of(nest, levels, self.buffers, self._axis, self.ends).lower(self.block)
         else:
             shared, apart = Block(), Block()
             RowLoops(nest, self.buffers, self._axis, update).lower(shared)
-            NestLoops(nest, levels, self.buffers, self._axis).lower(apart)
+            loops_of(nest, levels, self.buffers, self._axis, {}).lower(apart)
             self.block.add_op(IfSharedOp(self.buffers[update.past], self.buffers[nest.outputs[0]], shared, apart))
             end = end_of_rows(nest, update)
             if end is not None:
