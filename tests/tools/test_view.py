@@ -72,7 +72,8 @@ def test_buffers_are_boxes_at_their_sizes(tmp_path: Path) -> None:
     page = views.html({"n": 100})
     assert "first &lt;a&gt;" in page and "896 bytes" in page and "i = 0 to n" in page
     svg = page[page.index("<svg") : page.index("</svg>") + 6]
-    titles = [t.text or "" for t in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}title")]
+    whole, *titles = [t.text or "" for t in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}title")]
+    assert "2 buffers" in whole
     assert [t.splitlines()[1] for t in titles] == ["result, 448 bytes at 0", "result, 448 bytes at 448"]
 
 
