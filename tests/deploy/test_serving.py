@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.client
 import json
 import threading
 import urllib.error
@@ -286,6 +288,36 @@ def test_metadata_health_and_what_is_not_there(server: Server):
     assert server.get("/v1")[0] == 404
     status, said = server.post("/v2/models/net/infer", b"{}", {})
     assert (status, said) == (400, "'inputs' is missing, or is not a list of objects")
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_body_above_the_limit_is_not_read(compiled: Path, announced: bool):
+    """Whether the client says the length at the start, or sends chunks."""
+    made = Server(ServedModel(compiled, threads=1), Settings("net", max_request=1000))
+    sent = list[int]()
+
+    def chunks() -> Iterator[bytes]:
+        for i in range(1 << 16):
+            sent.append(i)
+            yield b" " * (1 << 16)
+
+    body: Any = b" " * 1001 if announced else chunks()
+    connection = http.client.HTTPConnection(made.address.removeprefix("http://"), timeout=60)
+    try:
+        with contextlib.suppress(ConnectionError):  # the server may close before the client has sent everything
+            connection.request("POST", "/v2/models/net/infer", body)
+        if announced:
+            response = connection.getresponse()
+            said = json.loads(response.read())["error"]
+            assert (response.status, said) == (413, "the request is larger than 1,000 bytes, the limit of this server")
+        assert len(sent) < 1 << 15
+        small = request_of({"x": np.ones((1, 8), np.float32)}, ServedModel(compiled).inputs)
+        assert made.post("/v2/models/net/infer", *small)[0] == 200
+        assert 'igniter_requests_total{model="net",status="413"} 1.0' in made.get("/metrics")[1]
+    finally:
+        connection.close()
+        made.server.should_exit = True
+        made.thread.join(30)
 
 
 def test_a_model_that_mixes_the_batch_is_not_served_in_batches(tmp_path: Path):

@@ -134,6 +134,7 @@ RARE = {
     "IGN0802": "an answer of a server",
     "IGN0803": "an answer of a server",
     "IGN0804": "an answer of a server",
+    "IGN0805": "an answer of a server",
 }
 """The codes without a cheap command line, with the reason."""
 

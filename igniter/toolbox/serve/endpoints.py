@@ -18,12 +18,18 @@ from typing import Any
 from igniter._version import __version__
 from igniter.distribution import install_command
 from igniter.errors import IgniterError
+from igniter.memory import bytes_text
 from igniter.toolbox.serve.batching import Full, Run
 from igniter.toolbox.serve.protocol import HEADER_LENGTH, decode, encode
 from igniter.toolbox.serve.tensors import BadRequest, Tensor
 
 VERSION = "1"
 """The only version of a served model."""
+
+
+HEADERS = {503: {"retry-after": "1"}, 413: {"connection": "close"}}
+"""Headers of a response with an error, by status. A body that is too large is not read to its end, so its connection
+is of no more use."""
 
 
 class Unavailable(IgniterError):
@@ -68,9 +74,18 @@ class Metrics:
         return self._client.generate_latest(self.registry)
 
 
+class TooLarge(IgniterError):
+    """Raised for a request whose body is larger than the server takes."""
+
+    code = "IGN0805"
+
+
 @dataclass
 class Endpoints:
-    """Answers HTTP requests about one model. `infer` computes the outputs; `ready` says if it can."""
+    """Answers HTTP requests about one model.
+
+    `infer` computes the outputs; `ready` says if it can. `max_request` limits the body of a request, in bytes.
+    """
 
     name: str
     inputs: Sequence[Tensor]
@@ -78,6 +93,7 @@ class Endpoints:
     infer: Run
     ready: Callable[[], Awaitable[bool]]
     metrics: Metrics
+    max_request: int
 
     async def __call__(self, request: Any) -> Any:
         """Answers one request: a `starlette.requests.Request` becomes a `starlette.responses.Response`."""
@@ -128,14 +144,27 @@ class Endpoints:
         headers = dict[str, str]()
         try:
             self._require_model(path[2])
-            asked = decode(await request.body(), request.headers.get(HEADER_LENGTH), self.inputs, self.outputs)
+            asked = decode(await self._body(request), request.headers.get(HEADER_LENGTH), self.inputs, self.outputs)
             body, headers = encode(self.name, asked, self.outputs, await self.infer(asked.feed))
             status = 200
         except IgniterError as error:
             body, status = _error(error.message), _status(error)
-            headers = {"content-type": "application/json"} | ({"retry-after": "1"} if status == 503 else {})
+            headers = {"content-type": "application/json", **HEADERS.get(status, {})}
         self.metrics.answered(status, time.perf_counter() - begin)
         return responses.Response(body, status, headers)
+
+    async def _body(self, request: Any) -> bytes:
+        """Returns the body; raises `TooLarge` before more than the limit is in memory."""
+        found = bytearray()
+        announced = request.headers.get("content-length", "0")
+        if not (announced.isdigit() and int(announced) > self.max_request):
+            async for chunk in request.stream():
+                found += chunk
+                if len(found) > self.max_request:
+                    break
+            else:
+                return bytes(found)
+        raise TooLarge(f"the request is larger than {bytes_text(self.max_request)}, the limit of this server")
 
     def _require_model(self, name: str) -> None:
         if name != self.name:
@@ -159,6 +188,8 @@ def _without_version(rest: list[str]) -> list[str]:
 def _status(error: IgniterError) -> int:
     if isinstance(error, NotThere):
         return 404
+    if isinstance(error, TooLarge):
+        return 413
     if isinstance(error, BadRequest):
         return 400
     return 503 if isinstance(error, (Full, Unavailable)) else 500

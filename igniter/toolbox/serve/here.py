@@ -27,7 +27,7 @@ def application(model: ServedModel, settings: Settings) -> Any:
 
     metrics = Metrics(settings.name)
     infer = batcher_of(model, settings, metrics.batched)
-    endpoints = Endpoints(settings.name, model.inputs, model.outputs, infer, ready, metrics)
+    endpoints = Endpoints(settings.name, model.inputs, model.outputs, infer, ready, metrics, settings.max_request)
 
     # A function, not the object: Starlette takes an object as an ASGI application.
     async def answer(request: Any) -> Any:

@@ -78,7 +78,10 @@ class Front:
         """Answers a request."""
         if self._endpoints is None:
             inputs, outputs = await self._call("describe")
-            self._endpoints = Endpoints(self._settings.name, inputs, outputs, self._infer, self._ready, self._metrics)
+            settings = self._settings
+            self._endpoints = Endpoints(
+                settings.name, inputs, outputs, self._infer, self._ready, self._metrics, settings.max_request
+            )
         return await self._endpoints(request)
 
     async def _ready(self) -> bool:

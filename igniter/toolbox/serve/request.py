@@ -27,6 +27,10 @@ class ServeRequest(Request):
     batch: Annotated[int, Option("Join requests along the first dim, up to this size.", min=1)] = 1
     wait: Annotated[float, Option("Milliseconds that a request waits for others of its batch.", min=0)] = 0.0
     queue: Annotated[int, Option("Requests that may wait; more get the status 503.", min=1)] = 1024
+    max_request: Annotated[
+        str,
+        Option("The largest body of a request; a larger one gets the status 413.", "--max-request", metavar="SIZE"),
+    ] = "256M"
     ray: Annotated[
         str, Option("The Ray cluster: an address, auto for the one of this machine, local for a new one.", "--ray")
     ] = ""

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is served. `patience` is how long, in seconds, a request looks for a replica."""
+    """How a model is served.
+
+    `patience` is how long, in seconds, a request looks for a replica. `max_request` limits the body of a request, in
+    bytes.
+    """
 
     name: str
     host: str = "127.0.0.1"
@@ -17,6 +21,7 @@ class Settings:
     batch: int = 1
     wait_ms: float = 0.0
     queue: int = 1024
+    max_request: int = 256 << 20
     replicas: int = 1
     cpus: float = 1.0
     patience: float = 60.0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
+from igniter.runtime.cache import parse_size
 from igniter.toolbox.output import console, parse_shapes, print_json
 from igniter.toolbox.serve.endpoints import require
 from igniter.toolbox.serve.here import serve_here
@@ -23,13 +24,17 @@ from igniter.toolbox.split.stages.on_ray import connect
 if TYPE_CHECKING:
     from igniter.toolbox.serve.request import ServeRequest
 
-SERVED = {"model", "name", "host", "port", "threads", "concurrency", "batch", "wait", "queue", "shape", "seed", "json"}
+SERVED = {
+    *("model", "name", "host", "port", "threads", "concurrency", "batch", "wait", "queue", "max_request"),
+    *("shape", "seed", "json"),
+}
 """The options of a server of one model."""
 
 MODES: dict[str, set[str]] = {
     "a model in this process": SERVED,
     "a model on a cluster (--ray)": SERVED | {"ray", "replicas", "cpus", "patience", "detach"},
-    "a repository (--triton)": SERVED - {"host", "port", "concurrency", "queue"} | {"triton", "at", "replicas"},
+    "a repository (--triton)": SERVED - {"host", "port", "concurrency", "queue", "max_request"}
+    | {"triton", "at", "replicas"},
     "stages": {"model", "name", "ray", "cpus", "inputs", "shape", "items", "reference", "seed", "json"},
 }
 """The options of each way to serve. Another one would have no effect, and is an error."""
@@ -58,7 +63,9 @@ def _check_options(asked: ServeRequest, mode: str) -> None:
     for field in fields(asked):
         if field.name not in MODES[mode] and getattr(asked, field.name) != field.default:
             modes = [name for name, names in MODES.items() if field.name in names]
-            raise IgniterError(f"--{field.name} has no effect for {mode}; it is for {' and '.join(modes)}")
+            raise IgniterError(
+                f"--{field.name.replace('_', '-')} has no effect for {mode}; it is for {' and '.join(modes)}"
+            )
     if asked.wait and asked.batch == 1:
         raise IgniterError("--wait is for requests that are joined: give --batch")
 
@@ -77,6 +84,7 @@ def settings_of(asked: ServeRequest) -> Settings:
         batch=asked.batch,
         wait_ms=asked.wait,
         queue=asked.queue,
+        max_request=parse_size(asked.max_request),
         replicas=asked.replicas,
         cpus=asked.cpus,
         patience=asked.patience,
