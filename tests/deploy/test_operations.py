@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from igniter.runtime.cache import default_cache
 from tests.installed import sbom
 
 from . import ort_versions
+from .cgroups import limited
 from .children import run
 from .models import FEED, compiled, expected, small_model
 
@@ -285,6 +287,33 @@ def test_a_process_with_one_cpu(small: Artifact) -> None:
     program = "for n in (1, 8): print(float(session_of(folder, intra_op_num_threads=n).run(None, feed(512))[0].sum()))"
     done = run(program, small.folder, before=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
     assert [abs(float(line) - 512) < 1e-2 for line in done.stdout.split()] == [True, True]
+
+
+@LINUX
+@pytest.mark.parametrize("threads", [1, 8])
+def test_a_container_with_a_twentieth_of_a_cpu(small: Artifact, threads: int) -> None:
+    """A quota stops all threads at once, within a run too: some wait for others that do not run."""
+    program = """
+    session = session_of(folder, intra_op_num_threads=int(sys.argv[2]))
+    first, end = session.run(None, feed(512))[0], time.monotonic() + 1
+    Path(sys.argv[3], "cgroup.procs").write_text(str(os.getpid()))
+    while time.monotonic() < end:
+        assert (session.run(None, feed(512))[0] == first).all()
+    print(float(first.sum()))
+    """
+    with limited(cpus=0.05) as limits:
+        done = run(program, small.folder, threads, *limits.folders, timeout=120)
+        assert limits.stat("cpu.stat")["nr_throttled"] > 0
+    assert abs(float(done.stdout) - 512) < 1e-2
+
+
+@LINUX
+def test_a_container_with_too_little_memory_is_killed_and_others_run(scratch: Artifact) -> None:
+    program = "print(session_of(folder).run(None, {'x': np.ones((int(sys.argv[2]), 256), np.float32)})[0].shape)"
+    with limited(memory=400 << 20) as limits:
+        assert run(program, scratch.folder, 1000, before=limits.before).stdout == "(256,)\n"
+        # Two buffers of 1 GB.
+        assert run(program, scratch.folder, 1 << 20, before=limits.before, check=False).returncode == -signal.SIGKILL
 
 
 @LINUX
