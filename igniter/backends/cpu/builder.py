@@ -223,6 +223,18 @@ class Builder:
         result = parts[0]
         return result if result.type == t else self.shuffle(result, Value(result.type, "poison"), range(t.lanes))
 
+    def in_order(self, values: Sequence[Value]) -> list[Value]:
+        """Returns the same vectors; no load, and no instruction on one of them, is moved from one side of this place to
+        the other. It is an empty inline assembly on whole registers; x86 only."""
+        types = [str(v.type) for v in values]
+        result = types[0] if len(types) == 1 else "{ " + ", ".join(types) + " }"
+        ways = ",".join([*("=v" for _ in values), *map(str, range(len(values)))])
+        name = self.name("kept")
+        self.raw(f'{name} = call {result} asm sideeffect "", "{ways}"({", ".join(v.typed for v in values)})')
+        if len(values) == 1:
+            return [Value(values[0].type, name)]
+        return [self.emit(v.type, f"extractvalue {result} {name}, {n}") for n, v in enumerate(values)]
+
     def gep(self, element: Type, base: Value, offset: Value, inbounds: bool = False) -> Value:
         t = Type("ptr", offset.type.lanes)
         flags = "inbounds " if inbounds else ""

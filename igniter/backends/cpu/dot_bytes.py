@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from igniter.backends.cpu.builder import Builder, Value
 from igniter.backends.cpu.llvm_types import I32, Type
+from igniter.backends.cpu.target import Target
 
 GROUP, BITS = 4, 8
 MOST_WORD, SIGNED_MOST = 32767, 128
@@ -38,19 +39,38 @@ def dot(b: Builder, pairs: Sequence[Pair], total: Value, most: int) -> Value:
     """Returns `total` plus the products of the bytes of pairs of i32, or of vectors of them; unsigned bytes are at most
     `most`."""
     lanes, target = total.type.lanes, b.target
-    if target.arch == "x86_64" and lanes in _PAIRS and lanes * 4 <= target.vector_bytes and target.vector_bytes > 16:
-        # AVX512-VNNI with vectors of 64 bytes implies AVX512-VL, and so the instructions for shorter vectors.
-        if target.has_feature("avxvnni" if target.vector_bytes == 32 else "avx512vnni"):
+    if _has_words(target, lanes):
+        if _has_one(target):
             return _one_by_one(b, f"llvm.x86.avx512.vpdpbusd.{lanes * 32}", pairs, total)
-        at_once = MOST_WORD // (2 * most * SIGNED_MOST)
-        for first in range(0, len(pairs), at_once):
-            total = _in_words(b, pairs[first : first + at_once], total)
-        return total
+        sum_ = WordSum(b, total, most)
+        for pair in pairs:
+            sum_.add(pair)
+        return sum_.whole()
     if target.arch == "aarch64" and lanes == 4 and target.has_feature("dotprod"):
         return _one_by_one(b, f"llvm.aarch64.neon.sdot.v{lanes}i32.v{lanes * GROUP}i8", pairs, total)
     for unsigned, signed in pairs:
         total = _byte_by_byte(b, unsigned, signed, total)
     return total
+
+
+def words_at_once(target: Target, lanes: int, most: int) -> int:
+    """Returns the number of pairs whose products a target adds in 16 bits; 0 if it does not."""
+    return _at_once(most) if _has_words(target, lanes) and not _has_one(target) else 0
+
+
+def _at_once(most: int) -> int:
+    return MOST_WORD // (2 * most * SIGNED_MOST)
+
+
+def _has_words(target: Target, lanes: int) -> bool:
+    """True if x86 multiplies bytes of vectors with these lanes."""
+    return target.arch == "x86_64" and lanes in _PAIRS and lanes * 4 <= target.vector_bytes and target.vector_bytes > 16
+
+
+def _has_one(target: Target) -> bool:
+    """True if one instruction multiplies four bytes and adds them. AVX512-VNNI with vectors of 64 bytes implies
+    AVX512-VL, and so the instructions for shorter vectors."""
+    return target.has_feature("avxvnni" if target.vector_bytes == 32 else "avx512vnni")
 
 
 def _one_by_one(b: Builder, instruction: str, pairs: Sequence[Pair], total: Value) -> Value:
@@ -61,18 +81,46 @@ def _one_by_one(b: Builder, instruction: str, pairs: Sequence[Pair], total: Valu
     return total
 
 
-def _in_words(b: Builder, pairs: Sequence[Pair], total: Value) -> Value:
-    """Adds the products of pairs in 16 bits, and their sums to the total."""
-    lanes = total.type.lanes
-    bytes_, words = Type("i8", lanes * GROUP), Type("i16", lanes * 2)
-    multiplied, widened = _PAIRS[lanes]
-    both: Value | None = None
-    for pair in pairs:
-        product = b.call(f"llvm.x86.{multiplied}", words, [b.bitcast(v, bytes_) for v in pair])
-        both = product if both is None else b.binary("add", both, product)
-    assert both is not None
-    ones = b.splat(b.const(Type("i16"), 1), words.lanes)
-    return b.binary("add", total, b.call(f"llvm.x86.{widened}", total.type, [both, ones]))
+class WordSum:
+    """A sum whose products are added in 16 bits, as many as cannot overflow, and widened then."""
+
+    def __init__(self, b: Builder, total: Value, most: int):
+        self.b = b
+        self.total = total
+        self.words: Value | None = None
+        """The products since the last widening."""
+        self.at_once = _at_once(most)
+        self.count = 0
+
+    @property
+    def latest(self) -> Value:
+        """The value that the next product is added to."""
+        return self.total if self.words is None else self.words
+
+    @latest.setter
+    def latest(self, value: Value) -> None:
+        if self.words is None:
+            self.total = value
+        else:
+            self.words = value
+
+    def add(self, pair: Pair) -> None:
+        """Adds the products of a pair."""
+        b, lanes = self.b, self.total.type.lanes
+        bytes_, words = Type("i8", lanes * GROUP), Type("i16", lanes * 2)
+        product = b.call(f"llvm.x86.{_PAIRS[lanes][0]}", words, [b.bitcast(v, bytes_) for v in pair])
+        self.words = product if self.words is None else b.binary("add", self.words, product)
+        self.count += 1
+        if self.count == self.at_once:
+            self.total, self.words, self.count = self.whole(), None, 0
+
+    def whole(self) -> Value:
+        """Returns the sum of all products."""
+        if self.words is None:
+            return self.total
+        b, t = self.b, self.total.type
+        ones = b.splat(b.const(Type("i16"), 1), self.words.type.lanes)
+        return b.binary("add", self.total, b.call(f"llvm.x86.{_PAIRS[t.lanes][1]}", t, [self.words, ones]))
 
 
 def _byte_by_byte(b: Builder, unsigned: Value, signed: Value, total: Value) -> Value:

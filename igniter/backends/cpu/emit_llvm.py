@@ -25,6 +25,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.backends.cpu import accesses, arithmetic, calls, lanes, team, tile_kernels
 from igniter.backends.cpu.builder import LlvmModule, Value, flatten, quote
+from igniter.backends.cpu.dot_tiles import Step, TileSums, steps_of
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, Scope
 from igniter.backends.cpu.llvm_types import I8, I64, PTR, llvm_type, memory_type
@@ -200,7 +201,12 @@ class FuncEmitter:
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def _block(self, f: Function, block: Block) -> None:
-        for op in block.ops:
+        sums: TileSums | None = None
+        for op in steps_of(block, self.module.target):
+            if isinstance(op, Step):
+                sums = sums or TileSums(f, op.tile)
+                sums.emit(op.pair)
+                continue
             if self.module.locations and name_of(op):
                 f.raw(f"{MARK}{name_of(op)}")
             handler = self.handlers.get(type(op))
