@@ -32,7 +32,7 @@ PROGRAMS = (*(f"llvm-mca-{n}" for n in range(25, 16, -1)), "llvm-mca")
 ITERATIONS = 400
 GOAL = 0.85
 
-_MULTIPLY_ADD = re.compile(r"^\s+(?:f?mla|fmls|(?:[su]|us|bf)(?:dot|mmla))\b")
+_MULTIPLY_ADD = re.compile(r"^\s+(?:f?mla|fmls|(?:[su]|us|su|bf)(?:dot|mmla))\b")
 
 
 @dataclass(frozen=True)

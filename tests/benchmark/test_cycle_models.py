@@ -16,6 +16,11 @@ def test_products_of_floats(cpu: str) -> None:
     assert found.rate >= cycle_models.GOAL
 
 
+def test_a_dot_product_takes_a_factor_from_a_lane() -> None:
+    """A load that fills all lanes (`ld1r`) occupies a unit for products."""
+    assert cycle_models.row("neoverse-n1", "i8i8").rate >= cycle_models.GOAL
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("cpu", cycle_models.CPUS)
 @pytest.mark.parametrize("kind", ["f32", "f64"])

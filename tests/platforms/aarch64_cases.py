@@ -1,6 +1,6 @@
 """ONNX's node cases compiled for aarch64 and run by stock ONNX Runtime for aarch64 under qemu, in static mode.
 
-    python -m tests.platforms.aarch64_cases [--target aarch64+dotprod+i8mm+bf16] [--only relu]
+    python -m tests.platforms.aarch64_cases [--target aarch64+dotprod+i8mm+bf16] [--only relu] [--first 300 --count 100]
 
 The judge is that of the node cases on this machine (`tests.conformance.node_cases`): what a case expects, and what
 ONNX Runtime computes here, on x86-64. Cases without a region have no code of Igniter's and are not run.
@@ -132,13 +132,18 @@ def main() -> int:
     parser.add_argument("--target", default=ALL)
     parser.add_argument("--cpu", default="max", help="qemu's CPU")
     parser.add_argument("--only", default="", help="a part of the names of the cases")
+    parser.add_argument(
+        "--first", type=int, default=0, help="the number of the first case, in the order of their names"
+    )
+    parser.add_argument("--count", type=int, help="the number of cases to run; all of them by default")
     args = parser.parse_args()
     reason = missing()
     if reason is not None:
         print(f"skipped: {reason}")
         return 0
     counts: Counter[str] = Counter()
-    for result in run_cases([n for n in node_cases() if args.only in n], args.target, args.cpu):
+    names = [n for n in node_cases() if args.only in n][args.first :][: args.count]
+    for result in run_cases(names, args.target, args.cpu):
         counts[result.status] += 1
         if result.status in FAILURES:
             print(f"{result.name}: {result.status}: {result.reason}", flush=True)

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from tests.conformance.node_cases import FAILURES, node_cases
 from tests.platforms import aarch64_cases, aarch64_models
-from tests.platforms.aarch64_cases import ALL, compile_case, rebuilt, run_compiled
-from tests.platforms.arm64 import Guest
+from tests.platforms.aarch64_cases import ALL, compile_case, output_types, rebuilt, run_compiled
+from tests.platforms.arm64 import Guest, GuestError
 from tests.platforms.arm64_root import missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
@@ -28,6 +30,10 @@ SAMPLE = (
 )
 TARGETS = {"aarch64": "cortex-a57", "neoverse-n1": "neoverse-n1", ALL: "max", "neoverse-v1": "max"}
 """Targets with a CPU of qemu's that has no more than their instructions, where qemu has one."""
+
+
+def _full(*values: str) -> ParameterSet:
+    return pytest.param(*values, marks=pytest.mark.full)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +55,35 @@ def test_a_wrong_result_is_found(guest: Guest, tmp_path: Path) -> None:
     other = rebuilt("test_softmax_axis_1", compiled.status, "", 0)
     other.expected[0] = other.expected[0] + 1e-3
     assert run_compiled(other, tmp_path / "out", guest).status == "mismatch"
+
+
+LACKING = (
+    (ALL, "cortex-a53", "bf16, dotprod, i8mm"),
+    (ALL, "neoverse-n1", "bf16, i8mm"),
+    ("neoverse-n1", "cortex-a53", "dotprod, fullfp16, lse, rcpc, rdm"),
+    ("neoverse-v1", "neoverse-n1", "bf16, complxnum, fp16fml, i8mm, rcpc-immo, sha3"),
+)
+"""Targets, CPUs of qemu's that lack some of their features, and these features."""
+
+
+@pytest.mark.parametrize(("target", "cpu", "features"), [LACKING[0], *(_full(*each) for each in LACKING[1:])])
+def test_an_older_cpu_is_refused(target: str, cpu: str, features: str, tmp_path: Path) -> None:
+    """With the names of the features; an illegal instruction would end the guest. The same library loads on a CPU with
+    all features, which `test_some_node_cases` shows."""
+    compiled = compile_case("test_matmulinteger", target, tmp_path / "out")
+    types = output_types(tmp_path / "out" / "model.onnx")
+    said = f"compiled for {target}, and this CPU is aarch64 without {features}: compile the model with --target=aarch64"
+    with Guest(cpu) as older, pytest.raises(GuestError, match=f": this library of Igniter is {re.escape(said)}$"):
+        older.run(tmp_path / "out", compiled.feed, types)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("target", "cpu"), [("aarch64", "cortex-a53"), ("neoverse-n1", "neoverse-n1")])
+def test_a_cpu_with_the_features_and_no_more_runs(target: str, cpu: str, tmp_path: Path) -> None:
+    compiled = compile_case("test_matmulinteger", target, tmp_path / "out")
+    with Guest(cpu) as running:
+        result = run_compiled(rebuilt("test_matmulinteger", compiled.status, "", 0), tmp_path / "out", running)
+    assert result.status == "native", result.reason
 
 
 @pytest.mark.full

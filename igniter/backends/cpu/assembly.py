@@ -11,7 +11,7 @@ _X86_JUMP = re.compile(r"^\s+j\w+\s+(\.L\w+)")
 _ARM_JUMP = re.compile(r"^\s+(?:b|b\.\w+|cbn?z|tbn?z)\s+(?:.*,\s*)?(\.L\w+)")
 _VECTOR = re.compile(r"%?([xyz]mm\d+)\b|\b([vq]\d+)\b")
 _MULTIPLY_ADD = re.compile(
-    r"^\s+(?:vfn?m(?:add|sub)\w+|vpdp\w+|vdpbf16ps|tdp\w+|f?mla|fmls|(?:[su]|us|bf)(?:dot|mmla))\b"
+    r"^\s+(?:vfn?m(?:add|sub)\w+|vpdp\w+|vdpbf16ps|tdp\w+|f?mla|fmls|(?:[su]|us|su|bf)(?:dot|mmla))\b"
 )
 
 

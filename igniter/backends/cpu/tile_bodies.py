@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 
 from igniter.backends.cpu import arithmetic, signed_bytes
 from igniter.backends.cpu.builder import Builder, LlvmModule, Value, flatten
-from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type, llvm_type
+from igniter.backends.cpu.llvm_types import F32, I32, I64, PTR, Type, llvm_type
 from igniter.backends.cpu.tile_assembly import STEPS, Instructions, Shape, assembled_loop, instructions_for
 from igniter.backends.cpu.tile_calls import (
     NEAREST,
@@ -383,12 +383,23 @@ class Body(Builder):
                 scalar = self.emit(left, f"freeze {scalar.typed}", "f")
             factor = self.splat(scalar, self.vector.lanes)
             return [factor if left == self.kind.sums else self._widened(factor, 0)]
-        bits = self.splat(self.emit(I32, f"load i32, ptr {at.text}, align 1"), self.vector.lanes)
+        bits = self._group(at)
         if self.kind.name == "bf16":
             return [self.bitcast(bits, self.vector)] if self._has_bf16() else self._halves(bits)
         if self.kind.name not in ("u8i8", "i8i8") or self._has_bytes():
             return [bits]
         return self._words(bits, signed=self.kind.name == "i8i8")
+
+    def _group(self, at: Value) -> Value:
+        """Returns one row's group of steps in every lane."""
+        lanes = self.vector.lanes
+        if self.target.arch != "aarch64":
+            return self.splat(self.emit(I32, f"load i32, ptr {at.text}, align 1"), lanes)
+        # As in `factor`, the products take it from a lane, which must be one of a vector register.
+        scalar = self.emit(F32, f"load float, ptr {at.text}, align 1")
+        first = self.insert(self.zero(F32.with_lanes(lanes)), self.emit(F32, f"freeze {scalar.typed}", "f"), 0)
+        bits = self.bitcast(first, self._integers())
+        return self.shuffle(bits, bits, [0] * lanes)
 
     def _widened(self, narrow: Value, which: int) -> Value:
         """Converts a vector of elements of one of the operands to elements of the sums."""
@@ -412,8 +423,9 @@ class Body(Builder):
         if self.kind.name == "bf16":
             pairs = f"<{2 * lanes} x bfloat>"
             # The last operand of x86's instruction can be in memory: best for a value used once, here a factor of one
-            # vector.
-            order = (b[0], a[0]) if self.panels * self.parts == 1 else (a[0], b[0])
+            # vector. Arm's can be a lane.
+            last = self.target.arch == "aarch64" or self.panels * self.parts == 1
+            order = (b[0], a[0]) if last else (a[0], b[0])
             x, y = (self._raw_cast(v, pairs) for v in order)
             intrinsic = f"llvm.x86.avx512bf16.dpbf16ps.{lanes * 32}"
             if self.target.arch == "aarch64":
@@ -474,7 +486,9 @@ class Body(Builder):
         name = "usdot" if self.kind.name == "u8i8" else "sdot"
         bytes_ = Type("i8", lanes * 4)
         intrinsic = f"llvm.aarch64.neon.{name}.v{lanes}i32.v{lanes * 4}i8"
-        return self.call(intrinsic, t, [total, self.bitcast(a, bytes_), self.bitcast(b, bytes_)])
+        # LLVM takes the last operand from a lane (`sdot`), or the unsigned one (`sudot`).
+        x, y = (self.bitcast(v, bytes_) for v in ((a, b) if name == "usdot" else (b, a)))
+        return self.call(intrinsic, t, [total, x, y])
 
     def _dot_words(self, a: Value, b: Value, total: Value) -> Value:
         """Returns products of i16, with neighbours added, plus the sums."""

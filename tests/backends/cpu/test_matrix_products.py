@@ -37,7 +37,7 @@ Array = np.ndarray
 TARGET = "aarch64+dotprod+i8mm+bf16"
 OTHERS = ("neoverse-n2", "neoverse-v1", "neoverse-v2", "neoverse-v3", "aarch64+i8mm+bf16")
 NAMES = {"u8i8": "usmmla", "i8i8": "smmla", "bf16": "bfmmla"}
-DOTS = {"u8i8": "usdot", "i8i8": "sdot", "bf16": "bfdot"}
+DOTS = {"u8i8": "sudot", "i8i8": "sdot", "bf16": "bfdot"}
 
 KIND = pytest.mark.parametrize("kind", INSTRUCTIONS)
 
