@@ -188,7 +188,8 @@ def test_one_kernel_for_few_rows_and_many(bits: int, depth: int, bias: bool) -> 
         (64, {"columns": 1001}, None),
         (64, {"accuracy_level": 4}, None),
         (1, {"accuracy_level": 4}, None),
-        (1, {"accuracy_level": 4, "bits": 8}, "accuracy_level"),
+        (1, {"accuracy_level": 4, "bits": 8}, None),
+        (1, {"accuracy_level": 4, "bits": 2}, "accuracy_level"),
         (1, {"columns": 1001}, None),
         (64, {"bits": 8}, None),
         (8, {}, None),
@@ -220,9 +221,10 @@ def by_bytes(operands: list[Array | None], attrs: dict[str, int]) -> Array:
 @pytest.mark.parametrize("zeros", ["", "packed"])
 @pytest.mark.parametrize(("depth", "block"), [(64, 16), (48, 32), (150, 64), (16, 256), (300, 128)])
 @pytest.mark.parametrize("rows", [1, 3, 40])
-def test_factors_of_eight_bits(depth: int, block: int, zeros: str, rows: int) -> None:
+@pytest.mark.parametrize("bits", [4, pytest.param(8, marks=pytest.mark.full)])
+def test_factors_of_eight_bits(bits: int, depth: int, block: int, zeros: str, rows: int) -> None:
     """Where the node lets them be rounded: as ONNX Runtime rounds them, so that the results are the same."""
-    operands, attrs = product((rows,), depth=depth, columns=21, block=block, zeros=zeros, bias=True)
+    operands, attrs = product((rows,), depth=depth, columns=21, bits=bits, block=block, zeros=zeros, bias=True)
     x = operands[0]
     assert x is not None
     # A block of zeros, and one with numbers of all magnitudes.
@@ -238,6 +240,22 @@ def test_factors_of_eight_bits(depth: int, block: int, zeros: str, rows: int) ->
         size = np.abs(wanted[k]).max()
         np.testing.assert_allclose(got[k] / size, wanted[k] / size, atol=2e-6)
         np.testing.assert_allclose(got[k] / size, theirs[k] / size, atol=2e-6)
+
+
+@pytest.mark.parametrize("target", ["native", WITHOUT_BYTES])
+def test_weights_of_eight_bits_beside_rounded_factors(target: str) -> None:
+    """All bytes are exact, those above 127 as well, which `pmaddubsw` does not add without saturation."""
+    operands, attrs = product((9,), depth=96, columns=37, bits=8, block=32)
+    operands[1] = np.full_like(operands[1], 255)
+    x = operands[0]
+    assert x is not None
+    x[0] = np.abs(x[0]).max()
+    model = model_of(operands, {**attrs, "accuracy_level": 4}, 9)
+    artifact = igniter.compile(model, target=target, verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    (got,) = artifact.session().run(None, {"x": x})
+    wanted = by_bytes(operands, attrs)
+    np.testing.assert_allclose(got, wanted, rtol=2e-6, atol=2e-6 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize(("columns", "depth", "block"), [(1, 40, 16), (17, 31, 16), (100, 520, 256), (3, 1, 16)])

@@ -6,8 +6,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
+import igniter
+from igniter.runtime.session import make_session
 from igniter.verification.interp.arithmetic import InterpreterError
 from tests.ops.single_node import check, kernel_of, model_of, module_of, refusal
 
@@ -265,3 +269,48 @@ def test_slice_backwards_to_the_greatest_integer() -> None:
     """The greatest i32 and i64 stand for the end in whichever direction, as in ONNX Runtime; others do not."""
     for end in (2**31 - 1, 2**63 - 1, 2**31, 2**40):
         check("Slice", [X, ints(-1), ints(end), ints(2), ints(-1)], constant=[1, 2, 3, 4])
+
+
+def masked_attention() -> onnx.ModelProto:
+    """The masks of onnxruntime-genai's builder for MultiHeadAttention: causal, [new, new] expanded to
+    [new, new + past], and of padding, [batch, 1, new, total], of which only a run knows that they broadcast."""
+    info, node, kind = helper.make_tensor_value_info, helper.make_node, TensorProto.FLOAT
+    nodes = [
+        node("Shape", ["x"], ["new"], start=1, end=2),
+        node("Shape", ["past"], ["old"], start=1, end=2),
+        node("Add", ["new", "old"], ["all"]),
+        node("Concat", ["new", "all"], ["shape"], axis=0),
+        node("Expand", ["causal", "shape"], ["wide"]),
+        node("Add", ["mask", "wide"], ["bias"]),
+        node("Concat", ["past", "x"], ["keys"], axis=1),
+        node("MultiHeadAttention", ["x", "keys", "keys", "", "", "bias"], ["y"], domain="com.microsoft", num_heads=2),
+    ]
+    inputs = [
+        info("x", kind, ["batch", "seq", 16]),
+        info("past", kind, ["batch", "old", 16]),
+        info("causal", kind, ["seq", "seq"]),
+        info("mask", kind, ["batch", 1, "seq", "total"]),
+    ]
+    graph = helper.make_graph(nodes, "masks", inputs, [info("y", kind, ["batch", "seq", 16])])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8)
+
+
+def test_a_dim_that_a_run_knows_to_be_1_or_the_requested_one() -> None:
+    """`seq` expanded to `seq + old`: equal without a past, and 1 for a step."""
+    artifact = igniter.compile(masked_attention(), verify=False)
+    assert artifact.report["nodes_after"] == 1
+    rng = np.random.default_rng(0)
+    ours, theirs = artifact.session(), make_session(masked_attention().SerializeToString())
+
+    def feeds(seq: int, old: int, total: int) -> dict[str, Any]:
+        sizes = {"x": (2, seq, 16), "past": (2, old, 16), "causal": (seq, seq), "mask": (2, 1, seq, total)}
+        return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in sizes.items()}
+
+    for seq, old in ((5, 0), (1, 7), (1, 0), (33, 0)):
+        given = feeds(seq, old, seq + old)
+        (mine,), (wanted,) = (session.run(None, given) for session in (ours, theirs))
+        np.testing.assert_allclose(mine, wanted, rtol=2e-6, atol=2e-6)
+    for wrong, text in ((feeds(3, 2, 5), "its shape does not broadcast"), (feeds(3, 0, 4), "do not broadcast")):
+        with pytest.raises(Exception, match=text):
+            ours.run(None, wrong)

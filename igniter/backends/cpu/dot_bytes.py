@@ -9,7 +9,8 @@
 
 `pmaddubsw` adds the products of two bytes in 16 bits with saturation. Unsigned bytes of at most 127 and signed ones do
 not reach it: 2 * 127 * 128 = 32512. Numbers of 4 bits are at most 15, so the sums of eight of them, 8 * 2 * 15 * 128 =
-30720, are added in 16 bits before `pmaddwd` widens them.
+30720, are added in 16 bits before `pmaddwd` widens them. Unsigned bytes above 127 do, and are no signed bytes either:
+except for `vpdpbusd`, they are multiplied as two numbers of 4 bits, `low + 16 * high`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from igniter.backends.cpu.target import Target
 GROUP, BITS = 4, 8
 MOST_WORD, SIGNED_MOST = 32767, 128
 """The largest number of 16 bits, and the largest magnitude of a signed byte."""
+HALF, HALF_MOST, LOW_HALVES = 4, 15, 0x0F0F0F0F
+"""Half of a byte: its bits, its largest number, and the mask of the lower halves of four bytes."""
 _PAIRS = {
     16: ("avx512.pmaddubs.w.512", "avx512.pmaddw.d.512"),
     8: ("avx2.pmadd.ub.sw", "avx2.pmadd.wd"),
@@ -39,6 +42,8 @@ def dot(b: Builder, pairs: Sequence[Pair], total: Value, most: int) -> Value:
     """Returns `total` plus the products of the bytes of pairs of i32, or of vectors of them; unsigned bytes are at most
     `most`."""
     lanes, target = total.type.lanes, b.target
+    if most >= SIGNED_MOST and _needs_signed(target, lanes):
+        return _by_halves(b, pairs, total)
     if _has_words(target, lanes):
         if _has_one(target):
             return _one_by_one(b, f"llvm.x86.avx512.vpdpbusd.{lanes * 32}", pairs, total)
@@ -46,7 +51,7 @@ def dot(b: Builder, pairs: Sequence[Pair], total: Value, most: int) -> Value:
         for pair in pairs:
             sum_.add(pair)
         return sum_.whole()
-    if target.arch == "aarch64" and lanes == 4 and target.has_feature("dotprod"):
+    if _has_signed(target, lanes):
         return _one_by_one(b, f"llvm.aarch64.neon.sdot.v{lanes}i32.v{lanes * GROUP}i8", pairs, total)
     for unsigned, signed in pairs:
         total = _byte_by_byte(b, unsigned, signed, total)
@@ -73,12 +78,36 @@ def _has_one(target: Target) -> bool:
     return target.has_feature("avxvnni" if target.vector_bytes == 32 else "avx512vnni")
 
 
+def _has_signed(target: Target, lanes: int) -> bool:
+    """True if aarch64 multiplies signed bytes of vectors with these lanes."""
+    return target.arch == "aarch64" and lanes == 4 and target.has_feature("dotprod")
+
+
+def _needs_signed(target: Target, lanes: int) -> bool:
+    """True if the instructions of a target take unsigned bytes of at most 127."""
+    return _has_signed(target, lanes) or (_has_words(target, lanes) and not _has_one(target))
+
+
 def _one_by_one(b: Builder, instruction: str, pairs: Sequence[Pair], total: Value) -> Value:
     """Adds the products of a pair with one instruction."""
     bytes_ = Type("i8", total.type.lanes * GROUP)
     for pair in pairs:
         total = b.call(instruction, total.type, [total, *(b.bitcast(v, bytes_) for v in pair)])
     return total
+
+
+def _by_halves(b: Builder, pairs: Sequence[Pair], total: Value) -> Value:
+    """Adds the products with the low four bits of unsigned bytes, and those with the high ones, times 16."""
+
+    def number(value: int) -> Value:
+        one = b.const(I32, value)
+        return b.splat(one, total.type.lanes) if total.type.is_vector else one
+
+    low, half = number(LOW_HALVES), number(HALF)
+    highs = [(b.binary("and", b.binary("lshr", unsigned, half), low), signed) for unsigned, signed in pairs]
+    lows = [(b.binary("and", unsigned, low), signed) for unsigned, signed in pairs]
+    above = dot(b, highs, number(0), HALF_MOST)
+    return dot(b, lows, b.binary("add", total, b.binary("shl", above, half)), HALF_MOST)
 
 
 class WordSum:

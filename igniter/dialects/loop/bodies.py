@@ -199,6 +199,8 @@ def print_access_tail(
 
 MOST_BYTE = 127
 """The largest unsigned byte of `loop.dot_bytes` by default."""
+ANY_BYTE = 255
+"""The largest number in a byte."""
 
 
 @irdl_op_definition
@@ -208,7 +210,7 @@ class DotBytesOp(IRDLOperation):
 
     The unsigned bytes are at most `most` (127 by default), as low-bit codes are. Instructions with 16-bit sums of two
     byte products then cannot saturate, and the result is exact (it wraps as i32 does). The smaller they are, the more
-    pairs can be added in 16 bits.
+    pairs can be added in 16 bits. Above 127, targets with such instructions multiply each byte in two halves.
     """
 
     name = "loop.dot_bytes"
@@ -237,8 +239,8 @@ class DotBytesOp(IRDLOperation):
             raise VerifyException(f"the operands are {[str(v.type) for v in self.operands]}, not {self.result.type}")
         if i32 not in (self.result.type, vector_element(self.result.type)):
             raise VerifyException(f"a sum of byte products needs elements of i32, not {self.result.type}")
-        if not 1 <= self.most <= MOST_BYTE:
-            raise VerifyException(f"the largest unsigned byte is {self.most}; it must be from 1 to {MOST_BYTE}")
+        if not 1 <= self.most <= ANY_BYTE:
+            raise VerifyException(f"the largest unsigned byte is {self.most}; it must be from 1 to {ANY_BYTE}")
 
     @classmethod
     def parse(cls, parser: Parser) -> DotBytesOp:

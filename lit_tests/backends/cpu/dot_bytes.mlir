@@ -52,3 +52,33 @@ loop.func @nibbles symbols [] (%a: memref<8xi32>, %b: memref<8xi32>, %t: memref<
   %d = loop.dot_bytes %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %x, %w, %s most 15 : vector<8xi32>
   loop.store %d, %y[v] lane v
 }
+
+// Any bytes: `vpdpbusd` takes them as they are, the other instructions in halves.
+
+// AVX2-LABEL: @bytes
+// AVX2-COUNT-2: call <16 x i16> @llvm.x86.avx2.pmadd.ub.sw(
+// AVX2-NOT:     call <16 x i16>
+// AVX2:         ret void
+// VNNI-LABEL: @bytes
+// VNNI-COUNT-1: call <8 x i32> @llvm.x86.avx512.vpdpbusd.256(
+// VNNI-NOT:     vpdpbusd
+// VNNI:         ret void
+loop.func @bytes symbols [] (%a: memref<8xi32>, %b: memref<8xi32>, %t: memref<8xi32>, %y: memref<8xi32>) outputs 1 {
+  %x = loop.load %a[v] lane v : vector<8xi32>
+  %w = loop.load %b[v] lane v : vector<8xi32>
+  %s = loop.load %t[v] lane v : vector<8xi32>
+  %d = loop.dot_bytes %x, %w, %s most 255 : vector<8xi32>
+  loop.store %d, %y[v] lane v
+}
+
+// ARM-LABEL: @four_bytes
+// ARM-COUNT-2: call <4 x i32> @llvm.aarch64.neon.sdot.v4i32.v16i8(
+// ARM-NOT:     sdot
+// ARM:         ret void
+loop.func @four_bytes symbols [] (%a: memref<4xi32>, %b: memref<4xi32>, %t: memref<4xi32>, %y: memref<4xi32>) outputs 1 {
+  %x = loop.load %a[v] lane v : vector<4xi32>
+  %w = loop.load %b[v] lane v : vector<4xi32>
+  %s = loop.load %t[v] lane v : vector<4xi32>
+  %d = loop.dot_bytes %x, %w, %s most 255 : vector<4xi32>
+  loop.store %d, %y[v] lane v
+}

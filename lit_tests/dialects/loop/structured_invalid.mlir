@@ -354,8 +354,8 @@ loop.kernel @bytes symbols [] (%x: tensor<4xi64>) -> (tensor<4xi64>) {
 loop.kernel @bytes symbols [] (%x: tensor<4xi32>) -> (tensor<4xi32>) {
   %y = loop.nest "dot" [i: parallel 4] -> tensor<4xi32> {
     %v = loop.read %x[i] : i32
-    // expected-error@+1 {{the largest unsigned byte is 128; it must be from 1 to 127}}
-    %d = loop.dot_bytes %v, %v, %v most 128 : i32
+    // expected-error@+1 {{the largest unsigned byte is 256; it must be from 1 to 255}}
+    %d = loop.dot_bytes %v, %v, %v most 256 : i32
     loop.yield none %d at [i]
   }
   loop.return %y : tensor<4xi32>

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from igniter.dialects.onnx.registry import Dims
-from igniter.dialects.sym.broadcasting import never_one
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, minimum
 
 
@@ -13,9 +12,9 @@ def aligned(dims: Dims, at: Sequence[Expr], target: Dims, capped: bool = False) 
     """Returns the subscripts of a tensor of `dims` at the point `at` of a domain of dims `target`; or the reason why
     they are unknown.
 
-    With `capped`, a dim that may be 1 beside one that never is gets the subscript `min(i, dim - 1)`: 0 if it is 1, and
-    `i` if it is equal, as every run has to check. A skip connection of dynamic size beside features scaled up by two
-    is such a pair.
+    With `capped`, a dim of which only a run knows whether it is 1 or the result's gets the subscript `min(i, dim - 1)`:
+    0 if it is 1, and `i` if it is equal, as every run has to check. A skip connection of dynamic size beside features
+    scaled up by two is such a pair, and so are a mask of `total` keys and one of `past + new`.
     """
     missing = len(target) - len(dims)
     if missing < 0:
@@ -49,8 +48,9 @@ def broadcast_dims(shapes: Sequence[Dims]) -> Dims | str:
 
 
 def is_capped(dim: Expr, have: Expr) -> bool:
-    """True if `dim` is either 1 or the dim `have` of the result, which is never 1, and only a run knows which."""
-    return dim not in (ONE, have) and dim.constant is None and have.constant is None and never_one(have)
+    """True if `dim` is either 1 or the dim `have` of the result, and only a run knows which. The caller knows that the
+    result has this dim: another operand has it."""
+    return dim not in (ONE, have) and dim.constant is None and have.constant is None
 
 
 def broadcast_reason(shapes: Sequence[Dims], target: Dims, capped: bool = False) -> str | None:

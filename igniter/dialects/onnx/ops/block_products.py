@@ -109,11 +109,13 @@ class Blocks:
     columns: int
     block: int
     bits: int
+    of_bytes: bool = False
+    """True if the left factor is rounded to eight bits."""
 
     @staticmethod
     def of(op: OnnxOp) -> Blocks:
         depth, columns, block = (int(op.attr(n)) for n in ("K", "N", "block_size"))
-        return Blocks(depth, columns, block, int(op.attr("bits", 4) or 4))
+        return Blocks(depth, columns, block, int(op.attr("bits", 4) or 4), rounds_rows(op))
 
     @property
     def parts(self) -> int:
@@ -122,8 +124,8 @@ class Blocks:
 
     @property
     def are_words(self) -> bool:
-        """True if packed weights are read as words, where this takes fewer instructions."""
-        return self.parts > 1 and self.blob % WORD == 0
+        """True if packed weights are read as words: for several numbers in a byte, and for products of bytes."""
+        return (self.parts > 1 or self.of_bytes) and self.blob % WORD == 0
 
     @property
     def count(self) -> int:
@@ -357,19 +359,19 @@ def rounds_rows(op: OnnxOp) -> bool:
     zeros = operand(op, 3)
     return (
         int(op.attr("accuracy_level", 0) or 0) == EIGHT_BITS
-        and Blocks.of(op).bits == 4
+        and int(op.attr("bits", 4) or 4) in (4, 8)
         and element_of(op.operands[0].type) == f32
         and (zeros is None or element_of(zeros.type) == ui8)
     )
 
 
 def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
-    """Multiplies 4-bit numbers by bytes: each block of the left factor is rounded to 8 bits, scaled by its largest
-    magnitude, as in ONNX Runtime, and the products of a block are summed as integers."""
+    """Multiplies numbers of 4 or 8 bits by bytes: each block of the left factor is rounded to 8 bits, scaled by its
+    largest magnitude, as in ONNX Runtime, and the products of a block are summed as integers."""
     shape = Blocks.of(ctx.op)
     weights = Weights.of(ctx, shape)
     left = _rounded_rows(ctx, rows, shape, 1 if weights.zeros is not None else 1 << (shape.bits - 1))
-    # The even numbers of a word are the four bytes of one integer, the odd ones those of another.
+    # Of 4 bits, the even numbers of a word are the four bytes of one integer, the odd ones those of another.
     numbers, stretch = shape.parts * WORD, shape.stretch
 
     def word_at(r: Sequence[Expr], k: int) -> Expr:
@@ -380,9 +382,11 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
         pairs: list[tuple[Scalar, Scalar]] = []
         for k in range(stretch // numbers):
             word = _word(nest, weights, panel, lane, r, k)
-            for odd, found in enumerate((word, word.shift_right(4))):
-                factor = nest.read(left.words, [row, word_at(r, k) * 2 + odd])
-                pairs.append(((found & LOW_NUMBERS).bits(i32), factor))
+            for part in range(shape.parts):
+                found = word.shift_right(part * shape.bits) if part else word
+                found = found & LOW_NUMBERS if shape.parts > 1 else found
+                factor = nest.read(left.words, [row, word_at(r, k) * shape.parts + part])
+                pairs.append((found.bits(i32), factor))
         total = nest.const(0, i32).plus_dot_bytes(pairs, (1 << shape.bits) - 1)
         whole = nest.read(left.sums, [row, *r])
         if weights.zeros is not None:
@@ -398,7 +402,8 @@ class RoundedRows:
     """A left factor rounded to eight bits, block by block."""
 
     words: SSAValue
-    """Its numbers, [row, word]: the four even ones of eight in a word of i32, then the four odd ones."""
+    """Its numbers, [row, word]: beside 8 bits, four in a word of i32; beside 4 bits, the four even ones of eight, then
+    the four odd ones."""
     scales: SSAValue
     """The scale of each block, [row, block]."""
     sums: SSAValue
@@ -438,16 +443,17 @@ def _rounded_rows(ctx: Lowering, rows: Expr, shape: Blocks, point: int) -> Round
 
     def word_of(nest: Nest, i: Sequence[Expr]) -> Scalar:
         # Four of eight bytes, two apart, do not form a vector: assembled byte by byte.
-        row, word, odd = i[0], floordiv(i[1], Expr.of(2)), mod(i[1], Expr.of(2))
+        parts = Expr.of(shape.parts)
+        row, word, part = i[0], floordiv(i[1], parts), mod(i[1], parts)
         total: Scalar | None = None
         for place in range(WORD):
-            byte = nest.read(bytes_, [row, word * numbers + 2 * place + odd]).to(i32)
+            byte = nest.read(bytes_, [row, word * numbers + parts * place + part]).to(i32)
             byte = (byte & BYTE_MASK).shift_left(8 * place)
             total = byte if total is None else total | byte
         assert total is not None
         return total
 
-    words = ctx.generate((rows, shape.count * shape.block // numbers * 2), word_of, element=i32, part="factors")
+    words = ctx.generate((rows, shape.count * shape.block // WORD), word_of, element=i32, part="factors")
 
     def sums(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         return nest.read(blocks, [i[0], i[1], i[2] * shape.stretch + r[0]]).to(i32) * point

@@ -85,7 +85,9 @@ def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
         return (
             None
             if rounds_rows(op)
-            else ("it may multiply bytes (accuracy_level 4), but its weights are not of 4 bits with f32 activations")
+            else (
+                "it may multiply bytes (accuracy_level 4), but its weights are not of 4 or 8 bits with f32 activations"
+            )
         )
     if shape.bits != 4:
         return None

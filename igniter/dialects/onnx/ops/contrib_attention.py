@@ -139,6 +139,10 @@ def _multi_head_infer(ctx: InferContext) -> list[TensorInfo]:
         return unknown_infos(ctx, element, (3, 4, 4))
     if mask is not None and len(mask) > 1:
         ctx.equate(mask[-1], dims.total)
+    bias = shape_at(shapes, SCORE_BIAS)
+    if bias:
+        # ONNX Runtime broadcasts no bias along the keys.
+        ctx.equate(bias[-1], dims.total)
     return [TensorInfo(element, d) for d in (dims.result, dims.present(dims.head), dims.present(dims.value_head))]
 
 

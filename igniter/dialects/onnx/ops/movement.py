@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering
-from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
+from igniter.dialects.onnx.lowering.broadcast import broadcast_reason, is_capped
 from igniter.dialects.onnx.ops.rules import (
     attr_or_input,
     broadcast,
@@ -28,9 +28,10 @@ from igniter.dialects.onnx.ops.rules import (
     tidy,
     unknown_rank,
 )
-from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, product
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import Requirement, at_most, equal, one_or
 
 if TYPE_CHECKING:
@@ -188,22 +189,44 @@ def infer_expand(ctx: InferContext) -> list[TensorInfo]:
         if dims is None or rank is None:
             return unknown_rank(ctx)
         return infos(element_type(ctx), [ctx.fresh(f"expand_{k}") for k in range(max(rank, len(dims)))])
+    if not ctx.optimistic:
+        dims = _within(dims, target)
     return infos(element_type(ctx), broadcast(ctx, [dims, target], "expand"))
 
 
+def _within(dims: Dims, target: Dims) -> Dims:
+    """Returns the dims, with 1 for a symbolic dim that the requested one is never less than: `seq` beside
+    `seq + past`. The result has the requested dim, as every run checks (`expand_requires`)."""
+    missing = len(target) - len(dims)
+    asked = (*dims[: max(0, -missing)], *target[max(0, missing) :])
+    return tuple(
+        ONE if d != a and d.constant is None and a.constant is None and is_nonneg(a - d) else d
+        for d, a in zip(dims, asked, strict=True)
+    )
+
+
+def _is_requested(op: OnnxOp) -> bool:
+    """True if each dim of the result is the requested one, so that those of the operand are equal to it or 1."""
+    asked, after = known(op, 1) or (), dims_of(op.results[0].type)
+    return len(asked) == len(after) and all(a == r for a, r in zip(asked, after, strict=True))
+
+
 def expand_reason(op: OnnxOp) -> str | None:
-    return broadcast_reason([operand_dims(op, 0)], dims_of(op.results[0].type))
+    return broadcast_reason([operand_dims(op, 0)], dims_of(op.results[0].type), capped=_is_requested(op))
 
 
 def expand_requires(op: OnnxOp) -> list[Requirement]:
-    """Requires a requested dim to be the result's, or 1."""
-    after = dims_of(op.results[0].type)
+    """Requires a requested dim to be the result's, or 1; and a dim of the operand that only a run knows, likewise."""
+    after, text = dims_of(op.results[0].type), "its shape does not broadcast"
     asked = (known(op, 1) or ())[::-1]
-    return [one_or(a, r, "its shape does not broadcast") for a, r in zip(asked, after[::-1], strict=False)]
+    found = [one_or(a, r, text) for a, r in zip(asked, after[::-1], strict=False)]
+    before = operand_dims(op, 0)[::-1]
+    return [*found, *(one_or(d, r, text) for d, r in zip(before, after[::-1], strict=False) if is_capped(d, r))]
 
 
 def lower_expand(ctx: Lowering) -> list[SSAValue]:
-    return [ctx.map(lambda x: x, ctx.required(0))]
+    x, dims, capped = ctx.required(0), ctx.out_dims(), _is_requested(ctx.op)
+    return [ctx.generate(dims, lambda nest, at: ctx.read_broadcast(nest, x, at, dims, capped))]
 
 
 def infer_tile(ctx: InferContext) -> list[TensorInfo]:
