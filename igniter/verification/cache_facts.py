@@ -2,17 +2,18 @@
 
 GroupQueryAttention accepts few combinations of the number of new keys, the rows of the past and the total length: the
 past ends where the new keys begin, or past and present are one buffer with room for all keys. Drawn independently,
-nearly all are errors.
+nearly all are errors. A cache that slides has room for its window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from igniter.analysis.onnx.shape_inference import ShapeFacts
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.ops.windowed_cache import slides
 from igniter.dialects.sym import dims_of
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ STEPS: tuple[tuple[str, int, int, int, int], ...] = (
 past of their own or in a buffer for more keys. ONNX Runtime takes several new keys after others in a batch of one."""
 
 
+SLACK = 0, 3, 1
+"""The rows of a cache that slides beside those of its window, in turns."""
+
+
 @dataclass(frozen=True)
 class CacheFacts:
     """The dims of a decoder that an attention over a cache ties to each other."""
@@ -45,25 +50,38 @@ class CacheFacts:
     batch: str
     new: str
     past: str
+    """The rows of the past; those of a window if all caches slide."""
     total: str
     masks: frozenset[str] = frozenset()
     """The inputs whose sums are numbers of keys."""
+    windows: tuple[tuple[str, int], ...] = ()
+    """The rows of caches that slide, each with the window."""
 
     def sizes(self) -> Iterator[tuple[str, Sizes]]:
         """Yields sizes of these dims, each with the kind of its case."""
-        for kind, *numbers in STEPS:
-            yield kind, dict(zip((self.batch, self.new, self.past, self.total), numbers, strict=True))
+        for k, (kind, *numbers) in enumerate(STEPS):
+            found = dict(zip((self.batch, self.new, self.past, self.total), numbers, strict=True))
+            yield kind, {**found, **{name: window + SLACK[k % len(SLACK)] for name, window in self.windows}}
 
 
 def cache_facts(graph: GraphOp, facts: ShapeFacts) -> CacheFacts | None:
-    """Returns the dims of the first GroupQueryAttention whose past is an input and whose dims are symbols."""
+    """Returns the dims of the first GroupQueryAttention whose past is an input and whose dims are symbols, and the rows
+    of all caches that slide."""
     names: Mapping[SSAValue, str] = dict(zip(graph.body.args, graph.input_names, strict=True))
+    whole: CacheFacts | None = None
+    sliding: CacheFacts | None = None
+    windows: dict[str, int] = {}
     for op in graph.walk():
-        if isinstance(op, OnnxOp) and op.op_type == "GroupQueryAttention" and len(op.operands) > TOTAL:
-            found = _facts_of(op, names, facts)
-            if found is not None:
-                return found
-    return None
+        if not isinstance(op, OnnxOp) or op.op_type != "GroupQueryAttention" or len(op.operands) <= TOTAL:
+            continue
+        found = _facts_of(op, names, facts)
+        if found is not None and slides(op):
+            sliding = sliding or found
+            windows[found.past] = max(windows.get(found.past, 1), int(op.attr("local_window_size", -1)))
+        elif found is not None:
+            whole = whole or found
+    first = whole or sliding
+    return None if first is None else replace(first, windows=tuple(windows.items()))
 
 
 def _facts_of(op: OnnxOp, names: Mapping[SSAValue, str], facts: ShapeFacts) -> CacheFacts | None:

@@ -180,10 +180,12 @@ def _integers(r: _Request) -> Array:
     dtype, info = _integer_type(r.spec)
     if r.style == "large" and takes_large(r.spec, r.facts):
         return _large(r, dtype, info)
-    counts_keys = r.facts.caches is not None and r.spec.name in r.facts.caches.masks
+    caches = r.facts.caches
+    counts_keys = caches is not None and r.spec.name in caches.masks
     if "mask" in r.name:
-        # An attention takes no fewer keys than there are new ones.
-        return _mask(r.shape, r.rng, 0.75 if counts_keys else 0.0).astype(dtype)
+        # An attention takes no fewer keys than there are new ones; with a cache that slides, in each batch element.
+        least = 1.0 if caches is not None and caches.windows else 0.75
+        return _mask(r.shape, r.rng, least if counts_keys else 0.0).astype(dtype)
     if "position" in r.name and r.shape:
         count = np.arange(r.shape[-1]) if r.limit is None else np.arange(r.shape[-1]) % r.limit
         return np.broadcast_to(count, r.shape).astype(dtype)

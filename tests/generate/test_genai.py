@@ -60,6 +60,30 @@ def test_the_configuration_of_the_source_is_kept(tmp_path: Path):
     assert config["model"]["decoder"]["session_options"]["custom_ops_library"].startswith("libigniter_")
 
 
+def test_a_later_compile_names_its_library(tmp_path: Path):
+    """Also without `--genai`; other settings of the file stay, and so does a library of another maker."""
+    from igniter.toolbox.generate.genai_config import renew_library
+
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) {y = Exp(x)}'
+    )
+    artifact = igniter.load(model).compile(output=tmp_path / "m", verify=False)
+    (library,) = artifact.libraries
+    place = artifact.folder / "genai_config.json"
+    assert renew_library(artifact) is None and not place.exists()
+    for former, now, said in (
+        ("libigniter_0123456789abcdef.so", library.name, True),
+        (library.name, library.name, False),
+        ("libother.so", "libother.so", False),
+    ):
+        options = {"custom_ops_library": former, "log_id": "mine"}
+        place.write_text(json.dumps({"model": {"decoder": {"session_options": options}, "type": "llama"}}))
+        text = renew_library(artifact)
+        assert (text is not None and former in text) == said
+        expected = {"decoder": {"session_options": {**options, "custom_ops_library": now}}, "type": "llama"}
+        assert json.loads(place.read_text())["model"] == expected
+
+
 def test_what_cannot_be_known_is_asked_for(tmp_path: Path):
     with pytest.raises(
         IgniterError, match=r"says type, context_length, eos_token_id, which genai_config\.json needs: give "

@@ -520,12 +520,15 @@ def test_what_grouped_attention_refuses() -> None:
         return refusal("GroupQueryAttention", given, {**attrs, **more}, **MICROSOFT, constant=known, outputs=3)
 
     assert "total sequence length is known only at run time" in why(operands, [])
-    assert "smoothed" in why(operands, [6], smooth_softmax=1)
-    assert "slides" in why(operands, [6], sliding_window_cache=1, local_window_size=2)
+    assert "slides, and it has no past" in why(operands, [6], sliding_window_cache=1, local_window_size=2)
+    cached = [*operands[:3], *(normal(3, SHARED, 7, 8) for _ in range(2)), *operands[5:]]
+    assert "slides without one" in why(cached, [6], sliding_window_cache=1)
     assert "window is empty" in why(operands, [6], local_window_size=0)
-    assert "positions are given" in why(
-        [*operands, normal(9, 4), normal(9, 4), np.zeros((3, 5), np.int64)], [6], do_rotary=1
+    assert "its positions has dims" in why(
+        [*operands, normal(9, 4), normal(9, 4), np.zeros((3, 1), np.int64)], [6], do_rotary=1
     )
+    weights = [*operands, *[None] * 7, normal(8), normal(8)]
+    assert "its keys are normalised" in why(weights, [6])
     assert "not known to match pairs" in why([*operands, normal(9, 8), normal(9, 8)], [6], do_rotary=1)
 
 

@@ -44,6 +44,8 @@ def refusal(op: OnnxOp) -> Reason | None:
     except IgniterError:
         # Other errors of the node are reported by the lowering with its neighbours.
         return None
+    if kernel.in_place:
+        return Reason("illegal", f"{op.qualified_name} moves the rows of a cache, which has no GPU kernel")
     values: list[SSAValue] = list(kernel.args)
     for each in kernel.block.ops:
         if isinstance(each, ProcedureOp):

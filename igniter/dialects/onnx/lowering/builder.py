@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, i8, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, UnitAttr, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from igniter.dialects.loop import (
@@ -32,6 +32,7 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.loop.func import free_names
+from igniter.dialects.loop.sharing import IN_PLACE
 from igniter.dialects.onnx.lowering.scalar import Number, Scalar, compute_type, float_bits, int_bits, signless
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import axis_ranges, dims_of, element_of, tensor_of
@@ -58,6 +59,8 @@ class KernelBuilder:
         self.blocks = False
         """True for programs on blocks of elements, those of a GPU: rules with a choice use nests instead of procedures,
         and one nest instead of several with a tensor between them."""
+        self.in_place = False
+        """True if a caller may pass one buffer as an input and as a result: all reads of the input come before."""
         self._labels: dict[str, int] = {}
 
     @property
@@ -111,7 +114,10 @@ class KernelBuilder:
         requires, checks = unproven(self.requires), [check for check, _ in self.checks]
         taken = [e for r in requires for e in (r.left, r.right)] + [e for c in checks for e in c.bounds or ()]
         symbols = _used_symbols(self.block, taken)
-        return KernelOp(name, symbols, [v.type for v in own], Region(self.block), None, requires, checks)
+        made = KernelOp(name, symbols, [v.type for v in own], Region(self.block), None, requires, checks)
+        if self.in_place:
+            made.attributes[IN_PLACE] = UnitAttr()
+        return made
 
     def unique(self, label: str) -> str:
         """Returns `label`, with a number if the kernel already has it."""

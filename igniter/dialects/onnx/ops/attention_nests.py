@@ -261,7 +261,8 @@ def read_by_key(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, ot
 @dataclass(frozen=True)
 class Attention:
     """The inputs of an attention. `fully_masked`: a row whose scores are all at most this is fully
-    masked, and gives zeros."""
+    masked, and gives zeros. `sink`: a score beside those of a row whose weight belongs to no value, for each head
+    [1, heads, 1, 1] or for all."""
 
     dims: AttentionDims
     query: Heads
@@ -272,6 +273,7 @@ class Attention:
     softcap: float = 0.0
     mask: Mask | None = None
     fully_masked: float | None = None
+    sink: SSAValue | float | None = None
 
 
 @dataclass(frozen=True)
@@ -298,7 +300,9 @@ def attend(ctx: Lowering, given: Attention) -> Computed:
     if given.softcap > 0:
         capped = elementwise(scaled, lambda s: (s / given.softcap).tanh() * given.softcap, "softcap")
     masked = capped if given.mask is None else _masked(ctx, capped, given.mask, dims, element)
-    weights = softmax_of(ctx, masked, [3], element, fully_masked=given.fully_masked, weights=True, part="weights")
+    weights = softmax_of(
+        ctx, masked, [3], element, fully_masked=given.fully_masked, weights=True, sink=given.sink, part="weights"
+    )
     return Computed(_weighted(ctx, given, weights), (scaled, capped, masked, weights))
 
 

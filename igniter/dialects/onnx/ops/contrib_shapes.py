@@ -1,5 +1,5 @@
-"""Shape rules of com.microsoft ops without a lowering, written by quantisers and converters: without these rules, all
-following ops would lack shapes.
+"""Shape rules of com.microsoft ops without a lowering, written by quantisers, converters and builders of language
+models: without these rules, all following ops would lack shapes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ INFER: dict[str, InferRule] = {
     "QLinearConcat": _infer_concat,
     "QLinearGlobalAveragePool": _infer_global_pool,
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), _infer_pair),
-    **dict.fromkeys(("BiasSoftmax", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), same_as_input(None)),
+    **dict.fromkeys(
+        ("BiasSoftmax", "MoE", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QMoE"), same_as_input(None)
+    ),
     "DynamicQuantizeMatMul": _infer_product(0, 1, 0),
     "MatMulIntegerToFloat": _infer_product(0, 1, 2),
     "QAttention": _infer_quantized_attention,

@@ -9,6 +9,8 @@ Past and present may be longer than `total_sequence_length`: a caller who passes
 (`past_present_share_buffer` of onnxruntime-genai) gives it the longest length. Attention covers the first
 `total_sequence_length` rows, so time grows with the number of keys, not with the buffer. By its definition
 `total_sequence_length` is the largest number of keys of a batch element; a run with more is an error.
+
+A cache of a window (`sliding_window_cache`) holds the latest keys only: `windowed_cache.py`.
 """
 
 from __future__ import annotations
@@ -47,17 +49,21 @@ from igniter.dialects.onnx.ops.attention_nests import (
 from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr
 from igniter.dialects.onnx.ops.rotary import angle_at, rotated
 from igniter.dialects.onnx.ops.rules import element_type, known, legal, operand, tidy
+from igniter.dialects.onnx.ops.windowed_cache import Window, slides
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum
 from igniter.dialects.sym.ranges import is_nonneg
-from igniter.dialects.sym.requirements import FINE
+from igniter.dialects.sym.requirements import FINE, Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
-NAMES = ("query", "key", "value", "past key", "past value", "lengths")
-PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COS, SIN, POSITIONS, BIAS = range(3, 11)
+NAMES = (
+    *("query", "key", "value", "past key", "past value", "lengths", "total length"),
+    *("cosines", "sines", "positions", "attention bias", "head sink"),
+)
+PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COS, SIN, POSITIONS, BIAS, SINK = range(3, 12)
 
 
 # -- dims -------------------------------------------------------------------------------------------------------------
@@ -85,8 +91,11 @@ def _dims(op: OnnxOp, shapes: Shapes, total: Dims | None) -> AttentionDims | str
     if total is None or len(total) != 1:
         return "its total sequence length is known only at run time, so the size of its present is unknown"
     buffer, keys = ZERO if past is None else past[2], total[0]
-    rows = None if is_nonneg(keys - buffer) else tidy(maximum(keys, buffer))
     split = Expr.of(heads), Expr.of(shared)
+    if slides(op):
+        # Attention covers the rows of the cache and the new keys.
+        return AttentionDims(query[0], *split, query[1], query[1], buffer, size, size, joined=True, buffer=buffer)
+    rows = None if is_nonneg(keys - buffer) else tidy(maximum(keys, buffer))
     return AttentionDims(query[0], *split, query[1], query[1], keys - query[1], size, size, joined=True, buffer=rows)
 
 
@@ -136,6 +145,8 @@ def _reason(op: OnnxOp) -> str | None:
         PAST_KEY: cached,
         PAST_VALUE: cached,
         LENGTHS: (dims.batch,),
+        POSITIONS: (dims.batch, dims.queries),
+        SINK: (dims.heads,),
     }
     reason = heads_reason(dims) or dims_reason(shapes, NAMES, wanted) or _form_reason(op) or _rotary_reason(op, dims)
     bias = shape_at(shapes, BIAS)
@@ -153,22 +164,31 @@ def _form_reason(op: OnnxOp) -> str | None:
     outputs = op.outputs
     if len(outputs) > 3 and outputs[3] is not None:
         return "its scores are an output"
-    if any(operand(op, k) is not None for k in range(BIAS + 1, 16)) or int(op.attr("smooth_softmax", 0)) > 0:
-        return "its softmax is smoothed, or its keys are normalised or quantised"
-    if int(op.attr("sliding_window_cache", 0)) or int(op.attr("kv_cache_bit_width", 0)):
-        return "its cache slides or is quantised"
+    if any(operand(op, k) is not None for k in range(SINK + 1, 17)):
+        return "its keys are normalised or quantised, or its queries are padded"
+    if slides(op) and (operand(op, PAST_KEY) is None or operand(op, BIAS) is not None):
+        return "its cache slides, and it has no past, or a bias for keys that left the cache"
+    if int(op.attr("kv_cache_bit_width", 0)):
+        return "its cache is quantised"
     if any(str(op.attr(f"{side}_quant_type", "NONE")) != "NONE" for side in "kv"):
         return "its cache is quantised"
-    if int(op.attr("local_window_size", -1)) == 0:
-        return "its window is empty"
+    window = int(op.attr("local_window_size", -1))
+    if window == 0 or (slides(op) and (window < 0 or not int(op.attr("causal", 1)))):
+        return "its window is empty, or its cache slides without one"
     return None
+
+
+def _requires(op: OnnxOp) -> list[Requirement]:
+    """Requires a cache that slides to have room for its window."""
+    past = shape_at(operand_shapes(op), PAST_KEY)
+    if not slides(op) or past is None:
+        return []
+    return [at_most(int(op.attr("local_window_size", -1)), past[2], "its cache has fewer rows than its window")]
 
 
 def _rotary_reason(op: OnnxOp, dims: AttentionDims) -> str | None:
     if not int(op.attr("do_rotary", 0)):
         return None
-    if operand(op, POSITIONS) is not None:
-        return "its positions are given"
     tables = [operand(op, k) for k in (COS, SIN)]
     shapes = [dims_of(t.type) for t in tables if t is not None]
     width = shapes[0][-1].constant if len(shapes) == 2 and shapes[0] == shapes[1] and len(shapes[0]) == 2 else None
@@ -193,7 +213,13 @@ def _before(ctx: Lowering, dims: AttentionDims) -> Callable[[Nest, Expr], Scalar
 
 def _present(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Heads, part: str) -> SSAValue:
     """Returns the past, the new keys or values after it, and zeros up to the end of the buffer."""
-    before = _before(ctx, dims)
+    return appended(ctx, dims.present(new.size), past, new, _before(ctx, dims), part)
+
+
+def appended(
+    ctx: Lowering, shape: Dims, past: SSAValue | None, new: Heads, before: Callable[[Nest, Expr], Scalar], part: str
+) -> SSAValue:
+    """Returns the first `before` rows of the past of each batch element, the new ones after them, and zeros."""
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
         b, h, s, d = at
@@ -204,18 +230,18 @@ def _present(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Hea
             # A length beyond the past must not be read; ONNX Runtime rejects it.
             guards = [name - 1 - s, dims_of(past.type)[2] - 1 - s]
             value = nest.read(past, at, guards=guards, indices=[end])
-        guards = [later, dims.queries - 1 - later]
+        guards = [later, new.length - 1 - later]
         subscripts = new.subscripts(b, h, later, d)
         return nest.read(new.tensor, subscripts, guards=guards, otherwise=value, indices=[end])
 
-    return ctx.generate(dims.present(new.size), point, part=part)
+    return ctx.generate(shape, point, part=part)
 
 
 def _check_lengths(ctx: Lowering, dims: AttentionDims) -> None:
     """Makes a run end with an error if a batch element has more keys than `total_sequence_length`. In a present of that
     length the additional keys have no rows."""
     lengths = ctx.required(LENGTHS)
-    if dims.buffer is None:
+    if dims.buffer is None or slides(ctx.op):
         return
 
     def wrong(nest: Nest, _: Subscripts, at: Subscripts) -> Scalar:
@@ -226,7 +252,7 @@ def _check_lengths(ctx: Lowering, dims: AttentionDims) -> None:
     ctx.check(found, "an element of seqlens_k is not less than total_sequence_length", (-ONE, dims.total - 1))
 
 
-def _mask(ctx: Lowering, dims: AttentionDims) -> Mask:
+def _mask(ctx: Lowering, dims: AttentionDims, cached: Window | None) -> Mask:
     """Returns the mask of a query: it sees the keys of its batch element up to its own, within the window. No bias of
     the others brings a hidden key back, as in ONNX Runtime."""
     before, bias, lengths = _before(ctx, dims), ctx.input(BIAS), ctx.required(LENGTHS)
@@ -236,7 +262,11 @@ def _mask(ctx: Lowering, dims: AttentionDims) -> Mask:
     def mask(nest: Nest, at: Point, score: Scalar) -> Scalar:
         value = score if bias is None else score + read_by_key(nest, bias, at, dims, lowest(score.element))
         key, last = nest.index(at.j), nest.read(lengths, [at.b]).to(i64)
-        own = nest.index(at.i) + before(nest, at.b)
+        first = before(nest, at.b)
+        if cached is not None:
+            # Rows of the cache, in the place of positions.
+            first, last = cached.before(nest, at.b), last - first + cached.before(nest, at.b)
+        own = nest.index(at.i) + first
         seen = key <= (own.minimum(last) if causal else last)
         if causal and window > 0:
             seen = seen & (key > own - window)
@@ -258,6 +288,31 @@ def _operands(ctx: Lowering, dims: AttentionDims) -> tuple[Heads, Heads, Heads]:
     return heads(query, ZERO), heads(query, columns[0]), heads(query, columns[1])
 
 
+def _position(ctx: Lowering, dims: AttentionDims) -> Callable[[Nest, Expr, Expr], Scalar | Expr]:
+    """Returns a function that reads the position of new key `s` of batch element `b`. Of given positions, ONNX Runtime
+    takes the first one of the batch for a first prompt, and counts from there."""
+    before, given, total = _before(ctx, dims), ctx.input(POSITIONS), ctx.values(TOTAL)
+
+    def position(nest: Nest, b: Expr, s: Expr) -> Scalar:
+        if given is None:
+            return before(nest, b) + nest.index(s)
+        own = nest.read(given, [b, s])
+        if total is None or total[0] == dims.queries:
+            return nest.read(given, [ZERO, ZERO]) + nest.index(s)
+        prompt = nest.index(total[0]).eq(nest.index(dims.queries))
+        return prompt.select(nest.read(given, [ZERO, ZERO]) + nest.index(s), own)
+
+    return position
+
+
+def _sink(ctx: Lowering, dims: AttentionDims) -> SSAValue | float | None:
+    """Returns the score that adds to the sum of a softmax and has no value: one of each head, or 0."""
+    given = ctx.input(SINK)
+    if given is not None:
+        return ctx.view(given, (ONE, dims.heads, ONE, ONE))
+    return 0.0 if int(ctx.attr("smooth_softmax", 0)) > 0 else None
+
+
 def _lower(ctx: Lowering) -> list[SSAValue | None]:
     dims = _dims(ctx.op, operand_shapes(ctx.op), ctx.values(TOTAL))
     if isinstance(dims, str):
@@ -265,24 +320,28 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     query, key, value = _operands(ctx, dims)
     _check_lengths(ctx, dims)
     if int(ctx.attr("do_rotary", 0)):
-        before = _before(ctx, dims)
         tables = ctx.required(COS), ctx.required(SIN)
-        angle = angle_at(*tables, lambda nest, b, s: before(nest, b) + nest.index(s))
+        angle = angle_at(*tables, _position(ctx, dims))
         pairs, interleaved = dims_of(tables[0].type)[1], int(ctx.attr("rotary_interleaved", 0)) == 1
         query = rotated(ctx, query, dims.heads, pairs, interleaved, angle, "query")
         key = rotated(ctx, key, dims.kv_heads, pairs, interleaved, angle, "key")
-    presents = [
-        _present(ctx, dims, ctx.input(PAST_KEY), key, "present_key"),
-        _present(ctx, dims, ctx.input(PAST_VALUE), value, "present_value"),
-    ]
+    pasts = (ctx.input(PAST_KEY), key, "present_key"), (ctx.input(PAST_VALUE), value, "present_value")
+    cached = Window.of(ctx, dims, ctx.required(LENGTHS)) if slides(ctx.op) else None
+    if cached is None:
+        presents = seen = [_present(ctx, dims, *past) for past in pasts]
+    else:
+        shape = (*dims.present(dims.head)[:2], dims.total, dims.head)
+        seen = [appended(ctx, shape, past, new, cached.before, f"{part}.rows") for past, new, part in pasts]
+        presents = [cached.present(ctx, rows, part) for rows, (_, _, part) in zip(seen, pasts, strict=True)]
     key, value = (
         replace(new, tensor=made, length=dims.total, joined=False, first=ZERO)
-        for new, made in zip((key, value), presents, strict=True)
+        for new, made in zip((key, value), seen, strict=True)
     )
     scale, softcap = float_attr(ctx, "scale") or None, float_attr(ctx, "softcap")
     # Padding farther from the last query than the window is fully masked.
     fully_masked = lowest(ctx.element(0)) if int(ctx.attr("local_window_size", -1)) > 0 else None
-    given = Attention(dims, query, key, value, scale, softcap, _mask(ctx, dims), fully_masked)
+    mask, sink = _mask(ctx, dims, cached), _sink(ctx, dims)
+    given = Attention(dims, query, key, value, scale, softcap, mask, fully_masked, sink)
     return [attend(ctx, given).result, *presents]
 
 
@@ -303,6 +362,7 @@ SPECS: list[OpSpec] = [
         _infer,
         lower=_lower,
         legal=legal(computed_reason, _reason),
+        requires=_requires,
         macs=_macs,
         flops=_flops,
         kind="contraction",

@@ -54,10 +54,11 @@ def softmax_of(
     *,
     fully_masked: float | None = None,
     weights: bool = False,
+    sink: SSAValue | float | None = None,
     part: str = "",
 ) -> SSAValue:
     """Returns the softmax of `x` over `axes`, of type `element`. Rows with all elements at most `fully_masked`, if
-    given, are 0.
+    given, are 0. `sink` is an element beside those of each row, which has no result.
 
     `weights`: the result weights the values of a contraction, and `postpone-scales` moves the division by the sum after
     it. The exponentials are then divided by their number, so that they sum to at most 1, and no sum of values overflows
@@ -66,6 +67,21 @@ def softmax_of(
     dims = dims_of(x.type)
     top = ctx.reduce("max", x, axes, part="max")
     wide, rows = element_of(top.type), dims_of(top.type)
+
+    given = [sink] if isinstance(sink, SSAValue) else []
+
+    def beside(m: Scalar, read: Sequence[Scalar]) -> Scalar:
+        """Returns the sink of a row."""
+        return read[0].to(wide) if read else m.nest.const(sink if isinstance(sink, float) else 0.0, wide)
+
+    def higher(m: Scalar, *s: Scalar) -> Scalar:
+        return m.maximum(beside(m, s))
+
+    def added(t: Scalar, m: Scalar, *s: Scalar) -> Scalar:
+        return t + (beside(m, s) - m).exp(nonpositive=True)
+
+    if sink is not None:
+        top = ctx.map(higher, top, *given, element=wide, dims=rows, part="top")
     floor = top
     if fully_masked is not None or weights:
         extents = [dims[k] for k in axes]
@@ -79,6 +95,8 @@ def softmax_of(
         floor = ctx.map(least, top, element=wide, dims=rows, part="floor")
     raised = ctx.map(lambda v, m: (v - m).exp(nonpositive=True), x, floor, element=wide, dims=dims, part="exp")
     total = ctx.reduce("add", raised, axes, part="sum")
+    if sink is not None:
+        total = ctx.map(added, total, floor, *given, element=wide, dims=rows, part="whole")
     if fully_masked is None:
         inverse = ctx.map(lambda s: 1 / s, total, element=wide, dims=rows, part="inverse")
     else:
