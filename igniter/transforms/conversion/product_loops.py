@@ -22,7 +22,9 @@ from igniter.analysis.structured.contractions import Contraction, contraction_of
 from igniter.analysis.structured.guarded_sums import Spans, bounds
 from igniter.analysis.structured.nest_bodies import tensor_behind
 from igniter.analysis.structured.updates import UpdateEnd
+from igniter.analysis.structured.visible_keys import keys_of_scores, keys_of_weights, last_row
 from igniter.dialects.loop import AllocOp, ForOp, IfOp, LoadOp, NestOp, ReadOp, StoreOp, TileProductOp
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.loop.combiners import identity
 from igniter.dialects.loop.panels import group_of, panel_lanes
 from igniter.dialects.loop.schedule import Loop, Product
@@ -135,6 +137,8 @@ class ProductLoops(NestLoops):
         fetch = self._next_panels(contraction, product, outside[:whole], first, sizes)
         if contraction.b.source in self.ends:
             inner, extents[3] = self._to_row_end(contraction.b, at, deep, values.get(product.depth, ZERO), inner)
+        if not (adds or own_sum or guarded):
+            inner = self._to_visible_keys(contraction, product, {**values, **tile_at}, extents, inner)
         inner.add_op(
             TileProductOp(
                 buffers,
@@ -161,6 +165,37 @@ class ProductLoops(NestLoops):
         body, name = Block(), self.fresh("end")
         block.add_op(ForOp(name, end, end + 1, body, indices=indices))
         return body, minimum(depth, maximum(ZERO, Expr.of(name) - first))
+
+    def _to_visible_keys(
+        self, contraction: Contraction, product: Product, values: Mapping[str, Expr], extents: list[Expr], block: Block
+    ) -> Block:
+        """Limits the `extents` of the scores or of the weighted values of an attention to the keys that the last row of
+        a tile sees; returns the block in which they hold."""
+        scores, weights = keys_of_scores(self.nest), keys_of_weights(contraction.a.source)
+        clause = self.clauses[0]
+        for keys, places, along in (
+            (scores, clause.subscripts, product.columns),
+            (weights, contraction.a.subscripts, product.depth),
+        ):
+            if keys is None or not keys.sources <= self.buffers.keys():
+                continue
+            if places[keys.row] != Expr.of(product.rows or "") or places[keys.key] != Expr.of(along):
+                continue
+            first = values.get(along, ZERO)
+            at = last_row(keys, [s.substitute({**values, along: first}) for s in places], extents[0])
+            mapping: dict[SSAValue, SSAValue] = {}
+            for op in keys.operations:
+                copied = NestLoops(keys.nest, [], self.buffers, self.fresh)
+                copied.copy_op(op, at, block, mapping, ranges_in(block))
+            last, body, name = Expr.of(f"{INDIRECT_PREFIX}0"), Block(), self.fresh("seen")
+            block.add_op(ForOp(name, last + 1, last + 2, body, indices=[mapping[keys.bound]]))
+            seen = maximum(ZERO, Expr.of(name) - first)
+            if along == product.depth:
+                extents[3] = minimum(extents[3], seen)
+            else:
+                extents[1] = minimum(extents[1], seen.ceildiv(extents[2]))
+            block = body
+        return block
 
     def _within(
         self,
