@@ -54,6 +54,15 @@ def python_text() -> str:
     return "\n".join(topics[name] for name in sorted(topics))
 
 
+def negative_log_likelihood(logits: Any, window: Sequence[int]) -> float:
+    """The sum over all tokens of a window but the first, whose logits are rows [positions, vocabulary]."""
+    before = logits[:-1].astype(np.float64)
+    top = before.max(axis=-1, keepdims=True)
+    likely = before - top - np.log(np.exp(before - top).sum(axis=-1, keepdims=True))
+    following = np.array(window[1:])
+    return -float(likely[np.arange(following.size), following].sum())
+
+
 def perplexity(model: LanguageModel, tokens: Sequence[int], length: int, count: int) -> float:
     """The exponential of the mean negative log likelihood of each token but the first of every window."""
     import onnxruntime
@@ -66,12 +75,8 @@ def perplexity(model: LanguageModel, tokens: Sequence[int], length: int, count: 
             binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(value))
         binding.bind_output(model.graph.logits)
         model.session.run_with_iobinding(binding)
-        logits = numbers(binding.get_outputs()[0])[0, :-1].astype(np.float64)
-        top = logits.max(axis=-1, keepdims=True)
-        likely = logits - top - np.log(np.exp(logits - top).sum(axis=-1, keepdims=True))
-        following = np.array(window[1:])
-        total -= float(likely[np.arange(following.size), following].sum())
-        number += following.size
+        total += negative_log_likelihood(numbers(binding.get_outputs()[0])[0], window)
+        number += len(window) - 1
     return math.exp(total / number)
 
 

