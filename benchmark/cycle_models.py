@@ -1,10 +1,12 @@
 """Micro-kernels by LLVM's cycle models of Arm's and Apple's cores (`llvm-mca`): no such machine is needed.
 
     python -m benchmark.cycle_models [--cpu neoverse-n1 ...] [--kind f32 ...] [--markdown]
+    python -m benchmark.cycle_models --sve
 
-The loop of a full register tile is simulated, as compiled for the core. `rate` is the time of the loop's multiply-adds
-alone as a share of the time of the whole loop: 100% if nothing but the core's units for them limits the loop.
-`fma/cycle` are the multiply-adds that start in a cycle.
+The loop of a full register tile is simulated, as compiled for the core and for contiguous factors of a row; a tile in
+stripes of rows is the loop that converts its panel, and a loop for each stripe. `rate` is the time of the loop's
+multiply-adds alone as a share of the time of the whole loop: 100% if nothing but the core's units for them limits the
+loop. `fma/cycle` are the multiply-adds that start in a cycle.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from igniter.analysis.structured.contractions import tile_size
+from igniter.analysis.structured.contractions import WIDENED_STRIPE, tile_size
 from igniter.backends.cpu.assembly import AssemblyLoop, Listing, _is_instruction
 from igniter.backends.cpu.codegen import compile_assembly
 from igniter.backends.cpu.target import Target, target_of
 from igniter.backends.cpu.tile_bodies import TileSize
+from igniter.backends.cpu.tile_kernels import KINDS as TILE_KINDS
 from igniter.backends.cpu.tile_kernels import emit_tile_kernel, tile_name
+from igniter.backends.cpu.widened_tiles import has_widened_tiles
 
 CPUS = ("neoverse-n1", "neoverse-v1", "neoverse-v2", "apple-m1")
 """Graviton 2, 3 and 4 have the cores Neoverse N1, V1 and V2."""
@@ -32,6 +36,7 @@ PROGRAMS = (*(f"llvm-mca-{n}" for n in range(25, 16, -1)), "llvm-mca")
 ITERATIONS = 400
 GOAL = 0.85
 
+_CONVERSION = re.compile(r"^\s+(?:fcvtl|u?shll)2?\b")
 _MULTIPLY_ADD = re.compile(r"^\s+(?:f?mla|fmls|(?:[su]|us|su|bf)(?:dot|mmla))\b")
 
 
@@ -71,16 +76,70 @@ def program() -> str | None:
 def loop_of(kind: str, target: Target) -> tuple[AssemblyLoop, TileSize]:
     """The loop of a full tile: the one with the most multiply-adds."""
     size = TileSize(*tile_size(target.vector_bytes, target.vector_registers, None, kind))
-    listing = Listing(compile_assembly(emit_tile_kernel(tile_name(kind, size, target), target), target))
-    return max(listing.loops(), key=lambda loop: (loop.multiply_adds, loop.instructions)), size
+    # Of the loops for contiguous factors of a row and for others, the first one is shorter.
+    return max(_loops(kind, size, target), key=lambda loop: (loop.multiply_adds, -loop.instructions)), size
+
+
+def _loops(kind: str, size: TileSize, target: Target) -> list[AssemblyLoop]:
+    return Listing(compile_assembly(emit_tile_kernel(tile_name(kind, size, target), target), target)).loops()
+
+
+SVE_BYTES = {"neoverse-v1": 32, "neoverse-v2": 16, "a64fx": 64}
+"""The bytes of a vector register of SVE in cores that have it."""
+
+_SAME = (
+    ("f32", "", 4, "fmla v{0}.4s, v30.4s, v31.s[0]", "fmla z{0}.s, z30.s, z7.s[0]"),
+    ("i8i8", "dotprod", 16, "sdot v{0}.4s, v30.16b, v31.4b[0]", "sdot z{0}.s, z30.b, z7.b[0]"),
+    ("i8i8", "i8mm", 32, "smmla v{0}.4s, v30.16b, v31.16b", "smmla z{0}.s, z30.b, z31.b"),
+    ("bf16", "bf16", 16, "bfmmla v{0}.4s, v30.8h, v31.8h", "bfmmla z{0}.s, z30.h, z31.h"),
+)
+"""The instructions of products on NEON and on SVE: the kind, the feature, the multiply-adds in 16 bytes, and both."""
+
+
+def vector_rates(cpu: str) -> list[tuple[str, str, float, float]]:
+    """Returns the kind, the instruction, and the multiply-adds of elements in a cycle on NEON and on SVE: independent
+    instructions without a load."""
+    found: list[tuple[str, str, float, float]] = []
+    sums = range(8, 28)
+    for kind, feature, adds, neon, sve in _SAME:
+        if feature and not target_of(cpu).has_feature(feature):
+            continue
+        narrow, wide = (cycles([f"  {text.format(n)}" for n in sums], cpu) for text in (neon, sve))
+        lanes = adds * len(sums)
+        found.append((kind, neon.split()[0], lanes / narrow, lanes * SVE_BYTES[cpu] / 16 / wide))
+    return found
 
 
 def row(cpu: str, kind: str) -> Row:
     """Simulates a micro-kernel."""
     loop, size = loop_of(kind, target_of(cpu))
+    if has_widened_tiles(TILE_KINDS[kind], size.rows):
+        return _widened_row(cpu, kind, size)
     lines = [line for line in loop.lines if _is_instruction(line)]
     adds = [line for line in lines if _MULTIPLY_ADD.match(line)]
     return Row(cpu, kind, size, len(lines), len(adds), cycles(loop.lines, cpu), cycles(adds, cpu))
+
+
+def _widened_row(cpu: str, kind: str, size: TileSize) -> Row:
+    """Simulates a step of a tile in stripes: the loop that converts a panel, and the one of f32 for each stripe."""
+    target = target_of(cpu)
+    (convert,) = (
+        loop
+        for loop in _loops(kind, size, target)
+        if any(_CONVERSION.match(x) for x in loop.lines) and not loop.multiply_adds
+    )
+    stripe, count = row(cpu, "f32"), size.rows // WIDENED_STRIPE
+    assert stripe.size == TileSize(WIDENED_STRIPE, 1)
+    lines = [line for line in convert.lines if _is_instruction(line)]
+    return Row(
+        cpu,
+        kind,
+        size,
+        len(lines) + count * stripe.instructions,
+        count * stripe.multiply_adds,
+        cycles(convert.lines, cpu) + count * stripe.cycles,
+        count * stripe.limit,
+    )
 
 
 def cycles(lines: Sequence[str], cpu: str) -> float:
@@ -89,7 +148,7 @@ def cycles(lines: Sequence[str], cpu: str) -> float:
     assert simulator is not None
     arguments = ["-mtriple=aarch64-linux-gnu", f"-mcpu={cpu}", f"-iterations={ITERATIONS}", "-resource-pressure=0"]
     # The assembler of an older LLVM may know fewer features by the name of a core.
-    arguments += ["-mattr=+dotprod,+i8mm,+bf16,+fullfp16", "-instruction-info=0"]
+    arguments += ["-mattr=+sve,+dotprod,+i8mm,+bf16,+fullfp16", "-instruction-info=0"]
     text = "\n".join(line for line in lines if not line.strip().startswith(("//", ".")) or line.strip().endswith(":"))
     done = subprocess.run([simulator, *arguments], input=text + "\n", capture_output=True, text=True, check=True)
     total = re.search(r"Total Cycles:\s+(\d+)", done.stdout)
@@ -102,9 +161,15 @@ def main() -> int:
     parser.add_argument("--cpu", nargs="+", default=CPUS)
     parser.add_argument("--kind", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--sve", action="store_true", help="compare the instructions of NEON and SVE instead")
     args = parser.parse_args()
     if program() is None:
         print("skipped: there is no llvm-mca (apt-get install llvm)")
+        return 0
+    if args.sve:
+        for cpu in SVE_BYTES:
+            for kind, name, neon, sve in vector_rates(cpu):
+                print(f"{cpu:<14}{kind:<6}{name:<8}NEON {neon:>6.1f}  SVE of {8 * SVE_BYTES[cpu]} bits {sve:>6.1f}")
         return 0
     pairs = [(cpu, kind) for cpu in args.cpu for kind in args.kind]
     rows = [row(cpu, kind) for cpu, kind in pairs if not KINDS[kind] or target_of(cpu).has_feature(KINDS[kind])]

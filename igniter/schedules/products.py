@@ -22,7 +22,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float16Type
 from xdsl.ir import BlockArgument, SSAValue
 
-from igniter.analysis.structured.contractions import BYTE_KINDS, Contraction, contraction_of, offset_of, tile_size
+from igniter.analysis.structured.contractions import (
+    BYTE_KINDS,
+    WIDENED_STRIPE,
+    Contraction,
+    contraction_of,
+    has_widened_tiles,
+    offset_of,
+    tile_size,
+)
 from igniter.analysis.structured.nest_bodies import tensor_behind
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes, stored_bytes
@@ -417,13 +425,19 @@ def row_block(group: Group, machine: Machine) -> int:
     higher: they are filled as far as the block's rows of scores and weights, two numbers for each key, stay in half of
     the second-level cache."""
     if not all(_has_direct_tiles(c, machine) for c in group.products.values()):
-        return min(8, *(_tile(nest, c, machine)[0] for nest, c in group.products.items()))
+        return min(8, *(_least_rows(_tile(nest, c, machine)[0], c, machine) for nest, c in group.products.items()))
     anchor = group.members[0]
     keys = typical_of(anchor).known(anchor.axis(group.products[anchor].columns).extent) or WORK
     height = TILE_ROWS
     while height > LEAST_TILE_ROWS and 2 * height * keys * 4 > machine.l2_budget // 2:
         height //= 2
     return height
+
+
+def _least_rows(height: int, contraction: Contraction, machine: Machine) -> int:
+    """Returns the rows that the registers hold, of a tile that converts its panel for more of them."""
+    widens = has_widened_tiles(machine.vector_bytes, machine.registers, contraction.kind)
+    return min(height, WIDENED_STRIPE) if widens else height
 
 
 def row_product_schedule(
@@ -500,7 +514,8 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
         height = 1 if contraction.rows is None else 2
         return height, _wide(height, panels, vectors, machine)
     rows = None if contraction.rows is None else _at_once(nest.axis(contraction.rows).extent)
-    if rows is not None and panels and contraction.kind in WHOLE_ROWS:
+    widens = has_widened_tiles(machine.vector_bytes, machine.registers, contraction.kind)
+    if rows is not None and panels and contraction.kind in WHOLE_ROWS and not (widens and rows > WIDENED_STRIPE):
         most = min(rows, _apart(nest, contraction, machine) or rows)
         return even_tile(most, rows, panels, vectors, machine, _panel_bytes(nest, contraction))
     halves = halves or _has_direct_tiles(contraction, machine)

@@ -1,4 +1,4 @@
-"""Micro-kernels by LLVM's cycle models: the loops of f32 and f64 are limited by multiply-adds alone."""
+"""Micro-kernels by LLVM's cycle models: multiply-adds alone limit the loops of f32, f64 and 16-bit weights."""
 
 from __future__ import annotations
 
@@ -16,13 +16,28 @@ def test_products_of_floats(cpu: str) -> None:
     assert found.rate >= cycle_models.GOAL
 
 
+def test_panels_of_16_bit_floats() -> None:
+    """Converted once for eight bodies of rows."""
+    found = cycle_models.row("neoverse-v1", "f32f16")
+    assert found.multiply_adds == 8 * 24
+    assert found.rate >= cycle_models.GOAL
+
+
 def test_a_dot_product_takes_a_factor_from_a_lane() -> None:
     """A load that fills all lanes (`ld1r`) occupies a unit for products."""
     assert cycle_models.row("neoverse-n1", "i8i8").rate >= cycle_models.GOAL
 
 
+@pytest.mark.parametrize("cpu", ["neoverse-v1", "neoverse-v2"])
+def test_sve_multiplies_no_more_than_neon(cpu: str) -> None:
+    """The reason why there is no code for SVE (docs/deploy/platforms.md)."""
+    rates = cycle_models.vector_rates(cpu)
+    assert len(rates) == 4
+    assert all(sve <= 1.01 * neon for _, _, neon, sve in rates)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("cpu", cycle_models.CPUS)
-@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("kind", ["f32", "f64", "f32f16", "f32bf16"])
 def test_every_core(cpu: str, kind: str) -> None:
     assert cycle_models.row(cpu, kind).rate >= cycle_models.GOAL

@@ -9,9 +9,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from _pytest.mark.structures import ParameterSet
+from onnx import helper
 
+import igniter
 from tests.conformance.node_cases import FAILURES, node_cases
 from tests.platforms import aarch64_cases, aarch64_models
 from tests.platforms.aarch64_cases import ALL, compile_case, output_types, rebuilt, run_compiled
@@ -55,6 +59,26 @@ def test_a_wrong_result_is_found(guest: Guest, tmp_path: Path) -> None:
     other = rebuilt("test_softmax_axis_1", compiled.status, "", 0)
     other.expected[0] = other.expected[0] + 1e-3
     assert run_compiled(other, tmp_path / "out", guest).status == "mismatch"
+
+
+@pytest.mark.parametrize("rows", [None, 50])
+def test_weights_of_f16_for_many_rows(rows: int | None, guest: Guest, tmp_path: Path) -> None:
+    """Panels that are converted once for up to 48 rows, and by each body for six."""
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((300, 70)).astype(np.float16)
+    nodes = [helper.make_node("Cast", ["w"], ["wide"], to=onnx.TensorProto.FLOAT)]
+    nodes += [helper.make_node("MatMul", ["x", "wide"], ["s"]), helper.make_node("Relu", ["s"], ["y"])]
+    infos = [
+        helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [rows or "m", k]) for n, k in (("x", 300), ("y", 70))
+    ]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], [onnx.numpy_helper.from_array(weight, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    igniter.load(model).compile(tmp_path / "out", target="aarch64", verify=False, load=False)
+    for height in (1, 6, 7, 48, 100) if rows is None else (rows,):
+        x = rng.standard_normal((height, 300)).astype(np.float32)
+        (found,) = guest.run(tmp_path / "out", {"x": x}, {"y": "tensor(float)"})
+        expected = np.maximum(x.astype(np.float64) @ weight.astype(np.float64), 0)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
 
 
 LACKING = (

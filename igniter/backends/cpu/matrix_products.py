@@ -186,15 +186,19 @@ class MatrixBody(Body):
 
     def _rows(self, count: int, rows: Sequence[Value], a_depth: Value) -> Value:
         """Returns one or two groups of one or two rows, padded with zeros."""
-        found = self.zero(Type("i64", PAIR))
+        # Eight bytes that lie side by side are loaded as an f64: LLVM takes integers through a general register.
+        whole = Type("double") if count == PAIR and a_depth.is_constant else I64
+        found = self.zero(whole.with_lanes(PAIR))
         for r, row in enumerate(rows):
-            found = self.insert(found, self._eight_bytes(count, row, a_depth), r)
+            if whole is I64:
+                eight = self._eight_bytes(count, row, a_depth)
+            else:
+                eight = self.emit(whole, f"load {whole}, ptr {row.text}, align 1")
+            found = self.insert(found, eight, r)
         return self.bitcast(found, GROUPS)
 
     def _eight_bytes(self, count: int, row: Value, a_depth: Value) -> Value:
-        """Returns one or two groups of a row."""
-        if count == PAIR and a_depth.is_constant:
-            return self.emit(I64, f"load i64, ptr {row.text}, align 1")
+        """Returns one or two groups of a row, apart from each other."""
         first, *other = [
             self.cast("zext", self.emit(GROUP, f"load {GROUP}, ptr {at.text}, align 1"), I64)
             for at in self._steps(row, a_depth, count)

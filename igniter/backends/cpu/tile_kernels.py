@@ -20,7 +20,8 @@ each. The sums stay in registers over all of them:
 
 With AMX, bytes and bf16 have tiles of more rows (`direct_tiles.py`). With Arm's matrix instructions, they have sums of
 two rows by two columns (`matrix_products.py`). Panels of 16-bit floats beside an `a` of f32 are widened at the load,
-and come one step a time; those of f16 also use AMX (`half_tiles.py`).
+and come one step a time; those of f16 also use AMX (`half_tiles.py`), and on NEON a panel is widened once for many rows
+(`widened_tiles.py`).
 
 Every kind and size is an LLVM module of its own (`emit_tile_kernel`), independent of the model: it is compiled once and
 kept in the cache. Kernels declare it by its name, from which `required` and `parse_name` find it again. The scheme is
@@ -43,6 +44,7 @@ from igniter.backends.cpu.micro_kernels import CpuMicroKernel
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_bodies import TileKind, TileSize, add_bodies
 from igniter.backends.cpu.tile_calls import PARAMETERS, ROUND_PARAMETERS, parameter_type
+from igniter.backends.cpu.widened_tiles import add_widened_tiles, has_widened_tiles
 from igniter.dialects.loop.instructions import BUILT_IN, known_micro_kernels, micro_kernel, micro_kernel_reason
 from igniter.errors import IgniterError
 
@@ -76,8 +78,9 @@ def parse_name(name: str) -> tuple[TileKind, TileSize] | None:
 
 def has_rounds(kind: TileKind, rows: int, target: Target) -> bool:
     """True if a target's micro-kernels of a kind, for this number of rows, have an outer sum: all of Igniter's own but
-    the one of f16 on tiles."""
-    return not isinstance(kind.kernel, CpuMicroKernel) and not _has_half_tiles(kind, rows, target)
+    those that convert panels for many rows, on tiles or not."""
+    converts = has_widened_tiles(kind, rows) or _has_half_tiles(kind, rows, target)
+    return not isinstance(kind.kernel, CpuMicroKernel) and not converts
 
 
 def uses_tiles(kind: TileKind, rows: int, target: Target) -> bool:
@@ -143,5 +146,7 @@ def add_tile_kernel(module: LlvmModule, name: str) -> None:
         half_tiles.add_half_tiles(module, name, size.panels)
         for width in half_tiles.widths_of(size.panels):
             add_bodies(module, f"{name}.vectors.{width}", kind, TileSize(half_tiles.STRIPE, width))
+    elif has_widened_tiles(kind, size.rows) and size.panels == 1:
+        add_widened_tiles(module, name, kind)
     else:
         add_bodies(module, name, kind, size, MatrixBody if has_matrix_products(kind, target) else None)

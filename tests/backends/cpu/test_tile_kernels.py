@@ -14,8 +14,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from igniter.analysis.structured.contractions import tile_size
-from igniter.backends.cpu import direct_tiles, half_tiles, tile_assembly
+from igniter.analysis.structured.contractions import WIDENED, WIDENED_ROWS, WIDENED_STRIPE, tile_size
+from igniter.backends.cpu import direct_tiles, half_tiles, tile_assembly, widened_tiles
+from igniter.backends.cpu.assembly import Listing
 from igniter.backends.cpu.builder import Builder, LlvmModule, flatten
 from igniter.backends.cpu.codegen import compile_assembly, compile_object, link_modules
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
@@ -271,6 +272,27 @@ def test_the_loop_in_assembly_is_the_one_of_llvm(
             )  # fmt: skip
             found.append(c)
         np.testing.assert_array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("target", ("aarch64", "x86-64-v3"))
+@pytest.mark.parametrize("kind", sorted(WIDENED))
+def test_panels_widened_for_many_rows(kind: str, target: str) -> None:
+    """Rows of one body and of several, with a rest; no depth, stretches of it and what is left over."""
+    skip_unless_it_runs(kind, target)
+    pages, size = Guarded(), TileSize(WIDENED_ROWS, 1)
+    for rows in (1, WIDENED_STRIPE, WIDENED_STRIPE + 1, 20, WIDENED_ROWS):
+        for depth in (0, 1, widened_tiles.STRETCH, 2 * widened_tiles.STRETCH + 5):
+            check(KINDS[kind], size, target, Shape(rows, depth, bool((rows + depth) % 2), bool(depth % 2)), pages)
+
+
+def test_no_panel_is_converted_beside_products() -> None:
+    """A loop of multiply-adds for many rows has no conversion; only the bodies of few rows have."""
+    cpu = target_of("aarch64")
+    name = tile_name("f32f16", TileSize(WIDENED_ROWS, 1), cpu)
+    found = Listing(compile_assembly(emit_tile_kernel(name, cpu), cpu)).loops()
+    full = ["fcvtl" in "".join(loop.lines) for loop in found if loop.multiply_adds == 4 * WIDENED_STRIPE]
+    assert sorted(full) == [False, False, True, True]
+    assert sum("fcvtl" in "".join(loop.lines) for loop in found if not loop.multiply_adds) == 1
 
 
 def skip_without_tiles(kind: str) -> None:
