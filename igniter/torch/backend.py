@@ -18,10 +18,14 @@ from igniter.errors import IgniterError
 from igniter.torch.compare import tolerances
 from igniter.torch.exporter import decompositions, output_nodes
 from igniter.torch.first_call import CheckedCalls
+from igniter.torch.floats import constant_floats
 from igniter.torch.names import GraphModule, is_tensor, torch
 from igniter.torch.options import TorchOptions, options_of
+from igniter.torch.piece import Piece
 from igniter.torch.program import make_program
-from igniter.torch.statistics import GraphReport, forget, note
+from igniter.torch.recipes import find, key_of, watch
+from igniter.torch.statistics import GraphReport, PieceReport, forget, note
+from igniter.torch.updates import split_updates, with_updates
 from igniter.torch.views import Aliases, regrown
 
 NAME = "igniter"
@@ -81,6 +85,7 @@ def _compiled(
     is_weight = module_tensors(graph, example_inputs)
     checked: list[int] | None = None
     rtol = options.rtol
+    pieces: list[tuple[GraphModule, Piece]] = []
 
     def compile_functional(functional: GraphModule, inputs: Sequence[Any]) -> Any:
         nonlocal checked, rtol
@@ -89,17 +94,33 @@ def _compiled(
         if changed or aliases.views:
             # AOTAutograd has merged inputs with shared memory, so the mapping to the original inputs is lost.
             checked = changed if len(inputs) == len(example_inputs) else list(range(len(example_inputs)))
-        if not aliases.views:
-            return boxed(make_program(functional, options, report, is_weight, changed))
-        rest, views = regrown(functional, aliases)
-        return boxed(_with_views(make_program(rest, options, report, is_weight, changed), views, list(aliases.views)))
+        rest, views = regrown(functional, aliases) if aliases.views else (functional, None)
+        # With merged inputs, an update of one is an update of another at other places.
+        apart = len(inputs) == len(example_inputs)
+        core, updates = split_updates(rest, aliases.news if apart else {})
+        program = make_program(core, options, report, is_weight, changed)
+        if isinstance(program, Piece) and not changed and apart and views is None:
+            pieces.append((functional, program))
+        if updates:
+            program = with_updates(program, updates, len(output_nodes(functional)))
+        return boxed(program if views is None else _with_views(program, views, list(aliases.views)))
 
     # AOTAutograd makes a view of an input from the sizes, strides and offset of the returned tensor. The alternative,
     # replaying the view ops, does not support inputs with shared memory.
-    with config.patch(view_replay_for_aliased_outputs=False):
+    with config.patch(view_replay_for_aliased_outputs=False), constant_floats(graph):
+        key = key_of(graph) if options.cache else ""
+        recipe = watch(key, graph)
+        found = find(key, graph) if key else None
+        if found is not None and found.nodes >= options.smallest:
+            report.pieces.append(PieceReport(found.nodes))
+            return Piece(graph, options, report.pieces[0], is_weight, prepared=found.prepared)
         made = common.aot_autograd(fw_compiler=compile_functional, decompositions=decompositions())(
             graph, example_inputs
         )
+    if key and len(pieces) == 1:
+        ((functional, piece),) = pieces
+        kept = recipe(functional, piece.report.nodes)
+        piece.keep = None if kept is None else kept.keep
     if checked is None or not options.verify:
         return made
     kept = [n not in checked and is_weight(value) for n, value in enumerate(example_inputs)]

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from igniter.torch.compare import tolerances
 from igniter.torch.exporter import is_number, output_nodes
 from igniter.torch.known_sizes import known_sizes
 from igniter.torch.names import GraphModule, Node, fx, is_symbolic, is_tensor, pytree, torch
@@ -33,14 +34,29 @@ class Prepared:
     `rest` makes the original outputs from the inputs and the core's outputs; it is `None` if both are the same.
     """
 
-    graph: GraphModule
+    graph: GraphModule | None
+    """`None` for a graph from the cache, which has a `model` instead."""
+    inputs: list[Input] = field(default_factory=list["Input"])
     constants: list[Any] = field(default_factory=list[Any])
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     """The symbols with a constant size in the conditions of the trace."""
     outputs: list[Output] = field(default_factory=list["Output"])
     rest: GraphModule | None = None
+    rtol: list[float] = field(default_factory=list[float])
+    """The smallest tolerance of each output of the original graph."""
     single: bool = False
     """True if the graph returns a single value, not a tuple."""
+    model: bytes = b""
+    """The exported model, if it is known already."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input: its name in the model, whether the model reads it, and its Python type if it is a number."""
+
+    name: str
+    used: bool
+    number: type | None = None
 
 
 @dataclass(frozen=True)
@@ -66,14 +82,16 @@ def prepare(graph: GraphModule) -> Prepared:
     copy = fx.GraphModule(graph, nodes)
     original = next(n for n in reversed(graph.graph.nodes) if n.op == "output")
     single = not isinstance(original.args[0], (tuple, list))
-    prepared = Prepared(copy, sizes=known_sizes(graph), rest=split.rest, single=single)
+    prepared = Prepared(copy, sizes=known_sizes(graph), rest=split.rest, rtol=tolerances(graph, 0.0), single=single)
     _inputs_first(copy)
-    _lift_tensors(prepared)
+    _lift_tensors(copy, prepared)
     _read_sizes(copy)
-    _order_outputs(prepared)
+    _order_outputs(copy, prepared)
     copy.graph.eliminate_dead_code()
     copy.graph.lint()
     copy.recompile()
+    inputs = [node for node in copy.graph.nodes if node.op == "placeholder"]
+    prepared.inputs = [Input(n.name, bool(n.users), _number_type(n.meta.get("val"))) for n in inputs]
     return prepared
 
 
@@ -85,11 +103,11 @@ def _inputs_first(module: GraphModule) -> None:
             first.prepend(node)
 
 
-def _lift_tensors(prepared: Prepared) -> None:
-    graph = prepared.graph.graph
+def _lift_tensors(module: GraphModule, prepared: Prepared) -> None:
+    graph = module.graph
     last = [node for node in graph.nodes if node.op == "placeholder"]
     for node in [node for node in graph.nodes if node.op == "get_attr"]:
-        value = _attribute(prepared.graph, node.target)
+        value = _attribute(module, node.target)
         if not is_tensor(value):
             continue
         with graph.inserting_before(last[-1].next if last else next(iter(graph.nodes))):
@@ -129,9 +147,8 @@ def _read_sizes(module: GraphModule) -> None:
         node.replace_all_uses_with(size)
 
 
-def _order_outputs(prepared: Prepared) -> None:
+def _order_outputs(module: GraphModule, prepared: Prepared) -> None:
     """Returns each node once and in its memory order, and records the original outputs."""
-    module = prepared.graph
     graph = module.graph
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     places: dict[Node, int] = {}
@@ -191,7 +208,7 @@ def _number_type(value: Any) -> type | None:
     return float if isinstance(value, (float, torch.SymFloat)) else int
 
 
-def graph_text(prepared: Prepared) -> str:
+def graph_text(graph: GraphModule, prepared: Prepared) -> str:
     """Returns the text of a graph for its cache key: ops, arguments and types, with symbols renamed in order of
     appearance, and a digest of each tensor constant."""
     names: dict[str, str] = {}
@@ -200,7 +217,7 @@ def graph_text(prepared: Prepared) -> str:
         return names.setdefault(match[0], f"n{len(names)}")
 
     lines: list[str] = []
-    for name, module in prepared.graph.named_modules():
+    for name, module in graph.named_modules():
         if not isinstance(module, fx.GraphModule):
             continue
         for node in module.graph.nodes:

@@ -20,8 +20,7 @@ from typing import Any
 from igniter.errors import IgniterError
 from igniter.torch.background import later
 from igniter.torch.binding import Runner
-from igniter.torch.compare import differences, tolerances
-from igniter.torch.exporter import is_number
+from igniter.torch.compare import differences
 from igniter.torch.faster import Race
 from igniter.torch.first_call import copied
 from igniter.torch.graphs import Prepared, prepare
@@ -60,7 +59,7 @@ class Piece:
     """A functional graph, compiled. It has the same arguments (tensors and numbers) and results as the graph.
 
     `is_weight` is true for an input of the first call that belongs to a module. The inputs numbered in `never` are
-    never frozen.
+    never frozen. `prepared` is the preparation of the graph, if it is known already.
     """
 
     def __init__(
@@ -70,6 +69,7 @@ class Piece:
         report: PieceReport,
         is_weight: Callable[[Any], bool],
         never: Collection[int] = (),
+        prepared: Prepared | None = None,
     ):
         self.eager: Any = graph
         self.options = options
@@ -77,7 +77,11 @@ class Piece:
         self._is_weight = is_weight
         self._never = set(never)
         self._lock = threading.RLock()
-        self._prepared: Prepared | None = None
+        self._prepared = prepared
+        self._begun = False
+        self.keep: Callable[[Prepared, bytes], None] | None = None
+        """Receives the exported model, to keep it on disk."""
+        self._parameters: set[int] = set()
         self._weights: list[int] = []
         self._rest: list[int] = []
         self._changes: dict[int, int] = {}
@@ -167,7 +171,7 @@ class Piece:
         assert self._prepared is not None
         expected = self.eager(*args)
         single = self._prepared.single
-        rtol = tolerances(self.eager, self.options.rtol)
+        rtol = [max(each, self.options.rtol) for each in self._prepared.rtol]
         _, wrong = differences([results] if single else results, [expected] if single else expected, rtol)
         return f"its results differ from eager: {wrong}" if wrong else ""
 
@@ -183,8 +187,9 @@ class Piece:
     def _runner(self, args: Sequence[Any]) -> Runner | None:
         """Returns the session for these weights, made if necessary; `None` if it cannot be made."""
         try:
-            if self._prepared is None:
+            if not self._begun:
                 self._begin(args)
+                self._begun = True
             weights = [args[place] for place in self._weights]
             key = tuple(map(id, weights))
             found = self._frozen.get(key)
@@ -212,7 +217,7 @@ class Piece:
         return len(self._frozen)
 
     def _begin(self, args: Sequence[Any]) -> None:
-        self._prepared = prepare(self.eager)
+        self._prepared = self._prepared or prepare(self.eager)
         tensors = [place for place, value in enumerate(args) if is_tensor(value) and place not in self._never]
         if self.options.weights != "inputs":
             self._weights = [place for place in tensors if self._is_weight(args[place])]
@@ -223,11 +228,8 @@ class Piece:
         for place in (self._weights[which] for which in changed):
             self._changes[place] = self._changes.get(place, 0) + 1
             again.append(place)
-        assert self._prepared is not None
-        inputs = [n for n in self._prepared.graph.graph.nodes if n.op == "placeholder"]
-        parameters = {p for p in again if inputs[p].meta.get("igniter_parameter")}
         self._frozen.clear()
-        self._thaw([p for p in again if p not in parameters or self._changes[p] > 1])
+        self._thaw([p for p in again if p not in self._parameters or self._changes[p] > 1])
 
     def _thaw(self, places: Collection[int]) -> None:
         left = set(places)
@@ -251,13 +253,12 @@ class Piece:
 
     def _plan(self, args: Sequence[Any]) -> _Plan:
         assert self._prepared is not None
-        inputs = [n for n in self._prepared.graph.graph.nodes if n.op == "placeholder"]
+        inputs = self._prepared.inputs
         values = self._all(args)
-        for node, value in zip(inputs, values, strict=True):
-            node.meta["igniter_parameter"] = isinstance(value, torch.nn.Parameter)
+        self._parameters = {p for p, value in enumerate(values) if isinstance(value, torch.nn.Parameter)}
         constants = range(len(args), len(values))
         frozen = {p: values[p] for p in (*self._weights, *constants)}
-        rest = [p for p, node in enumerate(inputs) if node.users and p not in frozen]
+        rest = [p for p, node in enumerate(inputs) if node.used and p not in frozen]
         weights = [args[place] for place in self._weights]
         return _Plan(
             tuple(map(id, weights)),
@@ -266,12 +267,12 @@ class Piece:
             {inputs[p].name: v for p, v in frozen.items()},
             rest,
             [inputs[p].name for p in rest],
-            [_number_type(inputs[p].meta["val"]) for p in rest],
+            [inputs[p].number for p in rest],
         )
 
     def _make(self, plan: _Plan) -> Runner:
         assert self._prepared is not None
-        session = make_session(self._prepared, plan.constants, self.options, self.report)
+        session = make_session(self._prepared, plan.constants, self.options, self.report, self.keep)
         return Runner(session, plan.names, plan.numbers)
 
     def _publish(self, plan: _Plan, runner: Runner) -> Runner:
@@ -310,14 +311,6 @@ class Piece:
     def _all(self, args: Sequence[Any]) -> Sequence[Any]:
         assert self._prepared is not None
         return (*args, *self._prepared.constants) if self._prepared.constants else args
-
-
-def _number_type(value: Any) -> type | None:
-    if not is_number(value):
-        return None
-    if isinstance(value, (bool, torch.SymBool)):
-        return bool
-    return float if isinstance(value, (float, torch.SymFloat)) else int
 
 
 def _restored(output: Any, given: Sequence[Any], values: Sequence[Any]) -> Any:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
 import igniter
-from igniter._version import __version__
 from igniter.compiler.compilation import chosen_options
 from igniter.compiler.results import Results
 from igniter.runtime.cache import cache_key, default_cache
@@ -25,6 +21,7 @@ from igniter.torch.graphs import Prepared, graph_text, tensor_bytes
 from igniter.torch.names import Tensor, torch
 from igniter.torch.options import TorchOptions
 from igniter.torch.statistics import PieceReport
+from igniter.torch.versions import versions
 
 if TYPE_CHECKING:
     from igniter.compiler.artifact import Artifact
@@ -51,13 +48,22 @@ INSIDE = 1024
 """Weights smaller than this number of bytes are stored in the model itself."""
 
 
-def make_session(prepared: Prepared, frozen: Mapping[str, Tensor], options: TorchOptions, report: PieceReport) -> Any:
+def make_session(
+    prepared: Prepared,
+    frozen: Mapping[str, Tensor],
+    options: TorchOptions,
+    report: PieceReport,
+    keep: Callable[[Prepared, bytes], None] | None = None,
+) -> Any:
     """Returns an `InferenceSession` of the graph with the inputs in `frozen` as constants.
 
-    Unused inputs are removed. Errors of the exporter, Igniter and ONNX Runtime are passed on.
+    Unused inputs are removed. `keep` receives the exported model. Errors of the exporter, Igniter and ONNX Runtime are
+    passed on.
     """
     start = time.perf_counter()
     data = exported(prepared, options, report)
+    if keep is not None:
+        keep(prepared, data)
     report.add_seconds("export", time.perf_counter() - start)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="igniter-torch-") as folder:
@@ -101,29 +107,18 @@ def compiled(path: Path, options: TorchOptions) -> Artifact:
 
 def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> bytes:
     """Returns the graph as an ONNX model with every parameter as an input."""
+    if prepared.graph is None:
+        report.exported_from_cache = True
+        return prepared.model
     if not options.cache:
         return to_onnx(prepared.graph, prepared.sizes)
-
     store = default_cache()
-    key = cache_key("torch graph", graph_text(prepared), str(OPSET), *_versions())
+    key = cache_key("torch graph", graph_text(prepared.graph, prepared), str(OPSET), *versions())
     found = store.get(key)
     report.exported_from_cache = found is not None
     if found is None:
         found = to_onnx(prepared.graph, prepared.sizes)
         store.put(key, found)
-    return found
-
-
-@cache
-def _versions() -> list[str]:
-    """Returns the other inputs of an export for its cache key: digests of this folder's files, versions of packages."""
-    found = [__version__]
-    found += [hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(Path(__file__).parent.glob("*.py"))]
-    for name in ("torch", "onnxscript", "onnx"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            found.append(f"no {name}")
     return found
 
 

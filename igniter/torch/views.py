@@ -44,7 +44,7 @@ class Split:
 def split_views(graph: GraphModule) -> Split:
     """Splits a graph into its core and the views around it. A graph without such views is returned as the core."""
     outputs = [value for value in dict.fromkeys(output_nodes(graph)) if isinstance(value, fx.Node)]
-    roots = {value: _root(value) for value in outputs if is_tensor(value.meta.get("val"))}
+    roots = {value: root_of(value) for value in outputs if is_tensor(value.meta.get("val"))}
     outside = [value for value, root in roots.items() if root is not value and _is_outside(value, root, roots)]
     if not outside:
         return Split(graph, None)
@@ -71,7 +71,7 @@ def _count(node: Node) -> float:
     return -math.inf if None in sizes else float(math.prod(sizes))
 
 
-def _root(node: Node) -> Node:
+def root_of(node: Node) -> Node:
     """Returns the tensor at the end of a node's chain of views."""
     while node.op == "call_function" and _is_view(node):
         node = node.args[0]
@@ -201,4 +201,4 @@ def _root_in(node: Node, roots: Sequence[Node]) -> Node | None:
     return node
 
 
-__all__ = ["Aliases", "Split", "regrown", "split_views"]
+__all__ = ["Aliases", "Split", "regrown", "root_of", "split_views"]

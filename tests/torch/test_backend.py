@@ -471,8 +471,8 @@ def test_other_versions_and_options_take_nothing_from_the_cache(monkeypatch, tmp
     assert from_cache() == (True, True)
     # The graph is the same; a model for other options is not.
     assert from_cache(compile_options={"target": "x86-64-v3"}) == (True, False)
-    found = sessions._versions()
-    monkeypatch.setattr(sessions, "_versions", lambda: [*found, "another"])
+    found = sessions.versions()
+    monkeypatch.setattr(sessions, "versions", lambda: [*found, "another"])
     assert not from_cache()[0]
 
 
@@ -515,3 +515,31 @@ def test_in_inference_mode_and_under_autocast():
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         x = randn(4, 8)
         same(fast(x), net(x), rtol=0.05)
+
+
+class Scaled(torch.nn.Module):
+    """A float among the attributes that no tensor op can take as a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.net, self.drop, self.scale = torch.nn.Linear(8, 8), torch.nn.Dropout(0.1), 0.125
+
+    def forward(self, x, shift=0.5):
+        return self.drop(self.net(x)) * self.scale**-0.5 + shift
+
+
+def test_a_float_among_the_attributes_does_not_trace_twice(monkeypatch):
+    import igniter.torch.backend as backend
+
+    calls, make = [], backend.module_tensors
+    monkeypatch.setattr(backend, "module_tensors", lambda *args: calls.append(0) or make(*args))
+    model, x = Scaled().eval(), randn(4, 8)
+    fast = compiled(model)
+    with torch.no_grad():
+        same(fast(x), model(x))
+        assert len(calls) == 1
+        # Dynamo traces anew for another value; the third one is a symbol by then.
+        for model.scale in (0.25, 0.5, 0.125):
+            for shift in (0.5, 0.75):
+                same(fast(x, shift), model(x, shift))
+    assert igniter.torch.explain().sessions == 2

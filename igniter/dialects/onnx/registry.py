@@ -70,7 +70,7 @@ class InferContext(Protocol):
 
 
 InferRule = Callable[[InferContext], "list[TensorInfo]"]
-FoldRule = Callable[["OnnxOp", "Sequence[np.ndarray | None]"], "list[np.ndarray]"]
+FoldRule = Callable[["OnnxOp", "Sequence[np.ndarray | None]"], "list[np.ndarray] | None"]
 LowerRule = Callable[[Any], "Sequence[SSAValue | None]"]
 LegalRule = Callable[["OnnxOp"], "str | None"]
 RequiresRule = Callable[["OnnxOp"], "Sequence[Requirement]"]

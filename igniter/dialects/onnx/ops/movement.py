@@ -5,8 +5,9 @@ in `indexing.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering
@@ -36,6 +37,8 @@ from igniter.dialects.sym.requirements import Requirement, at_most, equal, one_o
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
+
+    Array = np.ndarray[Any, Any]
 
 # -- views ------------------------------------------------------------------------------------------------------------
 
@@ -179,6 +182,15 @@ def lower_transpose(ctx: Lowering) -> list[SSAValue]:
         return [ctx.view(x, ctx.out_dims())]
     inverse = [places.index(d) for d in range(len(dims))]
     return [ctx.generate(ctx.out_dims(), lambda nest, i: nest.read(x, [i[p] for p in inverse]))]
+
+
+def fold_transpose(op: OnnxOp, operands: Sequence[Array | None]) -> list[Array] | None:
+    """Computes a transpose of a constant. ONNX Runtime would first read a copy of it from a serialised model."""
+    x = operands[0]
+    # Other kinds are types that NumPy does not have.
+    if x is None or x.dtype.kind not in "fiub":
+        return None
+    return [np.ascontiguousarray(np.transpose(x, permutation(op, x.ndim)))]
 
 
 def infer_expand(ctx: InferContext) -> list[TensorInfo]:
@@ -346,7 +358,7 @@ SPECS: list[OpSpec] = [
     ),
     OpSpec("Squeeze", infer_squeeze, lower=lower_view, legal=legal(view_reason), kind="movement"),
     OpSpec("Tile", infer_tile, lower=lower_tile, legal=legal(needs_values(1, "repeats")), kind="movement"),
-    OpSpec("Transpose", infer_transpose, lower=lower_transpose, legal=legal(), kind="movement"),
+    OpSpec("Transpose", infer_transpose, fold=fold_transpose, lower=lower_transpose, legal=legal(), kind="movement"),
     OpSpec("Unsqueeze", infer_unsqueeze, lower=lower_view, legal=legal(view_reason), kind="movement"),
     OpSpec("com.microsoft.ExpandDims", infer_unsqueeze, lower=lower_view, legal=legal(view_reason), kind="movement"),
 ]
