@@ -70,7 +70,8 @@ SUBJECTS = {
     "small-gemma2": Subject("Gemma2Config", _small(**_WINDOWS)),
     "small-gemma3": Subject("Gemma3TextConfig", _small(**_WINDOWS)),
     "small-mistral": Subject("MistralConfig", _small(sliding_window=16)),
-    "small-phi": Subject("PhiConfig", _small(4)),
+    # ONNX Runtime takes multiples of 8 pairs of rotated features.
+    "small-phi": Subject("PhiConfig", _small(4) | {"hidden_size": 128}),
     "small-phi3": Subject("Phi3Config", _small()),
     "small-phimoe": Subject("PhimoeConfig", _small(num_local_experts=4)),
     "small-gptoss": Subject("GptOssConfig", _small(head_dim=16, num_local_experts=4, sliding_window=16)),

@@ -39,8 +39,20 @@ STEPS: tuple[tuple[str, int, int, int, int], ...] = (
 past of their own or in a buffer for more keys. ONNX Runtime takes several new keys after others in a batch of one."""
 
 
-SLACK = 0, 3, 1
-"""The rows of a cache that slides beside those of its window, in turns."""
+MOST_WINDOW = 64
+"""The longest window that a prompt is as long as."""
+
+
+def _filling(window: int, batch: int, new: int, past: int, total: int) -> tuple[int, int, int, int]:
+    """Returns a case with at least as many keys as a window has. ONNX Runtime does not write the rows of a cache that
+    slides behind its keys, so two runs differ there; a full cache has no such rows."""
+    missing = max(0, window - total)
+    if new < total or not missing:
+        return batch, new, past + missing, total + missing
+    if window > MOST_WINDOW:
+        # Several keys after others, not a prompt of thousands of tokens.
+        return 1, new, past + missing, total + missing
+    return batch, new + missing, past + missing if past else 0, total + missing
 
 
 @dataclass(frozen=True)
@@ -59,9 +71,10 @@ class CacheFacts:
 
     def sizes(self) -> Iterator[tuple[str, Sizes]]:
         """Yields sizes of these dims, each with the kind of its case."""
-        for k, (kind, *numbers) in enumerate(STEPS):
-            found = dict(zip((self.batch, self.new, self.past, self.total), numbers, strict=True))
-            yield kind, {**found, **{name: window + SLACK[k % len(SLACK)] for name, window in self.windows}}
+        windows = dict(self.windows)
+        for kind, *numbers in STEPS:
+            case = _filling(max(windows.values(), default=0), *numbers)
+            yield kind, {**dict(zip((self.batch, self.new, self.past, self.total), case, strict=True)), **windows}
 
 
 def cache_facts(graph: GraphOp, facts: ShapeFacts) -> CacheFacts | None:

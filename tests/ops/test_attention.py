@@ -529,6 +529,15 @@ def test_what_grouped_attention_refuses() -> None:
     )
     weights = [*operands, *[None] * 7, normal(8), normal(8)]
     assert "its keys are normalised" in why(weights, [6])
+    scales, forms = [*[None] * 5, *[np.ones(1, np.float32)] * 2], {f"{k}_quant_type": "PER_TENSOR" for k in "kv"}
+
+    def scaled(size: int) -> list[Array | None]:
+        codes = [np.zeros((3, SHARED, 7, size), np.int8)] * 2
+        return [*operands[:3], *codes, *operands[5:], *scales]
+
+    assert "hold no numbers of 4 bits" in why(scaled(4), [6], **forms, kv_cache_bit_width=4)
+    assert "its keys or values alone" in why(scaled(8), [6], k_quant_type="PER_TENSOR")
+    assert "which is not quantised" in why([*cached, *scales], [6])
     assert "not known to match pairs" in why([*operands, normal(9, 8), normal(9, 8)], [6], do_rotary=1)
 
 

@@ -1,4 +1,4 @@
-"""Forms of GroupQueryAttention beside ONNX Runtime: caches of a window, sinks, given positions.
+"""Forms of GroupQueryAttention beside ONNX Runtime: caches of a window and of few bits, sinks, given positions.
 
 Each has past and present in one buffer and in two, NaN behind the rows with keys, and lengths that differ.
 """
@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import igniter
 from igniter.runtime.session import make_session
+from igniter.verification.cache_facts import CacheFacts
 
 Array = np.ndarray[Any, Any]
 Case = tuple[tuple[int, ...], int, int]
@@ -185,6 +186,76 @@ def test_given_positions() -> None:
     compare([*WHOLE, ((64,), 2, 64), ((9, 9), 9, 64)], FLOAT, False, True, {})
 
 
+def quantized(kind: int, bits: int, scales: str) -> onnx.ModelProto:
+    """An attention whose cache has numbers of some bits."""
+    rng, element = np.random.default_rng(1), {8: TensorProto.INT8, 4: TensorProto.UINT8}[bits]
+    dims = (1,) if scales == "PER_TENSOR" else (1, SHARED, 1, SIZE)
+    weights = {f"{side}_scale": rng.uniform(0.01, 0.03, dims) * (1 if bits == 8 else 16) for side in "kv"}
+    node, info = helper.make_node, helper.make_tensor_value_info
+    operands = ["q", "k", "v", "past_key", "past_value", "lengths", "total", *[""] * 5, "k_scale", "v_scale"]
+    forms = {"k_quant_type": scales, "v_quant_type": scales, "kv_cache_bit_width": bits}
+    results, heads = ["y", "present_key", "present_value"], {"num_heads": HEADS, "kv_num_heads": SHARED}
+    nodes = [
+        node("Shape", ["mask"], ["dims"], start=1),
+        node("Squeeze", ["dims"], ["count"]),
+        node("Cast", ["count"], ["total"], to=TensorProto.INT32),
+        node("GroupQueryAttention", operands, results, domain="com.microsoft", **heads, **forms),
+    ]
+    inputs = [info("q", kind, ["batch", "new", HEADS * SIZE])]
+    inputs += [info(name, kind, ["batch", "new", SHARED * SIZE]) for name in "kv"]
+    rows: list[Any] = ["batch", SHARED, "past", "cache_dim"]
+    inputs += [info(f"past_{part}", element, rows) for part in ("key", "value")]
+    inputs += [
+        info("lengths", TensorProto.INT32, ["batch"]),
+        info("mask", TensorProto.INT64, ["batch", "total_length"]),
+    ]
+    outputs = [info("y", kind, ["batch", "new", HEADS * SIZE])]
+    outputs += [info(name, element, ["batch", SHARED, "rows", "cache_dim"]) for name in results[1:]]
+    stored = [numpy_helper.from_array(a.astype(np.float32), name) for name, a in weights.items()]
+    imports = [helper.make_opsetid("", 22), helper.make_opsetid("com.microsoft", 1)]
+    graph = helper.make_graph(nodes, "quantized", inputs, outputs, stored)
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits", "scales"),
+    [
+        (FLOAT, 8, "PER_CHANNEL"),
+        pytest.param(FLOAT, 4, "PER_CHANNEL", marks=FULL),
+        pytest.param(FLOAT, 8, "PER_TENSOR", marks=FULL),
+        pytest.param(FLOAT, 4, "PER_TENSOR", marks=FULL),
+        pytest.param(HALF, 8, "PER_CHANNEL", marks=FULL),
+    ],
+)
+def test_quantised_caches(kind: int, bits: int, scales: str) -> None:
+    """The codes of new keys and values are ONNX Runtime's, those beyond the largest too."""
+    model = quantized(kind, bits, scales)
+    artifact = igniter.load(model).compile(verify=False)
+    assert artifact.report["nodes_after"] == 1, artifact.report["left_to_onnxruntime"]
+    theirs, ours = make_session(model.SerializeToString()), artifact.session(intra_op_num_threads=2)
+    for lengths, new, rows in [*WHOLE, ((10,), 1, 9), ((64,), 2, 64), ((5, 5), 5, 0)]:
+        rng, batch = np.random.default_rng(new + rows), len(lengths)
+        given: dict[str, Array] = {
+            name: (1.5 * rng.standard_normal((batch, new, heads * SIZE))).astype(TYPES[kind])
+            for name, heads in (("q", HEADS), ("k", SHARED), ("v", SHARED))
+        }
+        given["k"][0, 0, :3] = [100, -100, 0.05]
+        for name in ("past_key", "past_value"):
+            bytes_ = rng.integers(0, 256, (batch, SHARED, rows, SIZE * bits // 8)).astype(np.uint8)
+            given[name] = bytes_.view(np.int8) if bits == 8 else bytes_
+        given["lengths"] = np.array(lengths, np.int32) - 1
+        given["mask"] = np.ones((batch, max(lengths)), np.int64)
+        for shared in (False, True) if rows >= max(lengths) else (False,):
+            wanted = run(theirs, given, shared)
+            mine = run(ours, given, shared)
+            tolerance = {"rtol": 0, "atol": TOLERANCES[kind]}
+            np.testing.assert_allclose(mine[0].astype(np.float64), wanted[0].astype(np.float64), **tolerance)
+            for found, other in zip(mine[1:], wanted[1:], strict=True):
+                assert found.shape == other.shape
+                for b, length in enumerate(lengths):
+                    np.testing.assert_array_equal(found[b, :, : max(length, new)], other[b, :, : max(length, new)])
+
+
 def test_a_cache_with_fewer_rows_than_its_window() -> None:
     _, ours, _ = sessions(FLOAT, True, False, (("local_window_size", 16), ("sliding_window_cache", 1)))
     with pytest.raises(Exception, match="its cache has fewer rows than its window"):
@@ -223,3 +294,38 @@ def test_experts_between_regions() -> None:
     x = rng.standard_normal((2, 5, 16)).astype(np.float32)
     (mine,), (wanted,) = (s.run(None, {"x": x}) for s in (artifact.session(), make_session(model.SerializeToString())))
     np.testing.assert_allclose(mine, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_past_of_heads_without_stated_features() -> None:
+    """MultiHeadAttention as the builder writes it for f16: `kv_cache_dim` is the size of a head, and the bias has a
+    column for each key."""
+    node, info = helper.make_node, helper.make_tensor_value_info
+    operands, results = ["q", "k", "v", "", "", "bias", "past_key", "past_value"], ["y", "present_key", "present_value"]
+    nodes = [node("MultiHeadAttention", operands, results, domain="com.microsoft", num_heads=HEADS)]
+    inputs = [info(name, FLOAT, ["batch", "new", HEADS * SIZE]) for name in "qkv"]
+    inputs.append(info("bias", FLOAT, ["batch", 1, "new", "total"]))
+    inputs += [info(name, FLOAT, ["batch", HEADS, "past", "kv_cache_dim"]) for name in operands[-2:]]
+    outputs = [info("y", FLOAT, ["batch", "new", HEADS * SIZE])]
+    outputs += [info(name, FLOAT, ["batch", HEADS, "present", "kv_cache_dim"]) for name in results[1:]]
+    imports = [helper.make_opsetid("", 22), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(helper.make_graph(nodes, "heads", inputs, outputs), opset_imports=imports, ir_version=10)
+    artifact = igniter.load(model).compile(verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    theirs, ours = make_session(model.SerializeToString()), artifact.session()
+    for batch, new, past in ((1, 5, 0), (2, 1, 9), (1, 3, 4)):
+        rng = np.random.default_rng(new)
+        given = {name: rng.standard_normal((batch, new, HEADS * SIZE)).astype(np.float32) for name in "qkv"}
+        given["bias"] = rng.standard_normal((batch, 1, new, new + past)).astype(np.float32)
+        for name in operands[-2:]:
+            given[name] = rng.standard_normal((batch, HEADS, past, SIZE)).astype(np.float32)
+        for mine, wanted in zip(ours.run(None, given), theirs.run(None, given), strict=True):
+            np.testing.assert_allclose(mine, wanted, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("window", [5, 16, 4096])
+def test_sizes_for_verification_fill_a_window(window: int) -> None:
+    """Rows behind the keys of such a cache are unspecified: two runs of ONNX Runtime differ there."""
+    for _, sizes in CacheFacts("batch", "new", "past", "total", windows=(("rows", window),)).sizes():
+        batch, new, past, total = (sizes[name] for name in ("batch", "new", "past", "total"))
+        assert sizes["rows"] == window <= total and (past >= total or past == total - new)
+        assert batch == 1 or new in (1, total)

@@ -13,6 +13,7 @@ from igniter.analysis.fusion.legality import Reason
 from igniter.dialects.loop import DotBytesOp, NestOp, ProcedureOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.lowering.builder import KernelBuilder
+from igniter.dialects.onnx.ops.quantized_cache import is_quantized
 from igniter.dialects.sym import element_of
 from igniter.errors import IgniterError
 from igniter.transforms.conversion.launch_values import memory_element
@@ -44,6 +45,9 @@ def refusal(op: OnnxOp) -> Reason | None:
     except IgniterError:
         # Other errors of the node are reported by the lowering with its neighbours.
         return None
+    if op.op_type == "GroupQueryAttention" and is_quantized(op):
+        reason = "ONNX Runtime's kernel for GPUs attends to some new keys before it quantises them"
+        return Reason("illegal", f"{op.qualified_name}: {reason}")
     if kernel.in_place:
         return Reason("illegal", f"{op.qualified_name} moves the rows of a cache, which has no GPU kernel")
     values: list[SSAValue] = list(kernel.args)

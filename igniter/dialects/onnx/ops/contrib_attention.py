@@ -139,6 +139,11 @@ def _multi_head_infer(ctx: InferContext) -> list[TensorInfo]:
         return unknown_infos(ctx, element, (3, 4, 4))
     if mask is not None and len(mask) > 1:
         ctx.equate(mask[-1], dims.total)
+    for index, size in ((PAST_KEY, dims.head), (PAST_VALUE, dims.value_head)):
+        cached = shape_at(shapes, index)
+        if cached is not None and len(cached) == 4:
+            ctx.equate(cached[1], dims.heads)
+            ctx.equate(cached[3], size)
     bias = shape_at(shapes, SCORE_BIAS)
     if bias:
         # ONNX Runtime broadcasts no bias along the keys.

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.lowering.context import Subscripts
@@ -47,12 +47,20 @@ from igniter.dialects.onnx.ops.attention_nests import (
     unknown_infos,
 )
 from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr
+from igniter.dialects.onnx.ops.quantized_cache import (
+    KEY_SCALE,
+    VALUE_SCALE,
+    Codes,
+    is_quantized,
+    quantized_reason,
+    row_size,
+)
 from igniter.dialects.onnx.ops.rotary import angle_at, rotated
 from igniter.dialects.onnx.ops.rules import element_type, known, legal, operand, tidy
 from igniter.dialects.onnx.ops.windowed_cache import Window, slides
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import FINE, Requirement, at_most
 
@@ -93,8 +101,9 @@ def _dims(op: OnnxOp, shapes: Shapes, total: Dims | None) -> AttentionDims | str
     buffer, keys = ZERO if past is None else past[2], total[0]
     split = Expr.of(heads), Expr.of(shared)
     if slides(op):
-        # Attention covers the rows of the cache and the new keys.
-        return AttentionDims(query[0], *split, query[1], query[1], buffer, size, size, joined=True, buffer=buffer)
+        # Attention covers the rows of the cache that hold keys, and the new ones.
+        rows = tidy(minimum(buffer, keys - query[1]))
+        return AttentionDims(query[0], *split, query[1], query[1], rows, size, size, joined=True, buffer=buffer)
     rows = None if is_nonneg(keys - buffer) else tidy(maximum(keys, buffer))
     return AttentionDims(query[0], *split, query[1], query[1], keys - query[1], size, size, joined=True, buffer=rows)
 
@@ -111,22 +120,27 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
     shapes = inferred_shapes(ctx) or []
     dims = _dims(ctx.op, shapes, ctx.values(TOTAL))
     if not isinstance(dims, str):
-        return [TensorInfo(element, d) for d in (dims.result, dims.present(dims.head), dims.present(dims.head))]
+        rows = dims.present(row_size(ctx.op, dims.head))
+        return [TensorInfo(element, dims.result), *(TensorInfo(_cached_type(ctx), rows) for _ in range(2))]
     results, query = unknown_infos(ctx, element, (3, 4, 4)), shape_at(shapes, 0)
+    results[1:] = [replace(info, element=_cached_type(ctx)) for info in results[1:]]
     if query is not None and shape_at(shapes, 1) is not None:
         results[0] = TensorInfo(element, query)
     return results
 
 
+def _cached_type(ctx: InferContext) -> Attribute:
+    return element_type(ctx) if operand(ctx.op, PAST_KEY) is None else element_type(ctx, PAST_KEY)
+
+
 def _equate_features(ctx: InferContext, shapes: Shapes) -> None:
-    """Records that a row of the cache has the features of a head. ONNX Runtime rejects other rows, except in a
-    quantised cache, whose rows are bytes."""
+    """Records that a row of the cache has the features of a head, or their bytes. ONNX Runtime rejects other rows."""
     size = _features(ctx.op, shapes)
-    if isinstance(size, str) or int(ctx.op.attr("kv_cache_bit_width", 0)):
+    if isinstance(size, str):
         return
     for cache in (shape_at(shapes, PAST_KEY), shape_at(shapes, PAST_VALUE)):
         if cache is not None and len(cache) == 4:
-            ctx.equate(cache[3], size)
+            ctx.equate(cache[3], row_size(ctx.op, size))
 
 
 # -- legality ---------------------------------------------------------------------------------------------------------
@@ -138,7 +152,7 @@ def _reason(op: OnnxOp) -> str | None:
     if isinstance(dims, str):
         return dims
     hidden, past = dims.kv_heads * dims.head, shape_at(shapes, PAST_KEY)
-    cached = (dims.batch, dims.kv_heads, past[2] if past is not None else ZERO, dims.head)
+    cached = (dims.batch, dims.kv_heads, past[2] if past is not None else ZERO, row_size(op, dims.head))
     wanted: dict[int, Dims] = {
         1: (dims.batch, dims.queries, hidden),
         2: (dims.batch, dims.queries, hidden),
@@ -149,6 +163,7 @@ def _reason(op: OnnxOp) -> str | None:
         SINK: (dims.heads,),
     }
     reason = heads_reason(dims) or dims_reason(shapes, NAMES, wanted) or _form_reason(op) or _rotary_reason(op, dims)
+    reason = reason or quantized_reason(op, PAST_KEY, dims)
     bias = shape_at(shapes, BIAS)
     return reason or (None if bias is None else mask_reason(bias, dims, "attention bias"))
 
@@ -164,14 +179,10 @@ def _form_reason(op: OnnxOp) -> str | None:
     outputs = op.outputs
     if len(outputs) > 3 and outputs[3] is not None:
         return "its scores are an output"
-    if any(operand(op, k) is not None for k in range(SINK + 1, 17)):
-        return "its keys are normalised or quantised, or its queries are padded"
+    if any(operand(op, k) is not None for k in range(VALUE_SCALE + 1, 17)):
+        return "its keys are normalised, or its queries are padded"
     if slides(op) and (operand(op, PAST_KEY) is None or operand(op, BIAS) is not None):
         return "its cache slides, and it has no past, or a bias for keys that left the cache"
-    if int(op.attr("kv_cache_bit_width", 0)):
-        return "its cache is quantised"
-    if any(str(op.attr(f"{side}_quant_type", "NONE")) != "NONE" for side in "kv"):
-        return "its cache is quantised"
     window = int(op.attr("local_window_size", -1))
     if window == 0 or (slides(op) and (window < 0 or not int(op.attr("causal", 1)))):
         return "its window is empty, or its cache slides without one"
@@ -234,22 +245,23 @@ def appended(
         subscripts = new.subscripts(b, h, later, d)
         return nest.read(new.tensor, subscripts, guards=guards, otherwise=value, indices=[end])
 
-    return ctx.generate(shape, point, part=part)
+    return ctx.generate(shape, point, element=element_of(new.tensor.type), part=part)
 
 
 def _check_lengths(ctx: Lowering, dims: AttentionDims) -> None:
     """Makes a run end with an error if a batch element has more keys than `total_sequence_length`. In a present of that
     length the additional keys have no rows."""
     lengths = ctx.required(LENGTHS)
-    if dims.buffer is None or slides(ctx.op):
+    total = (ctx.values(TOTAL) or (dims.total,))[0]
+    if dims.buffer is None:
         return
 
     def wrong(nest: Nest, _: Subscripts, at: Subscripts) -> Scalar:
         length = nest.read(lengths, at).to(i64)
-        return (length >= nest.index(dims.total)).select(length, nest.const(FINE, i64))
+        return (length >= nest.index(total)).select(length, nest.const(FINE, i64))
 
     found = ctx.generate([], wrong, over=dims_of(lengths.type), combiner="max", element=i64, part="check")
-    ctx.check(found, "an element of seqlens_k is not less than total_sequence_length", (-ONE, dims.total - 1))
+    ctx.check(found, "an element of seqlens_k is not less than total_sequence_length", (-ONE, total - 1))
 
 
 def _mask(ctx: Lowering, dims: AttentionDims, cached: Window | None) -> Mask:
@@ -325,16 +337,23 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
         pairs, interleaved = dims_of(tables[0].type)[1], int(ctx.attr("rotary_interleaved", 0)) == 1
         query = rotated(ctx, query, dims.heads, pairs, interleaved, angle, "query")
         key = rotated(ctx, key, dims.kv_heads, pairs, interleaved, angle, "key")
+    codes = [Codes.of(ctx, k) for k in (KEY_SCALE, VALUE_SCALE)] if is_quantized(ctx.op) else []
+    if codes:
+        named = zip(codes, (key, value), ("key_codes", "value_codes"), strict=True)
+        key, value = (each.quantized(ctx, dims, new, part) for each, new, part in named)
     pasts = (ctx.input(PAST_KEY), key, "present_key"), (ctx.input(PAST_VALUE), value, "present_value")
     cached = Window.of(ctx, dims, ctx.required(LENGTHS)) if slides(ctx.op) else None
     if cached is None:
         presents = seen = [_present(ctx, dims, *past) for past in pasts]
     else:
-        shape = (*dims.present(dims.head)[:2], dims.total, dims.head)
+        shape = (*dims.present(dims.head)[:2], dims.total, key.size)
         seen = [appended(ctx, shape, past, new, cached.before, f"{part}.rows") for past, new, part in pasts]
         presents = [cached.present(ctx, rows, part) for rows, (_, _, part) in zip(seen, pasts, strict=True)]
+    if codes:
+        named = zip(codes, seen, ("keys", "values"), strict=True)
+        seen = [each.numbers(ctx, made, dims.head, part) for each, made, part in named]
     key, value = (
-        replace(new, tensor=made, length=dims.total, joined=False, first=ZERO)
+        replace(new, tensor=made, size=dims.head, length=dims.total, joined=False, first=ZERO)
         for new, made in zip((key, value), seen, strict=True)
     )
     scale, softcap = float_attr(ctx, "scale") or None, float_attr(ctx, "softcap")

@@ -6,9 +6,9 @@ After T keys the first L(T) rows hold the keys T - L(T) to T - 1, with W the win
     L(T) = T - G * ceil((T - C) / G)      otherwise
 
 So the rows move by G when the cache is full, and the window stays in it. A run of several tokens can move out keys that
-its first queries see; attention therefore reads the rows before the run followed by the new keys, [C + new], and the
-present takes its rows from there. The result is complete before the present is written, so a caller may pass one buffer
-as past and present.
+its first queries see; attention therefore reads the rows before the run followed by the new keys,
+[min(C, total - new) + new], and the present takes its rows from there. The result is complete before the present is
+written, so a caller may pass one buffer as past and present.
 
 Attention counts keys by rows: a query at position p has the row p - (T' - L(T')), with T' the keys before the run.
 """
@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
-from igniter.dialects.sym import dims_of
+from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Window:
     @staticmethod
     def of(ctx: Lowering, dims: AttentionDims, lengths: SSAValue) -> Window:
         """Returns the rows for lengths that count the keys of each batch element, less one."""
-        capacity, window = dims.past, int(ctx.attr("local_window_size", -1))
+        assert dims.buffer is not None
+        capacity, window = dims.buffer, int(ctx.attr("local_window_size", -1))
         ctx.kernel.in_place = True
 
         def count(nest: Nest, keys: Scalar) -> Scalar:
@@ -93,4 +94,4 @@ class Window:
             guards = [kept - ONE - s, from_, total - ONE - from_]
             return nest.read(rows, [b, h, from_, d], guards=guards, indices=indices)
 
-        return ctx.generate([batch, heads, self.capacity, size], point, part=part)
+        return ctx.generate([batch, heads, self.capacity, size], point, element=element_of(rows.type), part=part)
