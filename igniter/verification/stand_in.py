@@ -320,7 +320,10 @@ def _folded(region: RegionOp, inputs: Sequence[Any]) -> Sequence[Any] | None:
         if array is None and not isinstance(value.type, NoneType):
             return None
         arrays.append(array)
-    found: dict[SSAValue, Any] = dict(zip(nodes[0].results, spec.fold(nodes[0], arrays), strict=True))
+    results = spec.fold(nodes[0], arrays)
+    if results is None:
+        return None
+    found: dict[SSAValue, Any] = dict(zip(nodes[0].results, results, strict=True))
     return [found[v] for v in region.yielded]
 
 
