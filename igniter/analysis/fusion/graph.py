@@ -212,7 +212,7 @@ def _reasons(nodes: Sequence[FusionNode], judges: Judges, outer_symbols: frozens
         given = [checked(author, "refuse_together", reason, Reason, nodes[k].label) for k, reason in together.items()]
     if None in given or not all(0 <= k < len(nodes) for k in together):
         raise AuthorError(
-            f"the fusion author '{author.name}' in refuse_togethermust return a mapping from node numbers to Reasons"
+            f"the fusion author '{author.name}' in refuse_together must return a mapping from node numbers to Reasons"
         )
     return tuple(judges.choice(nodes[k], together.get(k)) or reason for k, reason in enumerate(known))
 
