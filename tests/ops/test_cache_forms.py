@@ -239,7 +239,7 @@ def test_quantised_caches(kind: int, bits: int, scales: str) -> None:
             name: (1.5 * rng.standard_normal((batch, new, heads * SIZE))).astype(TYPES[kind])
             for name, heads in (("q", HEADS), ("k", SHARED), ("v", SHARED))
         }
-        given["k"][0, 0, :3] = [100, -100, 0.05]
+        given["k"][0, 0, :5] = [100, -100, 0.05, np.nan, np.inf]
         for name in ("past_key", "past_value"):
             bytes_ = rng.integers(0, 256, (batch, SHARED, rows, SIZE * bits // 8)).astype(np.uint8)
             given[name] = bytes_.view(np.int8) if bits == 8 else bytes_

@@ -104,7 +104,9 @@ class Codes:
         def code(nest: Nest, at: Subscripts, d: Expr) -> Scalar:
             b, h, s, _ = at
             scaled = new.read(nest, b, h, s, d).to(f32) / self._scale(nest, h, d)
-            return scaled.math("roundeven").maximum(-high - 1.0).minimum(float(high)).to(i32)
+            rounded = scaled.math("roundeven")
+            # NaN is the largest number, as in ONNX Runtime.
+            return (rounded < float(high)).select(rounded, float(high)).maximum(-high - 1.0).to(i32)
 
         def point(nest: Nest, at: Subscripts) -> Scalar:
             if self.bits == 8:
