@@ -74,8 +74,8 @@ WIDENED = frozenset(("f32f16", "f32bf16"))
 """The kinds whose panels are converted to f32."""
 
 WIDENED_STRIPE, WIDENED_ROWS = 6, 48
-"""The rows of a tile of these kinds with 32 registers of 16 bytes: those that the registers hold, and eight times as
-many, for which a panel is converted once. By LLVM's models of Arm's cores the conversion of f16 then takes 8% of the
+"""With 32 registers of 16 bytes: the rows that the registers hold, and the rows of a tile of these kinds. A panel is
+converted once for a tile. By LLVM's models of Arm's cores the conversion of f16 then takes 8% of the
 time; for four times as many rows 14%."""
 
 

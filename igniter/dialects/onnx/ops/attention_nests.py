@@ -261,8 +261,8 @@ def read_by_key(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, ot
 @dataclass(frozen=True)
 class Attention:
     """The inputs of an attention. `fully_masked`: a row whose scores are all at most this is fully
-    masked, and gives zeros. `sink`: a score beside those of a row whose weight belongs to no value, for each head
-    [1, heads, 1, 1] or for all."""
+    masked, and gives zeros. `sink`: an extra score of each row, whose weight multiplies no value; one for each head
+    [1, heads, 1, 1], or one for all."""
 
     dims: AttentionDims
     query: Heads

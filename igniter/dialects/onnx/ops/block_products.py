@@ -371,7 +371,7 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
     shape = Blocks.of(ctx.op)
     weights = Weights.of(ctx, shape)
     left = _rounded_rows(ctx, rows, shape, 1 if weights.zeros is not None else 1 << (shape.bits - 1))
-    # Of 4 bits, the even numbers of a word are the four bytes of one integer, the odd ones those of another.
+    # With 4 bits, one integer has the even numbers of a word as its bytes, and another the odd ones.
     numbers, stretch = shape.parts * WORD, shape.stretch
 
     def word_at(r: Sequence[Expr], k: int) -> Expr:

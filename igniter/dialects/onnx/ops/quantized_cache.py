@@ -54,8 +54,7 @@ def row_size(op: OnnxOp, head: Expr) -> Expr:
 
 
 def quantized_reason(op: OnnxOp, past: int, dims: AttentionDims) -> str | None:
-    """Returns the reason why the cache `past` has another form than those of this module; None if it is one of them, or
-    not quantised."""
+    """Returns the reason why this module cannot read the cache `past`; None if it can, or if no cache is quantised."""
     scales = [operand(op, k) for k in (KEY_SCALE, VALUE_SCALE)]
     if not is_quantized(op):
         found = any(scale is not None for scale in scales) or int(op.attr("kv_cache_bit_width", 0) or 0)

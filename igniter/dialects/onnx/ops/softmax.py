@@ -58,7 +58,7 @@ def softmax_of(
     part: str = "",
 ) -> SSAValue:
     """Returns the softmax of `x` over `axes`, of type `element`. Rows with all elements at most `fully_masked`, if
-    given, are 0. `sink` is an element beside those of each row, which has no result.
+    given, are 0. `sink` is an extra element of each row; it has no result.
 
     `weights`: the result weights the values of a contraction, and `postpone-scales` moves the division by the sum after
     it. The exponentials are then divided by their number, so that they sum to at most 1, and no sum of values overflows
