@@ -24,6 +24,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "recompose",
         # Weights transposed by recomposition.
         "fold-constants",
+        # Normalisations are single nodes now.
+        "hoist-selections",
         # Integer products in the form of micro-kernels.
         "hoist-zero-points",
         "copy-dequantized",
@@ -124,6 +126,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "canonicalize-onnx",
         "recompose",
         "fold-constants",
+        "hoist-selections",
         "eliminate-dead-nodes",
         "bind-values{ops=loops}",
     ),

@@ -103,6 +103,7 @@ PASSES: dict[str, str] = {
     "fuse-loops": "igniter.transforms.scheduled.fuse_loops:FuseLoops",
     "fuse-pattern": "igniter.toolbox.fuse.fuse_pattern:FusePattern",
     "guard-assumptions": "igniter.transforms.fusion.guard_assumptions:GuardAssumptions",
+    "hoist-selections": "igniter.transforms.onnx.hoist_selections:HoistSelections",
     "hoist-zero-points": "igniter.transforms.onnx.hoist_zero_points:HoistZeroPoints",
     "infer-shapes": "igniter.transforms.onnx.infer_shapes:InferShapes",
     "inline-failed-regions": "igniter.transforms.fusion.inline_failed_regions:InlineFailedRegions",

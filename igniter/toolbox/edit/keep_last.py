@@ -19,8 +19,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.analysis.onnx.shape_inference import find_spec, infer_shapes
-from igniter.dialects.onnx.base import NoValueOp, OnnxOp
+from igniter.analysis.onnx.row_operands import row_operands
+from igniter.analysis.onnx.shape_inference import infer_shapes
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr
@@ -31,16 +32,6 @@ from igniter.toolbox.edit.edit import Edit, Interface
 from igniter.toolbox.edit.graph_edits import forget_derived, info_entries, restore_order, set_info
 from igniter.toolbox.edit.insert_nodes import place
 from igniter.toolbox.edit.names import Names, node_text, set_result_name
-
-PRODUCTS = frozenset(("MatMul", "FusedMatMul", "MatMulNBits"))
-NORMALISATIONS = {
-    "LayerNormalization": 1,
-    "RMSNormalization": 1,
-    "SimplifiedLayerNormalization": 1,
-    "SkipLayerNormalization": 2,
-    "SkipSimplifiedLayerNormalization": 2,
-}
-"""Normalisations of rows, with the number of operands that have rows."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +98,7 @@ class _Rows:
                 continue
             uses = [use for result in op.results for use in result.uses]
             if uses and all(self._is_inside(use.operation, use.index) for use in uses):
-                found = self._carriers(op)
+                found = row_operands(op, self.from_end, self.row, self._dims)
                 if found:
                     self.carriers[op] = found
 
@@ -115,33 +106,6 @@ class _Rows:
         if isinstance(user, ReturnOp):
             return index == self.position
         return index in self.carriers.get(user, ())
-
-    def _carriers(self, op: OnnxOp) -> list[int]:
-        """Returns the operands of a node that have rows; none if its rows are not computed one by one."""
-        count = NORMALISATIONS.get(op.op_type, 0)
-        if count:
-            return list(range(count)) if self.from_end > 1 and int(op.attr("axis", -1)) == -1 else []
-        if op.op_type in PRODUCTS:
-            weight = self._dims(op.operands[1])
-            turned = any(op.attr(name, 0) for name in ("transA", "transBatchA", "transBatchB"))
-            plain = op.op_type == "MatMulNBits" or (weight is not None and len(weight) == 2)
-            return [0] if self.from_end > 1 and plain and not turned else []
-        spec = find_spec(op)
-        if spec is None or spec.kind != "elementwise":
-            return []
-        found: list[int] = []
-        for k, value in enumerate(op.operands):
-            if isinstance(value.owner, NoValueOp):
-                continue
-            dims = self._dims(value)
-            if dims is None:
-                return []
-            if len(dims) < self.from_end or dims[-self.from_end] == ONE:
-                continue
-            if dims[-self.from_end] != self.row:
-                return []
-            found.append(k)
-        return found
 
     def _cut(self, graph: GraphOp) -> None:
         for op, operands in reversed(self.carriers.items()):
