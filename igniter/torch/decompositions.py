@@ -10,7 +10,6 @@
     logaddexp = Log(Exp(a) + Exp(b))    100.7                                   a = b = 100
     logit(x, eps) by Clip               NaN                                     NaN
     any by ReduceMax                    False                                   no elements
-    attention by MatMul                 keys shared by groups of queries        fewer heads of keys than of queries
     split by SplitToSequence            views                                   bfloat16, which sequences are not of
 
 Each function here computes the results of the op's CPU kernel with PyTorch ops. Its conditions are those of
@@ -90,8 +89,10 @@ def mended() -> dict[Any, Callable[..., Any]]:
         found.pop(getattr(torch.ops.aten.div, name))
     found[torch.ops.aten.max.dim] = _max
     found[torch.ops.aten.min.dim] = _min
-    found[torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default] = _attention
     found[torch.ops.aten.pow.Tensor_Scalar] = _real(_power)
+    # The exporter takes a number that is computed from sizes, in some overloads only.
+    found[torch.ops.aten.mul.Scalar] = torch.ops.aten.mul.Tensor
+    found[torch.ops.aten.sub.Scalar] = torch.ops.aten.sub.Tensor
     found[torch.ops.aten.split.Tensor] = found[torch.ops.aten.unsafe_split.Tensor] = _split
     return found
 
@@ -153,7 +154,9 @@ def _differ(a: Any, b: Any) -> Any:
 
 def _remainder(a: Any, b: Any) -> Any:
     if not _is_float(a, b):
-        return NotImplemented
+        # The exporter takes a size as a tensor only.
+        number = isinstance(b, torch.SymInt)
+        return torch.remainder(a, torch.full((), b, dtype=a.dtype)) if number else NotImplemented
     rest = torch.fmod(*_tensors(a, b))
     return torch.where((rest != 0) & _differ(rest, b), rest + b, rest)
 
@@ -341,18 +344,9 @@ def _unbind(x: Tensor, dim: int = 0) -> Any:
     return [torch.ops.aten.select.int(x, dim, place) for place in range(int(x.shape[dim]))]
 
 
-def _attention(query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Repeats each head of keys and values (axis 1) for its group of query heads; unchanged if there are as many."""
-    heads, shared = query.shape[1], key.shape[1]
-    if heads == shared:
-        return NotImplemented
-    groups = heads // shared
-    repeated = [each.unsqueeze(2).expand(-1, -1, groups, -1, -1).flatten(1, 2) for each in (key, value)]
-    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-    return attention(query, *repeated, *args, **kwargs)
-
-
 def _power(x: Tensor, exponent: Any) -> Tensor:
+    if isinstance(exponent, torch.SymFloat) and x.is_floating_point():
+        return torch.pow(x, torch.full((), exponent, dtype=x.dtype))
     if x.is_floating_point() or x.dtype is torch.bool or not isinstance(exponent, int):
         return NotImplemented
     if not 1 <= exponent <= LARGEST_POWER:

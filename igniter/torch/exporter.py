@@ -24,6 +24,7 @@ from igniter.torch.decompositions import mended
 from igniter.torch.doubles import doubles
 from igniter.torch.known_sizes import fix_sizes
 from igniter.torch.names import GraphModule, Node, is_symbolic, is_tensor, pytree, torch
+from igniter.torch.translations import translations
 
 OPSET = 20
 WRITTEN_OPSET = 18
@@ -42,7 +43,10 @@ _EXPORT = threading.RLock()
 def registry() -> Any:
     """Returns the exporter's registry of translations of ATen ops."""
     with quiet():
-        return import_module(f"{_EXPORTER}._registration").ONNXRegistry.from_torchlib(OPSET)
+        found = import_module(f"{_EXPORTER}._registration").ONNXRegistry.from_torchlib(OPSET)
+    for target, function in translations().items():
+        found.register_op(target, function)
+    return found
 
 
 @cache

@@ -169,6 +169,53 @@ def test_attention_with_fewer_heads_of_keys_and_beside_doubles():
     assert told.sessions == 1 and not told.reasons, str(told)
 
 
+MASKS = {
+    "booleans": lambda seen: seen,
+    "infinities": lambda seen: torch.zeros(seen.shape).masked_fill(~seen, -torch.inf),
+    "least numbers": lambda seen: torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min),
+}
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("rank", [3, 4])
+@pytest.mark.parametrize("masked", MASKS)
+def test_queries_without_keys(masked, rank):
+    """Their results are zeros, and with the least number in place of -inf the mean. The exporter's form makes NaNs."""
+
+    def attend(query, key, value, mask):
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+    fast = torch.compile(attend, backend="igniter", dynamic=True)
+    with torch.no_grad():
+        for row in (None, 1):
+            given = [torch.randn(2, 3, 5, 8)[-1 if rank == 3 else slice(None)] for _ in range(3)]
+            seen = torch.ones(5, 5, dtype=torch.bool).tril()
+            if row is not None:
+                seen[row] = False
+            mask = MASKS[masked](seen)
+            torch.testing.assert_close(fast(*given, mask), attend(*given, mask), rtol=1e-5, atol=1e-6)
+    told = igniter.torch.explain()
+    assert told.sessions == 1 and not told.reasons, str(told)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_numbers_computed_from_sizes():
+    """The exporter takes such a number in some overloads only, and left the whole part to eager."""
+
+    def f(x):
+        n = x.shape[0]
+        product = torch.ops.aten.mul.Scalar(x, n**0.5)
+        return product, torch.ops.aten.sub.Scalar(x, n / 3), x.abs() ** (1 / n), (x * 9).long() % n
+
+    fast = torch.compile(f, backend="igniter", dynamic=True)
+    with torch.no_grad():
+        for rows in (3, 4):
+            x = torch.randn(rows, 6)
+            torch.testing.assert_close(fast(x), f(x))
+    told = igniter.torch.explain()
+    assert told.sessions == 1 and not told.reasons, str(told)
+
+
 NUMBERS = {
     "clamp": lambda x, y: x.clamp(-0.1, 0.3),
     "arithmetic": lambda x, y: (x * 0.1, x / 0.3, 0.1 - x, torch.add(x, y, alpha=0.1), y**0.1, 0.1**x),
