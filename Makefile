@@ -22,7 +22,7 @@ STAGE ?= cpu
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-aarch64 test-gpu sbom fuzz check pytest lint lit format bench runtime docs clean
+.PHONY: help setup install install-cuda demo-model image demo test test-rest test-full test-extras test-wheel test-machines test-aarch64 test-gpu sbom fuzz check pytest lint lit format bench runtime docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,7 +77,10 @@ image: ## a container image of Containerfile, igniter:cpu (STAGE=cuda for GPUs),
 demo: $(VENV)/.installed-run ## compile the embedded model, verify it against ONNX Runtime, print the speed-up
 	@$(BIN)/igniter demo
 
-test: check pytest ## lint, lit and the quick tests, with a twelfth of the sweeps over parameters
+test: check pytest ## lint, lit and the quick tests: one set of parameters of each sweep, and half of the pages
+
+test-rest: $(VENV)/.installed-dev ## the slow tests, and more sets of parameters: a twelfth of each sweep (what `make test` leaves out of it)
+	$(BIN)/python -m pytest -rs -n $(JOBS) --dist worksteal -m 'not full' --rest tests
 
 test-extras: $(EXTRAS)/.installed-dev ## the tests that need PyTorch (for CPUs) and a browser, in .venv-extras; TORCH_INDEX=URL of its CPU builds
 	$(EXTRAS)/bin/python -m tests.extras -n $(JOBS) --dist worksteal
@@ -111,7 +114,7 @@ check: $(VENV)/.installed-dev ## lint and lit at the same time
 	@$(MAKE) --no-print-directory -j 2 $(SYNC) lint lit
 
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -rs -n $(JOBS) --dist worksteal -m 'not full' tests
+	$(BIN)/python -m pytest -rs -n $(JOBS) --dist worksteal -m 'not full' --quick tests
 
 lint: $(VENV)/.installed-dev ## ruff and pyright (strict on igniter/)
 	$(BIN)/ruff format --check .

@@ -27,7 +27,7 @@ SWEEP = 3
 """A test with more sets of parameters than this is a sweep."""
 
 WHOLE = ("tests/docs/", "tests/tools/")
-"""Where no test is a sweep: each set is another page, pass, command or error."""
+"""Where no test is a sweep: each set is another page, pass, command or error. `--quick` runs every second one."""
 
 SHARE = 12
 """One set of parameters in so many is run of a sweep, and at least `LEAST`, unless `--sweeps` asks for all."""
@@ -37,6 +37,8 @@ LEAST = 2
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sweeps", action="store_true", help="run every set of parameters of every test")
+    parser.addoption("--quick", action="store_true", help="run one set of parameters of a test, and no slow test")
+    parser.addoption("--rest", action="store_true", help="run what `--quick` leaves out of the sample of sweeps")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,24 +55,39 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keeps a share of the sets of each sweep: the names alone decide, so it is the same everywhere.
+    """Keeps a share of the sets of each sweep, and of them the part that `--quick` or `--rest` asks for.
 
-    Tests that are asked for by name are all run, and those of `WHOLE`.
+    The names alone decide, so it is the same everywhere. Tests that are asked for by name are all run.
     """
     gc.freeze()
     if config.getoption("--sweeps") or any("::" in argument for argument in config.args):
         return
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in (i for i in items if not i.nodeid.startswith(WHOLE)):
+    for item in items:
         groups[item.nodeid.partition("[")[0]].append(item)
-    left_out: set[pytest.Item] = set()
+    kept: set[pytest.Item] = set()
     for group in groups.values():
-        if len(group) > SWEEP:
-            ordered = sorted(group, key=lambda item: zlib.crc32(item.nodeid.encode()))
-            left_out.update(ordered[max(LEAST, -(-len(group) // SHARE)) :])
-    if left_out:
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = [item for item in items if item not in left_out]
+        kept.update(_asked_for(_sample(sorted(group, key=lambda item: zlib.crc32(item.nodeid.encode()))), config))
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
+
+
+def _sample(sets: list[pytest.Item]) -> list[pytest.Item]:
+    """Of the sets of parameters of one test: all, or a share of those of a sweep."""
+    if len(sets) <= SWEEP or sets[0].nodeid.startswith(WHOLE):
+        return sets
+    return sets[: max(LEAST, -(-len(sets) // SHARE))]
+
+
+def _asked_for(sets: list[pytest.Item], config: pytest.Config) -> list[pytest.Item]:
+    """Of the sample of one test: all, what `--quick` runs, or the others."""
+    quick = 1 if not sets[0].nodeid.startswith(WHOLE) else max(1, len(sets) // 2)
+    if sets[0].get_closest_marker("slow") is not None:
+        quick = 0
+    if config.getoption("--quick"):
+        return sets[:quick]
+    return sets[quick:] if config.getoption("--rest") else sets
 
 
 @pytest.fixture(autouse=True)

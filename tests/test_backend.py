@@ -50,6 +50,7 @@ def test_run_node() -> None:
     assert total.tolist() == [2, 2]
 
 
+@pytest.mark.slow
 def test_runner_of_onnx() -> None:
     """ONNX's own runner; the whole of it is `python -m tests.conformance`."""
     from onnx.backend.test import BackendTest

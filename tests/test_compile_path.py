@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import onnx
+import pytest
 from onnx import TensorProto, helper
 
 import igniter
@@ -91,6 +92,7 @@ def rank(path: str) -> int:
     return LAYERS.index(head) if head in LAYERS else len(LAYERS)
 
 
+@pytest.mark.slow
 def test_the_way_is_short_and_goes_down(tmp_path: Path) -> None:
     nodes = [helper.make_node("MatMul", ["x", "x"], ["y"]), helper.make_node("Softmax", ["y"], ["z"])]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 8]) for name in "xz"]

@@ -34,6 +34,7 @@ def pages() -> list[Path]:
     return sorted(set(kept))
 
 
+@pytest.mark.slow
 def test_nothing_names_the_package_of_another_author() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in pages()}
     assert {"README.md", "pyproject.toml", "docs/how-to/torch.md", "igniter/torch/names.py"} <= {

@@ -24,6 +24,7 @@ DEVELOPMENT = {"backends/c_runtime/build.py"}
 """Programs for the development of Igniter."""
 
 
+@pytest.mark.slow
 def test_every_error_has_a_code_of_its_own() -> None:
     found = {each.name: each.code for each in classes()}
     assert {"IgniterError", "PassError", "VerificationFailed", "RuleError"} <= found.keys()
@@ -31,6 +32,7 @@ def test_every_error_has_a_code_of_its_own() -> None:
     assert [code for code, n in Counter([*found.values(), INTERNAL, SYSTEM]).items() if n > 1] == []
 
 
+@pytest.mark.slow
 def test_the_page_has_the_codes_of_the_classes() -> None:
     shown = TABLE.search(PAGE.read_text(encoding="utf-8"))
     assert shown is not None
@@ -49,6 +51,7 @@ def test_a_failed_pass_is_named_once() -> None:
     assert str(PassError("cse", "cse: no")) == str(PassError("cse", "no")) == "pass 'cse': no"
 
 
+@pytest.mark.slow
 def test_the_library_does_not_print() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"

@@ -82,6 +82,7 @@ def test_without_an_original_there_is_nothing_to_check(module: igniter.Module):
         module.rename({"x": "in"}).compress("int8", min_elements=1).check_edits()
 
 
+@pytest.mark.slow
 def test_an_edited_model_is_reported_and_split(module: igniter.Module, tmp_path: Path):
     module.rename({"x": "in"})
     module.report(tmp_path / "report.html", {"batch": 2}, verify=False)

@@ -23,6 +23,7 @@ def small(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_row(tmp_path: Path) -> None:
     path = small(tmp_path)
     row, stages = measure(str(path), 1)

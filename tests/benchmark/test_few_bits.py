@@ -9,6 +9,7 @@ import pytest
 from benchmark import few_bits
 
 
+@pytest.mark.slow
 def test_a_row_for_each_level(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     options = "--kn 64x32 --pairs 1 --rows 2 --threads 1 --levels 0 4 --zeros --symbol --rounds 1 --json"
     monkeypatch.setattr("sys.argv", ["few_bits", *options.split()])

@@ -22,6 +22,7 @@ def test_settings_are_named_once_and_cover_the_shared_ones() -> None:
     assert {s.quota for s in settings_of(1)} == {None, 1}
 
 
+@pytest.mark.slow
 def test_a_setting_runs(tmp_path: Path) -> None:
     model = prepare("demo", tmp_path)
     setting = next(s for s in settings_of(2) if s.name == "mixed")

@@ -84,6 +84,7 @@ def test_two_ops_are_a_sum_and_the_larger_arena() -> None:
     assert first.beside(second) == Memory(2, 4, 40, 30, 2, 44, 37, 32, 25)
 
 
+@pytest.mark.slow
 def test_the_plan_is_that_of_the_compiled_model(tmp_path: Path) -> None:
     model = network()
     row = measure("network", igniter.load(model), {"batch": 3})
@@ -102,6 +103,7 @@ def test_the_plan_is_that_of_the_compiled_model(tmp_path: Path) -> None:
     assert figures == [found.plan, found.unshared, found.bound]
 
 
+@pytest.mark.slow
 def test_sizes_are_told_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[dict[str, int]] = []
 
@@ -130,6 +132,7 @@ def test_light_models_get_weights() -> None:
     assert all(w.dtype == np.float32 and (w > 0).all() for w in weights)
 
 
+@pytest.mark.slow
 def test_light_models_have_a_batch_where_one_is_asked_for() -> None:
     small = measure("light_shufflenet", load("light_shufflenet", dynamic=True), {"batch": 1})
     large = measure("light_shufflenet", load("light_shufflenet", dynamic=True), {"batch": 8})
@@ -139,6 +142,7 @@ def test_light_models_have_a_batch_where_one_is_asked_for() -> None:
     assert large.memory.plan >= large.memory.bound
 
 
+@pytest.mark.slow
 def test_the_table(tmp_path: Path, run: Main) -> None:
     onnx.save_model(network(), tmp_path / "network.onnx")
     name = str(tmp_path / "network.onnx")

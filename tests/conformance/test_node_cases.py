@@ -52,6 +52,7 @@ def test_ledger_counts_and_gives_reasons() -> None:
     assert "| Foo | 2 | 1 |  |  | 1 |  | Foo: it is too \\| long (1) |" in page
 
 
+@pytest.mark.slow
 def test_some_cases_compiled_for_gpus() -> None:
     pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
     names = ["test_where_example", "test_layer_normalization_2d_axis1", "test_reduce_sum_default_axes_keepdims_random"]

@@ -43,6 +43,7 @@ def test_every_case_has_no_fault(tmp_path: Path) -> None:
     assert not [r for r in found.values() if r.fault]
 
 
+@pytest.mark.slow
 def test_the_ledger_goes_on_where_it_was(tmp_path: Path) -> None:
     cases = [case_of("Neg-13 T=tensor(float)"), case_of("Neg-13 T=tensor(bfloat16)")]
     path = tmp_path / "types.jsonl"

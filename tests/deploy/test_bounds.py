@@ -39,6 +39,7 @@ def large_output(folder: Path) -> Path:
     return folder / "model.onnx"
 
 
+@pytest.mark.slow
 def test_constants_that_double_forty_times(tmp_path: Path) -> None:
     """ONNX Runtime computes them when it loads the original; no exception of Python's could interrupt it."""
     path = _constant(DOUBLING["ConstantOfShape"], 40)(tmp_path)

@@ -34,6 +34,7 @@ def test_a_turn_calls_each_session_at_the_same_time(monkeypatch: pytest.MonkeyPa
     assert len(calls) == sum(counts) and min(counts) > 0 and 0.05 <= seconds < 5
 
 
+@pytest.mark.slow
 def test_systems_under_load(small: Artifact) -> None:
     table = small.folder.with_name("load.csv")
     asked = ["bench", str(small.folder), "--sessions=2", "--rounds=1", "--json", f"--csv={table}"]

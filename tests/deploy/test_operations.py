@@ -78,6 +78,7 @@ def test_the_table_of_versions_is_the_commands() -> None:
     assert all(set(row.strip("| ").split(" | ")[1:]) == {"yes"} for row in rows[2:])
 
 
+@pytest.mark.slow
 def test_the_installed_version_runs_a_folder(small: Artifact, tmp_path: Path) -> None:
     """One row of the table, without an installation."""
     import onnxruntime
@@ -307,6 +308,7 @@ def test_a_container_with_a_twentieth_of_a_cpu(small: Artifact, threads: int) ->
     assert abs(float(done.stdout) - 512) < 1e-2
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_container_with_too_little_memory_is_killed_and_others_run(scratch: Artifact) -> None:
     program = "print(session_of(folder).run(None, {'x': np.ones((int(sys.argv[2]), 256), np.float32)})[0].shape)"
@@ -469,6 +471,7 @@ def parts(folder: Path) -> dict[str, object]:
     return {**files, "report.json": {k: v for k, v in report.items() if k not in VARYING}}
 
 
+@pytest.mark.slow
 def test_two_compiles_give_the_same_bytes(small: Artifact, tmp_path: Path) -> None:
     """In another process, folder and cache, with another seed of hashes, and a model of another name."""
     other = tmp_path / "deep" / "er"

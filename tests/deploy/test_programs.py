@@ -67,6 +67,7 @@ def test_c_reports_a_missing_model(case: Case, tmp_path: Path) -> None:
     assert done.returncode == 1 and "ONNX Runtime: " in done.stderr and "model.onnx" in done.stderr
 
 
+@pytest.mark.slow
 def test_cpp(case: Case) -> None:
     program = case.folder / "run_cpp"
     build([*cpp_compiler(), "-std=c++17", "-Wall", "-Wextra", PROGRAMS / "run.cpp", *linked(case), "-o", program])

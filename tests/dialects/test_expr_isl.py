@@ -59,6 +59,7 @@ def names_of(ranges: Ranges) -> tuple[str, ...]:
     return (*SYMBOLS, *DATA, *ranges.axes)
 
 
+@pytest.mark.slow
 @on_random(250)
 def test_the_canonical_form_and_the_simplified_one_are_equal(random: Random) -> None:
     ranges = random_ranges(random)

@@ -22,6 +22,7 @@ def check(path: Path, folder: Path) -> None:
     assert done.stdout.endswith("--- done\n"), done.stdout
 
 
+@pytest.mark.slow
 def test_a_notebook_runs(tmp_path: Path) -> None:
     check(FOLDER / f"{QUICK}.ipynb", tmp_path)
 

@@ -23,6 +23,7 @@ def lit(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_packages_lit_tests_run_without_an_installation(copied: Path) -> None:
     """As the tutorials have it: a plug-in by a relative path, seen from the folder in which lit starts."""
     command = [sys.executable, "-c", "from lit.main import main; main()", "-v", "tests"]
@@ -40,6 +41,7 @@ def copied(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_packages_lit_tests_pass_and_can_fail(copied: Path) -> None:
     done = lit(copied)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import igniter
 from igniter.compiler.artifact import Artifact
 from igniter.frontend import save_model
@@ -38,6 +40,7 @@ def _names(section: str) -> list[str]:
     return [n.partition("(")[0].rpartition(".")[2] for n in names if n != "str(module)"]
 
 
+@pytest.mark.slow
 def test_the_first_schedule_prints_what_its_page_shows(tmp_path: Path):
     examples, page = ROOT / "docs" / "examples", ROOT / "docs" / "tutorials" / "my-first-schedule.md"
     script = (examples / "first_schedule.py").read_text(encoding="utf-8")
@@ -60,6 +63,7 @@ def test_the_first_schedule_prints_what_its_page_shows(tmp_path: Path):
     ]
 
 
+@pytest.mark.slow
 def test_a_compile_with_a_pipeline_from_another_package(tmp_path: Path):
     text = (ROOT / "docs" / "examples" / "mask_softmax.mlir").read_text(encoding="utf-8")
     save_model(igniter.parse(text).ir, tmp_path / "model.onnx")

@@ -17,6 +17,7 @@ def system(name: str, entry: str, **settings: object) -> System:
     return System(name, "", "", entry=f"{PLACE}:{entry}", settings=settings)
 
 
+@pytest.mark.slow
 def test_a_system_that_dies_leaves_the_launch_and_the_others_go_on():
     entries = [
         Entry(system("good", "sleeper", seconds=0.001, lives=1000)),

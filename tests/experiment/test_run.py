@@ -63,6 +63,7 @@ def result(folder: Path) -> ExperimentResult:
         return igniter.experiment(SPEC)
 
 
+@pytest.mark.slow
 def test_every_variant_has_a_row(result: ExperimentResult):
     status = {row.variant: row.status for row in result.rows}
     timed = ("faster", "slower", "inconclusive")
@@ -111,6 +112,7 @@ def test_a_finished_run_does_nothing_again(result: ExperimentResult, folder: Pat
     assert said == []
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_continues_with_what_is_missing(
     result: ExperimentResult, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -185,6 +185,7 @@ def test_dims_come_back() -> None:
     keeps(model([h.make_node("Relu", ["x"], ["y"])], {"x": value}, {"y": [None] * 10}))
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.none(), st.integers(0, 2**40), st.text(max_size=8)), max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_any_dims_come_back(dims: list[Any]) -> None:

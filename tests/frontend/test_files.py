@@ -124,6 +124,7 @@ def _varint(value: int) -> bytes:
     return out + bytes([value])
 
 
+@pytest.mark.slow
 def test_importing_does_not_read_the_weights(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(_model(60_000_000 // 4), path)

@@ -128,6 +128,7 @@ def test_what_follows_tiles_along_sizes_that_a_run_knows() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_joins_two_convolutions_in_tiles() -> None:
     """A Concat can work on the tiles of both: it is scheduled with the last of them, once."""
     check(

@@ -17,18 +17,22 @@ def check(found: list[Outcome]) -> None:
     assert sum(o.status == "ok" for o in found) >= 0.9 * len(found)
 
 
+@pytest.mark.slow
 def test_a_few_graphs() -> None:
     check(list(run_seeds(range(10))))
 
 
+@pytest.mark.slow
 def test_a_few_networks_of_images() -> None:
     check(list(run_seeds(range(4), "images")))
 
 
+@pytest.mark.slow
 def test_a_few_graphs_of_codes() -> None:
     check(list(run_seeds(range(6, 12), "codes")))
 
 
+@pytest.mark.slow
 def test_a_few_graphs_on_a_gpu() -> None:
     """In Triton's interpreter, through ONNX Runtime and the stand-in for the driver."""
     pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")

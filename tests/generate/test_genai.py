@@ -28,6 +28,7 @@ def compiled(folder: Path, form: Any = "shared", given: tuple[str, ...] = SET) -
     return out
 
 
+@pytest.mark.slow
 def test_a_configuration_is_made_from_the_graph(tmp_path: Path):
     (tmp_path / "tokenizer.json").write_text("{}")
     out = compiled(tmp_path)

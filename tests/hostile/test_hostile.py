@@ -57,6 +57,7 @@ def test_what_is_wrong_is_said_of_the_node(name: str, tmp_path: Path) -> None:
 DEEP = ("a dim of parentheses", "a dim of a product of sums", "a dim squared 60 times")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DEEP)
 def test_deep_expressions_are_names_or_sizes(name: str, tmp_path: Path) -> None:
     file = next(f for f in hostile_files(0, 0) if f.name == name)

@@ -20,6 +20,7 @@ def artifact(bits: int) -> igniter.Artifact:
     return igniter.load(llama(bits)).compile(verify=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [32, 4])
 def test_a_decoder_is_one_op(bits: int) -> None:
     assert artifact(bits).report["nodes_after"] == 1

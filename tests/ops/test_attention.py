@@ -461,6 +461,7 @@ def test_rotated_queries_and_keys(packed: bool, interleaved: int, width: int) ->
     grouped(attrs, [9], 9, *tables, packed=packed, past=6, new=3, size=size)
 
 
+@pytest.mark.slow
 def test_a_total_that_is_the_length_of_a_mask() -> None:
     # As exporters have it: a symbol of its own, of which it is not known that it is that of the past and the new keys.
     kv, cache = ["b", "s", SHARED * 16], ["b", SHARED, "p", 16]

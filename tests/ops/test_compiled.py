@@ -158,6 +158,7 @@ def test_softmax(op: str) -> None:
     run(op, [floats(0, 4)], {}, 1e-5, opset=13)
 
 
+@pytest.mark.slow
 def test_normalizations() -> None:
     x, scale, bias = floats(2, 6, 37), floats(37, seed=1), floats(37, seed=2)
     run("LayerNormalization", [x, scale, bias], {}, 1e-5, opset=17, outputs=3)
@@ -170,6 +171,7 @@ def test_normalizations() -> None:
     run("SimplifiedLayerNormalization", [x, scale], {}, 1e-5)
 
 
+@pytest.mark.slow
 def test_attention() -> None:
     q, k, v = floats(3, 4, 19, 8), floats(3, 2, 37, 8, seed=1), floats(3, 2, 37, 6, seed=2)
     fixed: dict[str, Any] = {"fixed": [4, 2, 8, 6, 24, 12, 16, 32, 96], "opset": 23}

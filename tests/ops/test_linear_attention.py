@@ -75,6 +75,7 @@ def test_features_of_any_number() -> None:
     check("LinearAttention", inputs, attrs, opset=27, outputs=2, tolerance=2e-5)
 
 
+@pytest.mark.slow
 def test_more_states_than_queries() -> None:
     inputs, attrs = operands("gated_delta", heads=(2, 6))
     fixed = kept((6, 8), (2, 6))

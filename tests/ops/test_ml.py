@@ -139,6 +139,7 @@ def test_tree_ensemble() -> None:
     compare("TreeEnsemble", [x], [1], opset=5, aggregate_function=1, post_transform=0, **attrs)
 
 
+@pytest.mark.slow
 def test_linear() -> None:
     x = rows(9, 3)
     coefficients = [float(v) for v in rows(9, seed=1)]

@@ -108,6 +108,7 @@ def test_skip_layer_normalization_hands_out_the_sum() -> None:
     assert "outputs for training" in refusal("SkipLayerNormalization", inputs, outputs=2, domain="com.microsoft")
 
 
+@pytest.mark.slow
 def test_embed_layer_normalization() -> None:
     rng = np.random.default_rng(0)
     ids, segments = (rng.integers(0, n, (2, 3)).astype(np.int32) for n in (7, 2))

@@ -61,6 +61,7 @@ def test_directions_lengths_and_states(op: str) -> None:
     case(op, "reverse", clip=0.3, outputs=1)
 
 
+@pytest.mark.slow
 def test_options_of_lstm() -> None:
     case("LSTM", peephole=True, states=True)
     case("LSTM", "bidirectional", peephole=True, states=True, clip=0.2)
@@ -178,6 +179,7 @@ def test_quantised_weights(direction: str, kind: Any) -> None:
     quantised_case(direction, kind, zero=-5 if kind is np.int8 else 131)
 
 
+@pytest.mark.slow
 def test_quantised_options() -> None:
     quantised_case("bidirectional", peephole=True, clip=0.4, states=True)
     quantised_case("reverse", np.uint8, zero=120, input_forget=1, bias=False)
@@ -196,6 +198,7 @@ def test_quantised_lengths(direction: str) -> None:
     quantised_case(direction, lengths=[1, STEPS, 3])
 
 
+@pytest.mark.slow
 def test_quantised_zeros_and_interpreted() -> None:
     inputs = quantised("reverse", lengths=[3, 1], steps=3, batch=2, hidden=4, columns=True)
     given, model = node_of(inputs, "reverse")

@@ -53,6 +53,7 @@ def test_scatter_of_types(dtype: str) -> None:
         both("ScatterElements", [x, at, updates], {"axis": 0, "reduction": reduction}, opset=18, fixed=[3, 4])
 
 
+@pytest.mark.slow
 def test_scatter_before_opset_11() -> None:
     both("Scatter", [floats(3, 5), indices(5, 3, 2) % 5, floats(3, 2, seed=1)], {"axis": 1}, opset=9)
     both("Scatter", [floats(4), np.array([1, 1, 1]), floats(3)], {}, opset=9)

@@ -147,6 +147,7 @@ def test_rows_are_written_in_place(attributes: dict[str, Any], kind: int, thread
         compare(in_place(session, given), wanted, lengths, kind, new)
 
 
+@pytest.mark.slow
 def test_buffers_of_their_own() -> None:
     """A caller without a shared buffer gets zeros behind the rows, as from ONNX Runtime."""
     session: Any = artifact(TensorProto.FLOAT, 1, ()).session()
@@ -168,6 +169,7 @@ def test_a_past_without_room_is_copied() -> None:
             np.testing.assert_allclose(mine, theirs, rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_concurrent_runs_have_their_own_buffers() -> None:
     session: Any = artifact(TensorProto.FLOAT, 2, ()).session(intra_op_num_threads=2)
     model = decoder(layers=2)

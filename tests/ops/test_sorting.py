@@ -41,6 +41,7 @@ def test_types(dtype: str) -> None:
     both(x, 3, axis=0)
 
 
+@pytest.mark.slow
 def test_sizes() -> None:
     both(np.zeros((0, 7), F32), 3)
     both(np.full((2, 9), np.nan, F32), 4)

@@ -78,10 +78,12 @@ def run(code: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_module_is_imported(tmp_path: Path) -> None:
     assert int(run(IMPORT_ALL, tmp_path).split()[0]) > 500
 
 
+@pytest.mark.slow
 def test_a_model_is_compiled_verified_and_run(tmp_path: Path) -> None:
     assert "0.125" in run(COMPILE, tmp_path)
 

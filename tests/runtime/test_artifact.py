@@ -110,6 +110,7 @@ def test_a_wrong_library_is_found_out(tmp_path: Path, source: Path) -> None:
     assert "output 'y'" in result.failures[0]
 
 
+@pytest.mark.slow
 def test_the_original_must_be_known(tmp_path: Path, source: Path) -> None:
     compiled(tmp_path / "out", source)
     onnx.save(original(3.0), source)

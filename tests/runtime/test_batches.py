@@ -81,6 +81,7 @@ def loops_of(func: FuncOp) -> list[ForOp]:
     return [op for op in func.block.ops if isinstance(op, ForOp) and op.is_sequential]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", (0, 1, 2, 5))
 @pytest.mark.parametrize("tail", TAILS)
 def test_results_are_those_of_whole_batches(tail: str, batch: int, tmp_path: Path) -> None:
@@ -95,6 +96,7 @@ def test_results_are_those_of_whole_batches(tail: str, batch: int, tmp_path: Pat
             np.testing.assert_allclose(f, e, rtol=1e-4, atol=1e-4 * np.abs(e).max(initial=0))
 
 
+@pytest.mark.slow
 def test_what_passes_between_steps_is_of_one_image() -> None:
     func = program(network(*TAILS["pooled"]))
     (loop,) = loops_of(func)

@@ -193,6 +193,7 @@ def hammer(folder: str, seed: int, failures) -> None:
         failures.put(f"process {seed}: {cache.statistics.corrupt} damaged entries")
 
 
+@pytest.mark.slow
 def test_several_processes_share_it(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     failures = context.Queue()

@@ -63,6 +63,7 @@ def library(artifact: igniter.Artifact) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forks", [True, False])
 def test_whoever_compiles_the_library_is_the_same(forks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_helpers, "can_fork", lambda: forks)
@@ -109,6 +110,7 @@ def test_helpers_do_the_last_kernels(forks: bool, tmp_path: Path, monkeypatch: p
         helpers.wait_for(texts[0])
 
 
+@pytest.mark.slow
 def test_a_fork_makes_objects_for_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from igniter.compiler.driver import lower_to_kernels, make_library, texts_of
 
@@ -157,6 +159,7 @@ def test_without_helpers_all_is_done_here(broken: str, tmp_path: Path, monkeypat
     assert artifact.report["verification"]["ok"]
 
 
+@pytest.mark.slow
 def test_without_forks_there_are_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A system without room for a fork starts a process, and a fork that ends leaves its kernels to this process."""
     monkeypatch.setattr(compile_helpers, "can_fork", lambda: True)

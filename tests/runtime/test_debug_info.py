@@ -39,6 +39,7 @@ def code_of(data: bytes) -> bytes:
     return next(data[r[4] : r[4] + r[5]] for r in rows if data[start + r[0] :].startswith(b".text\0"))
 
 
+@pytest.mark.slow
 def test_the_nodes_of_a_kernel_are_in_the_library() -> None:
     plain_artifact, plain = library("mask_softmax.mlir", verify=False)
     artifact, data = library("mask_softmax.mlir", debug_info=True)

@@ -100,6 +100,7 @@ def model() -> ModelProto:
     return helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 17)])
 
 
+@pytest.mark.slow
 def test_two_compilations_of_a_model(tmp_path: Path):
     (tmp_path / "m.onnx").write_bytes(model().SerializeToString())
     source, a, b = (str(tmp_path / name) for name in ("m.onnx", "a", "b"))

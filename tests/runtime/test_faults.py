@@ -155,6 +155,7 @@ def test_every_call_of_making_a_kernel_may_fail(library: LoadedLibrary, ort: Fak
         assert outstanding(ort) == [], ort.failed_in
 
 
+@pytest.mark.slow
 def test_every_call_of_registering_may_fail(tmp_path: Path) -> None:
     probe = FakeOrt()
     assert LoadedLibrary(build([OP], [KERNEL], note=-1).write(tmp_path)).register(probe) is None

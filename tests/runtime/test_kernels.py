@@ -112,6 +112,7 @@ def test_many_nodes_of_one_op_and_the_model_that_ort_writes(tmp_path: Path) -> N
     assert again.run(None, {"v0": x})[0].tolist() == [[2.0**20, -(2.0**20)]]
 
 
+@pytest.mark.slow
 def test_a_large_constant_is_mapped_not_copied(tmp_path: Path) -> None:
     """An external initializer given to an op costs next to no memory, however large it is."""
     import subprocess

@@ -162,6 +162,7 @@ def test_what_is_no_library_says_so(tmp_path: Path) -> None:
         read_elf(b"\x7fELF\2\1" + b"\xff" * 100)
 
 
+@pytest.mark.slow
 def test_the_domain_depends_on_everything() -> None:
     one = build([scale_op()], [scale_kernel()])
     assert one.domain == build([scale_op()], [scale_kernel()]).domain

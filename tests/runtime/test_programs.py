@@ -132,6 +132,7 @@ def test_a_node_in_the_middle_makes_two() -> None:
     assert artifact.verify(shapes=SHAPES, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_variants_call_their_own_kernels() -> None:
     artifact = compiled(transformer(layers=1), target="x86-64-v2,x86-64-v3,x86-64-v4")
     assert len(programs(artifact)) == 1

@@ -41,6 +41,7 @@ def test_an_access_outside_is_an_error_of_the_session(tmp_path):
         assert runner.run(None, {"in0": np.ones(0, "f4")})[0].shape == (0,)
 
 
+@pytest.mark.slow
 def test_a_program_with_products_runs_clean():
     model = build_demo_model(Shape(layers=1, vocabulary=64))
     artifact = igniter.compile(model, options=CompileOptions(sanitize=True), shapes=[{"batch": 1, "sequence": 7}])

@@ -84,6 +84,7 @@ def test_a_tile_with_its_epilogue(linear: Schedule) -> None:
     assert "scratch(0)" in func
 
 
+@pytest.mark.slow
 def test_split_sums_are_packed_and_multiplied_by_micro_kernels(linear: Schedule) -> None:
     s = linear
     assert s.split_reduction("matmul", "k", 4) == "matmul.parts"

@@ -67,6 +67,7 @@ def test_passes_are_checked_on_such_models(kind: str, tmp_path: Path) -> None:
     assert "check: infer-shapes:" in errors.getvalue() and "agree" in errors.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sequence", "optional"])
 def test_commands_take_such_models(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"

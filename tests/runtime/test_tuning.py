@@ -182,6 +182,7 @@ DEEP = """builtin.module {
 """
 
 
+@pytest.mark.slow
 def test_depths_in_blocks_have_other_sizes_and_none() -> None:
     """What is made of a schedule whose depth is in blocks lowers and computes the same, block sizes and `whole` too."""
     group = 'j by 32 threads fuse "g0", i by 12 fuse "g0"'
@@ -407,6 +408,7 @@ def relu_model(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_compiling_takes_the_stored_schedule_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IGNITER_CACHE_DIR", str(tmp_path / "cache"))
     model, path = relu_model(tmp_path), tmp_path / "db.sqlite"

@@ -43,6 +43,7 @@ def test_the_text_of_a_module_is_a_module(model: Path) -> None:
     assert str(igniter.parse(str(module))) == str(module)
 
 
+@pytest.mark.slow
 def test_results_have_a_short_repr(model: Path) -> None:
     module = igniter.load(model)
     assert re.fullmatch(r"<MemoryPlan: \d+ steps, \d+ activations in \d+ buffers, .* bytes>", repr(module.plan()))
@@ -99,6 +100,7 @@ def test_wrong_code_is_found_out(model: Path, tmp_path: Path, bad_passes: None) 
     assert not igniter.Artifact.load(tmp_path / "out.failed").verify().ok
 
 
+@pytest.mark.slow
 def test_a_failing_compile_leaves_what_was_there(model: Path, tmp_path: Path, bad_passes: None) -> None:
     good = igniter.compile(model, tmp_path / "out")
     (tmp_path / "out" / "tokenizer.json").write_text("mine")

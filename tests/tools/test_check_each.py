@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tools_kit import opt
 
 REGION = """
@@ -83,6 +84,7 @@ def test_a_random_node_is_not_compared(tmp_path: Path) -> None:
     assert found.status == 0, found.err
 
 
+@pytest.mark.slow
 def test_a_big_kernel_is_compared_once_it_can_be_compiled(tmp_path: Path) -> None:
     import numpy as np
     import onnx.parser

@@ -54,6 +54,7 @@ def test_a_compile_without_a_terminal_writes_a_line_per_stage(model: Path, tmp_p
     assert not invoke("compile", model, "-o", tmp_path / "out", "--json").stderr
 
 
+@pytest.mark.slow
 def test_bytes_are_at_the_sizes_asked_for(model: Path, tmp_path: Path) -> None:
     def saved(*sizes: str) -> int:
         done = invoke("compile", model, "-o", tmp_path / "out", "--explain", "--json", "--no-verify", *sizes)
@@ -161,6 +162,7 @@ def test_verify_against_another_model_fails(compiled: Path, model: Path, tmp_pat
     assert "the outputs differ" in done.stdout
 
 
+@pytest.mark.slow
 def test_bench_a_folder_and_a_model(compiled: Path, model: Path) -> None:
     for path in (compiled, model):
         (row,) = json.loads(invoke("bench", path, "--rounds=2", "--shape", "batch=4", "--json").stdout)
@@ -170,6 +172,7 @@ def test_bench_a_folder_and_a_model(compiled: Path, model: Path) -> None:
         assert row["control"]["ratio"] > 0
 
 
+@pytest.mark.slow
 def test_bench_prints_a_table(compiled: Path) -> None:
     done = invoke("bench", compiled, "--rounds=1")
     assert done.exit_code == 0, done.output
@@ -211,6 +214,7 @@ def test_an_error_is_one_paragraph(model: Path, tmp_path: Path, args: tuple[str,
     assert "Traceback" in invoke(*(a.replace("{model}", str(model)) for a in args), "--debug").stderr
 
 
+@pytest.mark.slow
 def test_the_demo_prints_its_line() -> None:
     done = invoke("demo", "--layers=2", "--rounds=1", "--sequence=8")
     assert done.exit_code == 0, done.output
@@ -286,6 +290,7 @@ def test_a_profile_is_of_the_folder_that_is_given(model: Path, tmp_path: Path) -
     assert before == {p.name: p.stat().st_mtime_ns for p in stamped.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_folder_with_convolutions_in_tiles_is_profiled(tmp_path: Path) -> None:
     """A report names the pipelines that ran; given as options, they alone would decide about tiles."""
     conv = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])
@@ -303,6 +308,7 @@ def test_a_folder_with_convolutions_in_tiles_is_profiled(tmp_path: Path) -> None
         assert artifact.verify_every_value().status == "passed"
 
 
+@pytest.mark.slow
 def test_a_schedule_of_ones_own_is_not_profiled_as_another(model: Path, tmp_path: Path) -> None:
     module = igniter.load(model)
     module.run_passes("cpu-onnx,form-fusion-regions{siblings=false max-nodes=1 singletons=all}")

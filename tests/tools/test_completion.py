@@ -197,6 +197,7 @@ LINES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "setup"), [(["bash", "--norc", "-i"], BASH), (["zsh", "-f", "-i"], ZSH)], ids=["bash", "zsh"]
 )
@@ -228,6 +229,7 @@ def test_bash_keeps_an_open_quote(tmp_path: Path) -> None:
     assert unknown == "igniter bench --rounds test"
 
 
+@pytest.mark.slow
 def test_fish_completes(tmp_path: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import onnx
+import pytest
 
 import igniter
 from igniter.runtime.session import make_session
@@ -50,6 +51,7 @@ def test_padding_changes_nothing_before_it() -> None:
     np.testing.assert_allclose(long[:, :8], short[:, :8], atol=2e-2)
 
 
+@pytest.mark.slow
 def test_it_compiles() -> None:
     artifact = igniter.compile(build_demo_model(SMALL))
     assert {entry["op"] for entry in artifact.report["left_to_onnxruntime"] if entry["kind"] == "illegal"} <= {"Slice"}

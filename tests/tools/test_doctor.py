@@ -37,6 +37,7 @@ def named(findings: list[Finding], name: str) -> Finding:
     return found
 
 
+@pytest.mark.slow
 def test_what_works_is_said_to_work() -> None:
     done = run("--json")
     found = json.loads(done.stdout)

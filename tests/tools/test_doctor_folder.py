@@ -238,6 +238,7 @@ def test_a_session_that_onnxruntime_refuses(folder: Path) -> None:
     assert "ONNX Runtime does not create one: " in found.says and "igniter_gone" in found.says
 
 
+@pytest.mark.slow
 def test_the_command(folder: Path) -> None:
     done = run(str(folder))
     assert done.returncode == 0 and done.stdout.rstrip().endswith("everything works"), done.stdout

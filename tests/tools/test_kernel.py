@@ -24,6 +24,7 @@ def invoke(*args: object) -> Any:
     return CliRunner().invoke(app, ["kernel", *(str(a) for a in args)])
 
 
+@pytest.mark.slow
 def test_schedules_are_checked_and_timed_in_turns(tmp_path: Path) -> None:
     written = tmp_path / "own.mlir"
     first = invoke(SOFTMAX, "--sizes", "n=5,m=37", "--rounds", 1, "-o", written)
@@ -80,6 +81,7 @@ def test_a_kernel_that_moves_more_than_caches_hold_is_bound_by_memory(tmp_path: 
     assert seconds == pytest.approx([2 * 1024 * 768 * 4 / 8000e6, 2 * 1024 * 768 * 4 / 4000e6], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     text = SOFTMAX.read_text()
     wrong, misspelt, other = (tmp_path / n for n in ("wrong.mlir", "misspelt.mlir", "other.mlir"))

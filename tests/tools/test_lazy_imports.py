@@ -91,6 +91,7 @@ print(*failed, sep="\\n")
 """
 
 
+@pytest.mark.slow
 def test_every_module_imports_without_an_extra() -> None:
     """A user's install has the dependencies alone. `igniter.torch` is what the extra `torch` is for."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -116,6 +116,7 @@ def scheduled(file: str, *args: str) -> str:
     return done.out
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_targets_machine_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "m.json"
     machine("--target=x86-64-v3", "-o", str(file))

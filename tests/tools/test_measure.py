@@ -143,6 +143,7 @@ def always(ratio: float) -> Callable[[str, int], float]:
 # -- decisions --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_slow_region_is_left_if_the_whole_gains(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     timer = Invented(slow_first, always(0.8))
     artifact = measured(two, timer, monkeypatch)
@@ -280,6 +281,7 @@ def test_components_count_their_changes_of_layout() -> None:
     assert not slow_components([["in", "conv", "out"]], faster, nodes)
 
 
+@pytest.mark.slow
 def test_an_image_network_is_one_component(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]>
     net (float[1, 16, 12, 12] x, float[32, 16, 3, 3] v, float[32, 32, 3, 3] w) => (float[1, 32, 8, 8] y)
@@ -305,6 +307,7 @@ def test_an_image_network_is_one_component(tmp_path: Path, monkeypatch: pytest.M
 # -- the cache --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_second_compile_takes_the_outcome_from_the_cache(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = measured(two, Invented(slow_first, always(0.8)), monkeypatch)
     silent = Invented()
@@ -333,6 +336,7 @@ def test_regions_are_not_timed_again_in_another_model(two: Path, monkeypatch: py
     assert [w for w in timer.seen if w.startswith("region")] == ["region r1"]
 
 
+@pytest.mark.slow
 def test_without_the_option_nothing_changes(two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = igniter.load(two)
     before = module.compile(tmp_path / "a")
@@ -354,6 +358,7 @@ def test_the_options_of_a_report_give_the_same_kernels(two: Path, monkeypatch: p
 # -- differences and refusals -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_region_with_other_numbers_is_left_to_onnxruntime(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.PASSES, "negate-tanh", f"{__name__}:NegateTanh")
     options = igniter.CompileOptions(loop_passes="cpu-loop,negate-tanh")

@@ -280,6 +280,7 @@ def test_the_library_is_silent(own: Path, twice: dict[str, object], capfd: pytes
 # -- verification of a plug-in's op, without being asked for it -------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_op_with_a_fold_is_verified_by_it(
     twice: dict[str, object], own: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

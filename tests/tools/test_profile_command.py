@@ -117,6 +117,7 @@ def test_this_machine_is_measured(encoder: Path) -> None:
     assert found["device"]["source"].startswith("measured")
 
 
+@pytest.mark.slow
 def test_a_compiled_model_has_the_profile_of_its_original(encoder: Path, tmp_path: Path) -> None:
     folder = tmp_path / "bert.igniter"
     igniter.load(encoder).compile(folder, verify=False)

@@ -256,6 +256,7 @@ def test_a_limit_of_iterations_is_refuted_by_the_smallest_sizes(limit: int) -> N
     assert "an element of 'result 0' is never written" in found.reason
 
 
+@pytest.mark.slow
 def test_a_counterexample_that_is_too_large_to_run_is_an_error() -> None:
     kernel, before, wrong = cut(1 << 30)
     found = prove(kernel, func_of(str(wrong)))

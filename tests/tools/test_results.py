@@ -63,6 +63,7 @@ def test_other_options_are_another_result(settled: Path, options: dict[str, Any]
     assert "from_cache" not in igniter.compile(settled, verify=False, cache=False).report
 
 
+@pytest.mark.slow
 def test_another_model_of_that_name_is_compiled(settled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     igniter.compile(settled, verify=False)
     proto = onnx.load(settled)
@@ -123,6 +124,7 @@ def test_a_result_that_is_not_whole_is_made_anew(settled: Path, tmp_path: Path, 
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_a_result_does_not_fill_the_cache(settled: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IGNITER_CACHE_SIZE", "30K")
     for k in range(3):

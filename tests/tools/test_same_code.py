@@ -52,6 +52,7 @@ def compiled(path: Path) -> Compilation:
     return c
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_the_pipelines_give_the_code_of_the_compiler(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"

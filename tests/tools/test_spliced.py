@@ -186,6 +186,7 @@ def test_options_of_a_report_are_those_of_its_compile() -> None:
     assert options.kernel_key() != CompileOptions(target="x86-64-v3", winograd="off").kernel_key()
 
 
+@pytest.mark.slow
 def test_a_spliced_pass_runs_and_is_verified(model: Path, tmp_path: Path, bad_passes: None) -> None:
     plain = igniter.compile(model, tmp_path / "plain")
     again = igniter.compile(model, tmp_path / "edited", passes="with eliminate-dead-nodes after canonicalize-onnx#2")

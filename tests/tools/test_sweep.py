@@ -90,6 +90,7 @@ def test_csv_is_quoted_where_it_has_to_be() -> None:
     assert csv_text(["a,b", "c"], [{"a,b": 1, "c": 'say "x"'}, {"c": ""}]) == '"a,b",c\n1,"say ""x"""\n,\n'
 
 
+@pytest.mark.slow
 def test_a_sweep_is_timed(positions: Path, tmp_path: Path) -> None:
     table = tmp_path / "times.csv"
     done = invoke("bench", positions, "--sweep", "batch=1,3", "--sweep", "seq=4,20", "--rounds=1", "--csv", table)
@@ -111,6 +112,7 @@ def test_a_sweep_is_timed(positions: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".times*"))
 
 
+@pytest.mark.slow
 def test_json_of_a_sweep_beside_a_shape(positions: Path) -> None:
     done = invoke("bench", positions, "--shape", "batch=2", "--sweep", "seq=3,5", "--rounds=1", "--json")
     assert done.exit_code == 0, done.output

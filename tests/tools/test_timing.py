@@ -15,6 +15,7 @@ def inputs() -> dict[str, np.ndarray]:
     return {"x": np.ones((2, 8), np.float32), "w": np.ones(8, np.float32), "ids": np.array([1, 3])}
 
 
+@pytest.mark.slow
 def test_every_system_gets_its_turns(model: Path) -> None:
     seen: list[int] = []
     timing = time_models(

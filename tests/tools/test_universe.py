@@ -8,6 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from xdsl.dialects import get_all_dialects
 from xdsl.transforms import get_all_passes
 
@@ -34,6 +35,7 @@ def xdsl_opt(folder: Path, *args: str, text: str = "") -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_xdsl_opt_runs_passes_from_a_graph_to_loops(tmp_path: Path):
     graph = ROOT / "docs" / "examples" / "mask_softmax.mlir"
     fused = xdsl_opt(tmp_path, str(graph), "-p", "infer-shapes,form-fusion-regions,lower-onnx-to-loop")

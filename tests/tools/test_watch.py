@@ -147,6 +147,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_compile_tells_where_the_original_crashes_and_leaves_nothing(tmp_path: Path) -> None:
     from onnx import helper
 

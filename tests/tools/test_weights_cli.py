@@ -52,6 +52,7 @@ def test_compress(model: Path, tmp_path: Path):
     assert len(rows) == 3
 
 
+@pytest.mark.slow
 def test_compress_says_all_in_json_and_times(model: Path, tmp_path: Path):
     small = tmp_path / "small.onnx"
     options = ("--weights", "int8", "--except", "down", "--time", "--rounds", 1, "--shape", "n=1", "--json")

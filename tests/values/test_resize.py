@@ -36,6 +36,7 @@ def test_an_axis_that_keeps_its_size_takes_nothing_from_its_neighbours() -> None
     check_bound("Resize", [[x, None, scales(1, 1, 2, 2)]], {"mode": "linear"}, dynamic=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 def test_filtered(mode: str) -> None:
     runs = [[X, None, scales(1, 1, *s)] for s in ((0.6, 0.3), (0.45, 1.4), (2, 1))]

@@ -143,6 +143,7 @@ print(artifact.report["verification"]["status"], sum(found is not None for found
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a fork needs a CPU of its own")
 def test_a_compilation_takes_the_runs_of_its_fork(tmp_path: Path) -> None:
     path, folder = tmp_path / "m.onnx", tmp_path / "temporary"

@@ -46,6 +46,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IGNITER_CACHE_DIR", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_what_the_outputs_do_not_tell_the_regions_do(chaotic: Path, tmp_path: Path) -> None:
     artifact = igniter.compile(chaotic, tmp_path / "out", cache=False)
     found = artifact.report["verification"]
@@ -72,6 +73,7 @@ def test_a_wrong_pass_is_found(chaotic: Path, monkeypatch: pytest.MonkeyPatch, n
     assert said in str(failed.value)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_cache")
 def test_a_whole_that_is_not_its_parts_is_found(chaotic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     same = by_region.ByRegion.case

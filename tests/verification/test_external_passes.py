@@ -160,6 +160,7 @@ def test_faults() -> None:
         assert str(check(ADDITION, command, options).finding).startswith(finding)
 
 
+@pytest.mark.slow
 def test_runner_decides_where_the_interpreter_cannot() -> None:
     """A lowered function has no `func.func`; the runner still finds what a wrong pass did to it."""
     lowered = opt("--convert-scf-to-cf --convert-index-to-llvm --finalize-memref-to-llvm --test-lower-to-llvm")

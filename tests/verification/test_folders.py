@@ -42,6 +42,7 @@ def _compile_again_and_again(
         failures.put(f"compile: {error}")
 
 
+@pytest.mark.slow
 def test_two_processes_and_sessions_never_see_a_mixed_model(tmp_path: Path) -> None:
     """One process puts the model of 1, another that of 2 into one folder, while sessions are opened here."""
     folder, cache = tmp_path / "out", str(tmp_path / "cache")

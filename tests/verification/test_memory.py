@@ -48,6 +48,7 @@ def cases() -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Noise]]:
     return made
 
 
+@pytest.mark.slow
 def test_a_comparison_in_blocks_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     for e, a, noise in cases():
         monkeypatch.setattr(judgement, "BLOCK", 1 << 18)

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"needs stock MLIR: 
 of_19 = pytest.mark.skipif(MISSING is None and find_tools().major != 19, reason="the miscompiles are those of MLIR 19")
 
 
+@pytest.mark.slow
 @of_19
 def test_a_miscompile_in_a_larger_module_is_shrunk_to_one_op(tmp_path: Path) -> None:
     row = shrink(FOLDER / "llvm_106519.mlir", tmp_path)
@@ -63,12 +64,14 @@ def reduced(text: str, command: str, folder: Path) -> str:
     return output.read_text()
 
 
+@pytest.mark.slow
 def test_loop_and_arguments_that_do_not_matter_are_dropped(tmp_path: Path) -> None:
     left = reduced(LOOP, "sed s/arith.muli/arith.addi/", tmp_path)
     assert left.count("arith.") == left.count("arith.constant") + 1 and "arith.muli" in left, left
     assert "scf.for" not in left and "memref" not in left, left
 
 
+@pytest.mark.slow
 def test_crash_stays_a_crash(tmp_path: Path) -> None:
     left = reduced(LOOP, "sh -c 'if grep -q arith.xori; then kill -SEGV $$; fi'", tmp_path)
     assert "arith.xori" in left and "scf.for" not in left, left

@@ -53,6 +53,7 @@ def durations(tmp_path: Path) -> Path:
 SIZES = [{"n": n} for n in (7, 8, 9, 10, 11, 12)]
 
 
+@pytest.mark.slow
 def test_an_output_whose_size_a_rounding_decides_is_verified(durations: Path) -> None:
     report = igniter.compile(durations, shapes=SIZES).report["verification"]
     assert report["status"] == "passed", report["reasons"]
@@ -62,6 +63,7 @@ def test_an_output_whose_size_a_rounding_decides_is_verified(durations: Path) ->
     assert all("determines sizes that lead to output 'y'" in r or r.startswith(CHAOS) for r in reasons)
 
 
+@pytest.mark.slow
 def test_a_wrong_pass_is_found_all_the_same(durations: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = bad_pass.SwapSubNodes.name
     monkeypatch.setitem(registry.PASSES, wrong, f"{bad_pass.__name__}:SwapSubNodes")

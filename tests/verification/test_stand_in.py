@@ -67,6 +67,7 @@ def test_inputs_of_a_user_are_for_a_stand_in_too() -> None:
     assert [case["kind"] for case in found["cases"]] == ["given"]
 
 
+@pytest.mark.slow
 def test_an_attention_of_bf16_compiles_whole() -> None:
     """Add, Softmax and products of bf16 have no kernel in ONNX Runtime."""
     rng = np.random.default_rng(0)

@@ -166,6 +166,7 @@ def sum_model(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_inputs_come_from_files(sum_model: Path, tmp_path: Path) -> None:
     x, k = np.full((2, 3), 0.5, np.float32), np.array([1, 2], np.int64)
     np.savez(tmp_path / "in.npz", x=x, k=k)
@@ -432,6 +433,7 @@ def test_every_value_agrees(two_regions: Path, tmp_path: Path) -> None:
     assert any(r["kernel"] for r in found["regions"])
 
 
+@pytest.mark.slow
 def test_the_first_region_that_differs_is_named_and_kept(
     two_regions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

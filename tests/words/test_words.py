@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.words.__main__ import ROOT, Count, measure
 
 MOST_RELATIVES = 15
@@ -11,6 +13,7 @@ MOST_OPENINGS = 0.03
 GENERATED = ("coverage.md", "corpus.md", "types.md")
 
 
+@pytest.mark.slow
 def test_words_keep_their_measures() -> None:
     code = list((ROOT / "igniter").rglob("*.py"))
     pages = [path for path in (ROOT / "docs").rglob("*.md") if path.name not in GENERATED and "site" not in path.parts]

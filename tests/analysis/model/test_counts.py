@@ -69,6 +69,7 @@ def test_mobilenet_v2_has_300_million_macs():
     assert total.parameters == pytest.approx(3.4e6, rel=0.03)
 
 
+@pytest.mark.slow
 def test_bert_base_has_11_2_billion_macs_at_128_tokens():
     profile = igniter.load(bert()).profile()
     per_token = 12 * (4 * 768 * 768 + 2 * 768 * 3072)

@@ -48,6 +48,7 @@ def kept(plan: MemoryPlan, name: str) -> tuple[int, int]:
     return found.first, found.last
 
 
+@pytest.mark.slow
 def test_networks_are_planned_at_the_lower_bound() -> None:
     for name, bound in PUBLIC.items():
         plan = plan_of(LIGHT / f"{name}.onnx", views=False, in_place=False)
@@ -279,6 +280,7 @@ def test_a_model_without_nodes_has_an_empty_plan() -> None:
     assert plan.steps == () and plan.total == 0 and plan.peak is None and plan.to_dict()["buffers"] == []
 
 
+@pytest.mark.slow
 @examples(60)
 @given(st.integers(0, 10_000))
 def test_no_two_buffers_overlap_at_any_size(seed: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ SPANS = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(200)
 @given(SPANS, st.sets(st.frozensets(st.integers(0, 13), min_size=2, max_size=2), max_size=6))
 def test_nothing_overlaps_for_any_sizes(found: list[Span], pairs: set[frozenset[int]]) -> None:

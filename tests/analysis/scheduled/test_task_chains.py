@@ -108,5 +108,6 @@ def test_a_model_is_the_sum_of_its_calls(target: str) -> None:
     assert many.chain < few.chain and few.gain(32) < gains[-1]
 
 
+@pytest.mark.slow
 def test_a_gpu_has_no_plan_of_threads() -> None:
     assert planned(products(1), {"n": 8}, target="cuda:sm_80") is None

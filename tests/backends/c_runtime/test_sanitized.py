@@ -82,6 +82,7 @@ def test_a_race_is_found(tmp_path: Path) -> None:
     assert "data race" in run(driver, LATE).stderr
 
 
+@pytest.mark.slow
 def test_ops_are_sound(tmp_path: Path) -> None:
     """In an ONNX Runtime of its own, whose every call fails once: no access is outside, and no object is lost."""
     units = [SOURCES / f"{name}.c" for name in OPS]

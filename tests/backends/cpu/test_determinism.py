@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
 import sys
@@ -16,6 +18,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_code_does_not_depend_on_the_order_of_sets():
     def code(seed: str) -> str:
         example = ROOT / "lit_tests" / "examples" / "softmax.mlir"

@@ -501,6 +501,7 @@ loop.func @convert symbols [] (%h: memref<65536xf16>, %d: memref<{len(near)}xf64
             np.testing.assert_array_equal(rounded, near.astype(np.float16))
 
 
+@pytest.mark.slow
 @examples(60)
 @given(st.data())
 def test_random_affine_accesses(data: st.DataObject):
@@ -606,6 +607,7 @@ ROUNDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("panels", (1, 2, 3))
 @pytest.mark.parametrize(("rows", "depth", "rounds"), [(1, 3, 1), (5, 7, 3), (8, 13, 4), (3, 0, 2), (4, 5, 0)])
 @pytest.mark.parametrize("kind", ROUNDS)

@@ -100,6 +100,7 @@ def test_a_file_has_to_name_its_target(pretend: Pretend, tmp_path: Path) -> None
         machine_for("native")
 
 
+@pytest.mark.slow
 def test_the_files_that_reach_the_machine_are_recorded(tmp_path: Path) -> None:
     """Through a constant of a helper module, through a fixture's cache, through a process; a parser's tests do not."""
     record = tmp_path / "reach.txt"

@@ -265,6 +265,7 @@ def test_every_float(name: str):
     assert worst <= BOUNDS32[name], f"{name}({where!r}): {worst:.3f} ulp"
 
 
+@pytest.mark.slow
 def test_the_compiled_comparison():
     """It judges as numpy's does: the worst of every 64th block of 2^24 floats is as large as what numpy finds there."""
     x = np.concatenate([floats(1009, first, 2**24 // 1009) for first in range(0, 2**32, 2**24 * 64)])

@@ -160,6 +160,7 @@ def test_kernels_of_examples(name: str):
     check(example(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_of_some_node_cases(name: str):
     check(node_case(name))

@@ -226,6 +226,7 @@ def test_every_gpu_takes_them_without_spills(name: str) -> None:
                 assert found.spills == found.stack == 0, f"sm_{arch}: {found}"
 
 
+@pytest.mark.slow
 def test_a_program_with_a_scan_an_order_and_updates_is_one_op() -> None:
     """Nests, a scan, nests again, the order of their results and updates at these places, in ONNX Runtime."""
     driver = RecordingDriver()

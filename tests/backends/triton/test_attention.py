@@ -230,6 +230,7 @@ def test_what_follows_a_step_of_decoding_is_computed_where_parts_are_joined() ->
     check(found, given(2, 1, 700), launches=2, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_step_of_decoding_with_heads_that_share_keys() -> None:
     """The queries of a head of keys are its rows, fewer than a block has."""
     found = grouped()
@@ -255,6 +256,7 @@ def test_what_follows_is_in_the_launch() -> None:
     check(found, given(2, 19, 19), launches=1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_weights_that_somebody_else_reads_are_in_memory() -> None:
     found = heads()
     found.graph.output.append(helper.make_empty_tensor_value_info("p"))

@@ -128,6 +128,7 @@ def test_threads_sum_one_row(depth: int, options: dict[str, Any]) -> None:
     assert not [op for op in kernel.walk() if isinstance(op, tt.DotOp)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", [80, 90, 100, 120])
 def test_no_kernel_spills(arch: int) -> None:
     """The schedules for few, some and many rows, by the assembler of each GPU."""
@@ -162,6 +163,7 @@ def test_floats_of_8_bits(name: str) -> None:
     check(model(nodes, {"x": (TensorProto.FLOAT, ["n"])}, opset=19), {"x": np.concatenate([*sizes, special])}, rtol=0)
 
 
+@pytest.mark.slow
 def test_dequantised_weights_are_read_as_codes_in_onnx_runtime() -> None:
     """A node of DequantizeLinear with int4 weights and a Gemm: one launch of one op, which reads 4 bits a weight."""
     driver = standing_driver()

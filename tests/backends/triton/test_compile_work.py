@@ -77,6 +77,7 @@ def test_each_kernel_is_compiled_once_for_each_gpu(runs: Runs, compiled: Callabl
     assert {arch for _, arch in runs} == {80, 90}
 
 
+@pytest.mark.slow
 def test_what_the_cache_has_is_not_compiled(runs: Runs, compiled: Callable[..., igniter.Artifact]) -> None:
     first = compiled(layers("Softmax", "Softplus"), "a", verify=False)
     assert len(runs) == 2

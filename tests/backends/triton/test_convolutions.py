@@ -174,6 +174,7 @@ def test_implicit_products_compile_without_spills(arch: int, target: str) -> Non
     assert not found.serialized
 
 
+@pytest.mark.slow
 def test_a_network_in_tf32_has_its_error_and_says_so() -> None:
     """In stock ONNX Runtime: weights in the order of products are in the folder, and the report has the arithmetic."""
     given = network({"pads": [1, 1, 1, 1]}, [24, 16, 3, 3], (6, 5))
@@ -209,6 +210,7 @@ def test_the_tolerance_of_tf32_is_of_products_in_sequence() -> None:
     assert tf32_tolerance(model(chain, inputs)) == 1e-2
 
 
+@pytest.mark.slow
 def test_few_places_split_the_window() -> None:
     """Parts of a whole number of blocks of the depth, each with places of the window of its own."""
     nodes = [

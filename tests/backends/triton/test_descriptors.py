@@ -171,6 +171,7 @@ def test_gpus_before_sm_90_have_no_descriptors() -> None:
     assert launch_of(lowered(linear(4096, 4096, 4096), "cuda")).maps == ()
 
 
+@pytest.mark.slow
 def test_large_blocks_of_halves_have_descriptors_on_an_h100() -> None:
     """They have fewer registers than with addresses, and a Gelu of 128 x 256 sums does not spill."""
     module = lowered(linear(4096, 4096, 4096, then="Gelu"), TARGET)

@@ -156,6 +156,7 @@ def test_bytes_are_a_kind_of_product_of_their_own() -> None:
     assert set(work_of(kernel, []).products) == {"i8"}
 
 
+@pytest.mark.slow
 def test_a_report_says_what_launches_are_expected_to_take() -> None:
     """At the sizes that are given, else at typical ones, by the device of the target."""
     import igniter

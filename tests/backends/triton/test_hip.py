@@ -27,6 +27,7 @@ def assembly(model: onnx.ModelProto, target: str) -> str:
     return backend.assembly(backend.merged([t for k in c.kernels for t in k.variants], c.one_target()), c.one_target())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx1100"])
 def test_a_small_bert_is_code_of_amd(gpu: str) -> None:
     text = assembly(bert(1, 32, 2, 64, 50), f"hip:{gpu}")

@@ -96,6 +96,7 @@ def feed(n: int, width: int = 48) -> dict[str, Any]:
     return {"x": np.random.default_rng(n).normal(0, 1, (n, width)).astype(np.float32)}
 
 
+@pytest.mark.slow
 def test_a_run_asks_the_driver_for_launches_and_their_context_alone(
     driver: RecordingDriver, artifact: igniter.Artifact
 ) -> None:
@@ -140,6 +141,7 @@ def test_nothing_is_launched_for_no_elements(driver: RecordingDriver, artifact: 
     assert not driver.launches
 
 
+@pytest.mark.slow
 def test_a_verified_model_is_compared_with_the_original(driver: RecordingDriver) -> None:
     found = compiled(rows("verified", 8), driver, verify=True)
     assert found.report["verification"]["status"] == "passed"
@@ -172,6 +174,7 @@ def test_the_context_that_is_current_is_used_where_it_is_the_devices(
     assert driver.retained == {0: 1}
 
 
+@pytest.mark.slow
 def test_one_thread_launches_a_program_of_large_weights(driver: RecordingDriver) -> None:
     """On a CPU threads would stay together for it."""
     nodes = [
@@ -196,6 +199,7 @@ def test_one_thread_launches_a_program_of_large_weights(driver: RecordingDriver)
     np.testing.assert_allclose(session.run(None, feed(1, 32))[0], of_ort(model, feed(1, 32)), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_small_bert_is_one_op(driver: RecordingDriver) -> None:
     model = bert(1, 32, 2, 64, 50)
     artifact = compiled(model, driver)
@@ -319,6 +323,7 @@ def test_options_that_gpus_do_not_have_are_refused(option: dict[str, Any]) -> No
         igniter.load(rows()).compile(options=CompileOptions(target="cuda", **option), cache=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "capability, code, image",
     [(80, 80, "cubin"), (86, 80, "ptx"), (90, 90, "cubin"), (103, 80, "ptx"), (120, 120, "cubin")],
@@ -395,6 +400,7 @@ def for_both(model: onnx.ModelProto, driver: RecordingDriver, **options: Any) ->
         return igniter.load(model).compile(options=chosen, cache=False, **{"verify": False, **options})
 
 
+@pytest.mark.slow
 def test_one_folder_runs_in_both_providers(driver: RecordingDriver) -> None:
     model = rows("both")
     artifact = for_both(model, driver, verify=True)
@@ -412,6 +418,7 @@ def test_one_folder_runs_in_both_providers(driver: RecordingDriver) -> None:
         assert bool(driver.launches) == launches
 
 
+@pytest.mark.slow
 def test_a_provider_that_is_not_there_is_said_of_a_folder_for_both(driver: RecordingDriver) -> None:
     with knowing(driver):
         artifact = igniter.load(rows("absent", 8)).compile(target="native,cuda", cache=False)
@@ -421,6 +428,7 @@ def test_a_provider_that_is_not_there_is_said_of_a_folder_for_both(driver: Recor
     assert not driver.launches
 
 
+@pytest.mark.slow
 def test_a_region_that_one_backend_cannot_compile_is_left_in_both(
     driver: RecordingDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -441,6 +449,7 @@ def test_a_region_that_one_backend_cannot_compile_is_left_in_both(
     assert any("this one has no softmax" in str(node) for node in artifact.report["left_to_onnxruntime"])
 
 
+@pytest.mark.slow
 def test_a_model_of_several_levels_of_cpus_and_a_gpu(driver: RecordingDriver) -> None:
     with knowing(driver):
         artifact = igniter.load(rows("levels", 8)).compile(target="x86-64-v2,cuda,x86-64-v3", cache=False, verify=False)

@@ -42,6 +42,7 @@ def test_whole_tensors(op: str) -> None:
     check(found, *({"x": values(np.float32, n, m)} for n, m in ((300, 401), (1, 1), (3, 5))), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_whole_tensors_of_integers() -> None:
     found = reduced("ReduceSum", I64, [600000], keepdims=0)
     assert len(kernels_of(lowered(found))) > 1

@@ -216,6 +216,7 @@ def test_measured_launches_are_for_their_sizes_and_gpu() -> None:
 # -- candidates -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_better_launch_is_found_stored_and_compiled(tmp_path: Path) -> None:
     """On a GPU where more threads are faster: the search finds 8 warps, and compiling takes them."""
     path = saved("softmax", tmp_path)

@@ -54,6 +54,7 @@ def running(func: FuncOp, sizes: Mapping[str, int]) -> list[int]:
     return [k for k, op in enumerate(versions) if all(guard.evaluate(sizes) >= 0 for guard in op.guards)]
 
 
+@pytest.mark.slow
 def test_a_product_has_schedules_for_few_middle_and_many_rows() -> None:
     made = product(256, 512)
     func = func_of(lowered(made, variants=True))
@@ -187,6 +188,7 @@ def in_ort(made: onnx.ModelProto, sizes: Sequence[Mapping[str, Any]], atol: floa
     return names
 
 
+@pytest.mark.slow
 def test_a_library_launches_by_the_sizes_of_a_run() -> None:
     made = product(256, 512, softmax=True)
     few, _ = limits(func_of(lowered(made, "cuda:sm_90", variants=True)))

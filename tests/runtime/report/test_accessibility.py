@@ -37,6 +37,7 @@ def pages(page: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [page, out]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_checker_finds_nothing(browser: Any, pages: list[Path], scheme: str) -> None:
     script, wrong = axe_script(), list[str]()

@@ -110,6 +110,7 @@ def test_sections_say_what_is_left_and_how_exact_it_is(parsed: Parsed) -> None:
     assert "node by node" in parsed.sections["memory"] and "step 3" in parsed.sections["memory"]
 
 
+@pytest.mark.slow
 def test_a_folder_is_reported_with_the_verification_that_it_has(tmp_path: Path) -> None:
     model, out = tmp_path / "d.onnx", tmp_path / "d.html"
     model.write_bytes(diamond())
@@ -121,6 +122,7 @@ def test_a_folder_is_reported_with_the_verification_that_it_has(tmp_path: Path) 
     assert done.exit_code == 0 and "was not compared" in Parsed(out.read_text()).sections["verification"]
 
 
+@pytest.mark.slow
 def test_a_module_writes_its_report(tmp_path: Path) -> None:
     out = tmp_path / "d.html"
     igniter.load(diamond()).report(out, {"rows": 9})
@@ -160,6 +162,7 @@ def test_a_model_of_which_nothing_is_compiled_is_reported(tmp_path: Path) -> Non
     assert "Nothing of the model is compiled" in found["time"] and "StringNormalizer" in found["left"]
 
 
+@pytest.mark.slow
 def test_a_model_for_gpus_is_reported_without_times(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     model, out = tmp_path / "d.onnx", tmp_path / "d.html"

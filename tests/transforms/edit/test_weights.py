@@ -165,6 +165,7 @@ def test_a_big_model_is_edited_without_its_weights(tmp_path: Path):
     ]
 
 
+@pytest.mark.slow
 def test_a_part_of_a_big_model_refers_to_its_weights(tmp_path: Path):
     path, out = big_model(tmp_path), tmp_path / "part.onnx"
     done = limited("extract", path, "--from", "h0", "--to", "h1", "-o", out, "--no-verify")

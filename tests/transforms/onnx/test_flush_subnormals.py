@@ -194,6 +194,7 @@ def commands(path: Path) -> Sequence[tuple[list[str], str]]:
     )
 
 
+@pytest.mark.slow
 def test_the_commands_count_them(tmp_path: Path) -> None:
     path, count = tmp_path / "model.onnx", subnormal_count(Weight.of(mixed(32, 20)))
     onnx.save(model_of("y = MatMul(x, w)", w=mixed(32, 20)), path)

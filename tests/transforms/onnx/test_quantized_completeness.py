@@ -59,6 +59,7 @@ def step_of(model: onnx.ModelProto) -> float:
     return float(numpy_helper.to_array(scale))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["QDQ", "QOperator", "dynamic"])
 def test_everything_has_a_kernel(kind: str, tmp_path: Path) -> None:
     model = quantised(kind, tmp_path)

@@ -78,6 +78,7 @@ def left_by(model: onnx.ModelProto, target: str) -> Counter[str]:
     return Counter(n.op_type for n in rewritten.graph.node if not n.domain.startswith("libigniter_"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["x86-64-v3", "sapphirerapids"])
 def test_where_products_of_bytes_are_slow_some_are_left(target: str, tmp_path: Path) -> None:
     """ONNX Runtime is faster with a product alone, and with dequantised factors, where no instruction multiplies

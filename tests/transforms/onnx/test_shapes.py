@@ -158,6 +158,7 @@ def test_running_it_again_changes_nothing() -> None:
     assert str(once) == str(twice)
 
 
+@pytest.mark.slow
 def test_every_node_case_of_onnx() -> None:
     """No rule breaks off on a valid model, and the ranks and static dims are those of the expected outputs."""
     for case in load_model_tests(kind="node"):

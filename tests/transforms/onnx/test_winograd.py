@@ -201,6 +201,7 @@ def test_bands_change_no_bit(
         np.testing.assert_array_equal(found[0], other)
 
 
+@pytest.mark.slow
 def test_images_with_rims_of_several_widths(tmp_path: Path) -> None:
     """An image that convolutions in tiles of two sizes, a direct one and a pool read is stored once, with the widest
     rim; one that its own region computes gets a rim as well."""
@@ -399,6 +400,7 @@ def test_two_in_a_row_share_a_kernel(tmp_path: Path) -> None:
     assert artifact.report["verification"]["ok"]
 
 
+@pytest.mark.slow
 def test_option_and_its_refusals(tmp_path: Path) -> None:
     source = Case(64, 64).model((1, 28, 28))
     artifact = igniter.compile(source, tmp_path / "out", winograd=4, strict=True)
@@ -477,6 +479,7 @@ def test_where_a_kernel_fails_the_plain_convolution_runs(tmp_path: Path) -> None
     np.testing.assert_array_equal(y, plain)
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path) -> None:
     """`--winograd` says how many convolutions are in tiles, `--remarks` why one is not; other sizes are refused."""
     (tmp_path / "model.onnx").write_bytes(Case(64, 64).model((1, 28, 28)))

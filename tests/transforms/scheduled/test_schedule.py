@@ -330,6 +330,7 @@ def test_wide_column_sums() -> None:
     check(KERNELS["column sums"], [{"n": n, "m": m} for n, m in sizes])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOWN)
 def test_rows_across_memory(name: str) -> None:
     check(DOWN[name], COLUMNS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
@@ -34,6 +35,7 @@ def model(channels: int, filters: int, groups: int, window: int) -> onnx.ModelPr
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+@pytest.mark.slow
 def test_a_normalisation_of_groups_after_a_convolution():
     proto = model(5, 6, 2, 3)
     ours = igniter.compile(proto).session()

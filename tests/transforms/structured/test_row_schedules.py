@@ -85,6 +85,7 @@ def test_rows(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(y, expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_rows_are_as_large_as_a_row(tmp_path: Path) -> None:
     """What stands between the two is no tensor any more."""
     model = tmp_path / "model.onnx"

@@ -199,6 +199,7 @@ def test_separable(tmp_path: Path) -> None:
         np.testing.assert_allclose(y, expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_sixteen_bits(tmp_path: Path) -> None:
     """Convolutions of f16 are kernels of their own, as small ones are."""
     model = onnx.load_from_string(replace(PLAIN, residual=True).model())
@@ -304,6 +305,7 @@ def _check_random(seeds: Sequence[int], folder: Path) -> int:
     return slid
 
 
+@pytest.mark.slow
 def test_random_networks(tmp_path: Path) -> None:
     assert _check_random(range(4), tmp_path) >= 1
 

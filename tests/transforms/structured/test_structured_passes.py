@@ -41,6 +41,7 @@ def run_passes(kernel: KernelOp, pipeline: str) -> KernelOp:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @relaxed
 @given(kernel=kernels(), seed=st.integers(0, 9))
@@ -54,6 +55,7 @@ def test_results_stay(pipeline: str, kernel: KernelOp, seed: int) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @relaxed
 @given(kernel=kernels())
 def test_accesses_stay_proven(kernel: KernelOp) -> None:
@@ -62,6 +64,7 @@ def test_accesses_stay_proven(kernel: KernelOp) -> None:
         assert not unproven_accesses(run_passes(kernel, PIPELINES[4]))
 
 
+@pytest.mark.slow
 @relaxed
 @given(kernel=kernels())
 def test_canonical_form_is_final(kernel: KernelOp) -> None:
@@ -70,6 +73,7 @@ def test_canonical_form_is_final(kernel: KernelOp) -> None:
     assert str(run_passes(once, "canonicalize-loop")) == str(once)
 
 
+@pytest.mark.slow
 @relaxed
 @given(kernel=kernels())
 def test_passes_are_deterministic(kernel: KernelOp) -> None:
