@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from igniter.compiler.arguments import require_number, require_shapes
+from igniter.compiler.genai_library import renew_library
 from igniter.errors import IgniterError
 from igniter.registry import load
 from igniter.runtime.digests import file_digest, folder_digest, require_files
@@ -79,6 +80,8 @@ class Artifact:
     """The last refusal of a session."""
     reference_results: KeptResults | None = field(default=None, repr=False, compare=False)
     """The results of runs of the original beside the compilation, for its verification."""
+    renewed: str | None = field(default=None, repr=False, compare=False)
+    """A sentence on `genai_config.json` in the folder, if it named an earlier library."""
 
     @classmethod
     def load(cls, folder: str | Path) -> Artifact:
@@ -275,10 +278,10 @@ def write_artifact(
 
     `save_model` writes the rewritten model, with the files that it needs beside it, to the path in its argument.
     `report` is the content of `report.json` besides the names of the files; `source` the original model, a file with
-    the SHA-256 `digest` if that is known. `finish` gets
-    the model before it is in place: to verify it, and to add to its report. If it raises `NotGood`, the model moves to
-    `FOLDER.failed`, and `folder` is unchanged; after any other error the new model is removed. A user's own files in
-    `folder` stay. Raises `IgniterError` if the folder cannot be written or has other content.
+    the SHA-256 `digest` if that is known. `finish` gets the model before it is in place: to verify it, and to add to
+    its report. If it raises `NotGood`, the model moves to `FOLDER.failed`, and `folder` is unchanged; after any other
+    error the new model is removed. A user's own files in `folder` stay; a `genai_config.json` gets the name of the new
+    library. Raises `IgniterError` if the folder cannot be written or has other content.
     """
     temporary = "" if folder is not None else tempfile.mkdtemp(prefix="igniter-")
     target = Path(os.path.abspath(os.path.join(temporary, "model.igniter") if folder is None else folder))
@@ -303,6 +306,7 @@ def write_artifact(
             raise
         _write_report(staging, described)
         carry_over(target, staging, _written_by_igniter(target))
+        artifact.renewed = renew_library(staging, described["libraries"])
         put_in_place(staging, target)
     artifact.folder = target
     return artifact

@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 import igniter
+from igniter.compiler.genai_library import renew_library
 from igniter.errors import IgniterError
 from igniter.toolbox.compile.request import CompileRequest
 from igniter.toolbox.generate.genai_config import parse_settings
@@ -62,16 +63,18 @@ def test_the_configuration_of_the_source_is_kept(tmp_path: Path):
 
 
 def test_a_later_compile_names_its_library(tmp_path: Path):
-    """Also without `--genai`; other settings of the file stay, and so does a library of another maker."""
-    from igniter.toolbox.generate.genai_config import renew_library
-
+    """By the command and from Python; other settings of the file stay, and so does a library of another maker."""
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) {y = Exp(x)}'
     )
-    artifact = igniter.load(model).compile(output=tmp_path / "m", verify=False)
+
+    def compile_again() -> igniter.Artifact:
+        return igniter.load(model).compile(output=tmp_path / "m", verify=False)
+
+    artifact = compile_again()
     (library,) = artifact.libraries
     place = artifact.folder / "genai_config.json"
-    assert renew_library(artifact) is None and not place.exists()
+    assert artifact.renewed is None and not place.exists()
     for former, now, said in (
         ("libigniter_0123456789abcdef.so", library.name, True),
         (library.name, library.name, False),
@@ -79,10 +82,17 @@ def test_a_later_compile_names_its_library(tmp_path: Path):
     ):
         options = {"custom_ops_library": former, "log_id": "mine"}
         place.write_text(json.dumps({"model": {"decoder": {"session_options": options}, "type": "llama"}}))
-        text = renew_library(artifact)
+        text = compile_again().renewed
         assert (text is not None and former in text) == said
         expected = {"decoder": {"session_options": {**options, "custom_ops_library": now}}, "type": "llama"}
         assert json.loads(place.read_text())["model"] == expected
+
+
+@pytest.mark.parametrize("text", ("{", "[]", "{}", '{"model": {"decoder": null}}'))
+def test_another_file_of_that_name_stays(tmp_path: Path, text: str):
+    (tmp_path / "genai_config.json").write_text(text)
+    assert renew_library(tmp_path, ["libigniter_0123456789abcdef.so"]) is None
+    assert (tmp_path / "genai_config.json").read_text() == text
 
 
 def test_what_cannot_be_known_is_asked_for(tmp_path: Path):

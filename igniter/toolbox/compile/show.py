@@ -98,8 +98,6 @@ def _compile_library(request: CompileRequest) -> None:
     if request.genai:
         settings = load(f"{GENAI}:parse_settings")(request.genai_set)
         load(f"{GENAI}:write_genai")(artifact, Path(request.model), settings)
-    there = not request.genai and (artifact.folder / "genai_config.json").exists()
-    renewed = load(f"{GENAI}:renew_library")(artifact) if there else None
     report = artifact.report
     if times is not None:
         report = {**report, "passes": times.to_dict()}
@@ -112,8 +110,8 @@ def _compile_library(request: CompileRequest) -> None:
         print_json({**shown, "output": str(artifact.folder)})
         return
     _print_report(artifact, report, request)
-    if renewed is not None:
-        console().print(renewed, markup=False)
+    if artifact.renewed is not None and not request.genai:
+        console().print(artifact.renewed, markup=False)
     if times is not None:
         print_times(times, report)
 

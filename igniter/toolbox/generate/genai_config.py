@@ -6,7 +6,7 @@ heads, sizes; and from `config.json` and `generation_config.json` beside the sou
 text, and the longest sequence. What none of these says is an error that names it, and is given by `--genai-set`.
 
 The tokenizer's files beside the source are copied. A later compile into the folder writes the name of its library
-(`renew_library`).
+(`igniter.compiler.genai_library`).
 """
 
 from __future__ import annotations
@@ -84,23 +84,6 @@ def write_genai(artifact: Artifact, source: Path, settings: Mapping[str, Any]) -
         if (source.parent / name).is_file():
             shutil.copy2(source.parent / name, artifact.folder / name)
     return config
-
-
-def renew_library(artifact: Artifact) -> str | None:
-    """Writes the name of the library into the `genai_config.json` of a compiled folder, if the file names an earlier
-    one. Returns the sentence that says so; None if the file names this library or none, or is missing."""
-    place = artifact.folder / GENAI
-    config = read_json(place)
-    options = config.get("model", {}).get("decoder", {}).get("session_options", {})
-    former = options.get("custom_ops_library")
-    names = [path.name for path in artifact.libraries]
-    if former is None or former in names or not re.search(r"igniter_[0-9a-f]+\.", former):
-        return None
-    if len(names) != 1:
-        return f"{GENAI} names {former}, which is no library of the model any more: compile again with --genai"
-    options["custom_ops_library"] = names[0]
-    write_whole(place, json.dumps(config, indent=4) + "\n")
-    return f"{GENAI} names {names[0]} instead of {former}"
 
 
 def _made(artifact: Artifact, source: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
