@@ -4,9 +4,9 @@
     python -m benchmark.cycle_models --sve
 
 The loop of a full register tile is simulated, as compiled for the core and for contiguous factors of a row; a tile in
-stripes of rows is the loop that converts its panel, and a loop for each stripe. `rate` is the time of the loop's
-multiply-adds alone as a share of the time of the whole loop: 100% if nothing but the core's units for them limits the
-loop. `fma/cycle` are the multiply-adds that start in a cycle.
+stripes of rows is the loop that converts or interleaves its panel, and a loop for each stripe. `rate` is the time of
+the loop's multiply-adds alone as a share of the time of the whole loop: 100% if nothing but the core's units for them
+limits the loop. `fma/cycle` are the multiply-adds that start in a cycle.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from igniter.analysis.structured.contractions import WIDENED_STRIPE, tile_size
+from igniter.analysis.structured.contractions import PAIRED, WIDENED_STRIPE, tile_size
 from igniter.backends.cpu.assembly import AssemblyLoop, Listing, _is_instruction
 from igniter.backends.cpu.codegen import compile_assembly
-from igniter.backends.cpu.target import Target, target_of
+from igniter.backends.cpu.matrix_products import has_matrix_products
+from igniter.backends.cpu.target import target_of
 from igniter.backends.cpu.tile_bodies import TileSize
 from igniter.backends.cpu.tile_kernels import KINDS as TILE_KINDS
 from igniter.backends.cpu.tile_kernels import emit_tile_kernel, tile_name
-from igniter.backends.cpu.widened_tiles import has_widened_tiles
 
 CPUS = ("neoverse-n1", "neoverse-v1", "neoverse-v2", "apple-m1")
 """Graviton 2, 3 and 4 have the cores Neoverse N1, V1 and V2."""
@@ -36,7 +36,6 @@ PROGRAMS = (*(f"llvm-mca-{n}" for n in range(25, 16, -1)), "llvm-mca")
 ITERATIONS = 400
 GOAL = 0.85
 
-_CONVERSION = re.compile(r"^\s+(?:fcvtl|u?shll)2?\b")
 _MULTIPLY_ADD = re.compile(r"^\s+(?:f?mla|fmls|(?:[su]|us|su|bf)(?:dot|mmla))\b")
 
 
@@ -73,15 +72,39 @@ def program() -> str | None:
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
-def loop_of(kind: str, target: Target) -> tuple[AssemblyLoop, TileSize]:
-    """The loop of a full tile: the one with the most multiply-adds."""
-    size = TileSize(*tile_size(target.vector_bytes, target.vector_registers, None, kind))
-    # Of the loops for contiguous factors of a row and for others, the first one is shorter.
-    return max(_loops(kind, size, target), key=lambda loop: (loop.multiply_adds, -loop.instructions)), size
+@dataclass(frozen=True)
+class Assembly:
+    """The code of a micro-kernel for a core."""
+
+    cpu: str
+    kind: str
+    size: TileSize
+    name: str
+    text: str
+
+    def loop(self, part: str) -> AssemblyLoop:
+        """The loop of one of its functions: the one with the most multiply-adds. Of the loops for contiguous factors of
+        a row and for others, the first one is shorter."""
+        start = self.text.index(f"\n{self.name}.{part}:\n")
+        body = self.text[start : self.text.index("\n.Lfunc_end", start)]
+        return max(Listing(body).loops(), key=lambda loop: (loop.multiply_adds, -loop.instructions))
+
+    def row(self, part: str) -> Row:
+        """The figures of the loop of one of its functions."""
+        loop = self.loop(part)
+        lines = [line for line in loop.lines if _is_instruction(line)]
+        adds = [line for line in lines if _MULTIPLY_ADD.match(line)]
+        limit = cycles(adds, self.cpu) if adds else 0.0
+        return Row(self.cpu, self.kind, self.size, len(lines), len(adds), cycles(loop.lines, self.cpu), limit)
 
 
-def _loops(kind: str, size: TileSize, target: Target) -> list[AssemblyLoop]:
-    return Listing(compile_assembly(emit_tile_kernel(tile_name(kind, size, target), target), target)).loops()
+def assembly(cpu: str, kind: str) -> Assembly:
+    """Compiles the micro-kernel of a full tile."""
+    target = target_of(cpu)
+    pairs = kind in PAIRED and has_matrix_products(TILE_KINDS[kind], target)
+    size = TileSize(*tile_size(target.vector_bytes, target.vector_registers, None, kind, pairs=pairs))
+    name = tile_name(kind, size, target)
+    return Assembly(cpu, kind, size, name, compile_assembly(emit_tile_kernel(name, target), target))
 
 
 SVE_BYTES = {"neoverse-v1": 32, "neoverse-v2": 16, "a64fx": 64}
@@ -111,33 +134,21 @@ def vector_rates(cpu: str) -> list[tuple[str, str, float, float]]:
 
 
 def row(cpu: str, kind: str) -> Row:
-    """Simulates a micro-kernel."""
-    loop, size = loop_of(kind, target_of(cpu))
-    if has_widened_tiles(TILE_KINDS[kind], size.rows):
-        return _widened_row(cpu, kind, size)
-    lines = [line for line in loop.lines if _is_instruction(line)]
-    adds = [line for line in lines if _MULTIPLY_ADD.match(line)]
-    return Row(cpu, kind, size, len(lines), len(adds), cycles(loop.lines, cpu), cycles(adds, cpu))
-
-
-def _widened_row(cpu: str, kind: str, size: TileSize) -> Row:
-    """Simulates a step of a tile in stripes: the loop that converts a panel, and the one of f32 for each stripe."""
-    target = target_of(cpu)
-    (convert,) = (
-        loop
-        for loop in _loops(kind, size, target)
-        if any(_CONVERSION.match(x) for x in loop.lines) and not loop.multiply_adds
-    )
-    stripe, count = row(cpu, "f32"), size.rows // WIDENED_STRIPE
-    assert stripe.size == TileSize(WIDENED_STRIPE, 1)
-    lines = [line for line in convert.lines if _is_instruction(line)]
+    """Simulates a micro-kernel; if its tile is in stripes, a step of the loop that converts a panel, and one of the
+    loop of each stripe."""
+    code = assembly(cpu, kind)
+    part = next((p for p in ("widen", "pair") if f"\n{code.name}.{p}:\n" in code.text), None)
+    if part is None:
+        return code.row(str(code.size.rows))
+    convert, stripe = code.row(part), code.row(f"wide.{WIDENED_STRIPE}")
+    count = code.size.rows // WIDENED_STRIPE
     return Row(
         cpu,
         kind,
-        size,
-        len(lines) + count * stripe.instructions,
+        code.size,
+        convert.instructions + count * stripe.instructions,
         count * stripe.multiply_adds,
-        cycles(convert.lines, cpu) + count * stripe.cycles,
+        convert.cycles + count * stripe.cycles,
         count * stripe.limit,
     )
 

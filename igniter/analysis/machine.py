@@ -81,6 +81,8 @@ class MachineModel:
     byte_products: bool = fact(True, "", "four products of bytes are added in one instruction")
     byte_tiles: bool = fact(False, "", "tiles of bytes are multiplied in one instruction (AMX)")
     half_tiles: bool = fact(False, "", "tiles of bf16 are multiplied in one instruction (AMX)")
+    byte_pairs: bool = fact(False, "", "two rows by two columns of bytes in one instruction (Arm)")
+    half_pairs: bool = fact(False, "", "two rows by two columns of bf16 in one instruction (Arm)")
 
     fma_ports: float = fact(2.0, "a cycle", "multiply-adds of vectors, as throughput")
     fma_latency: float = fact(4.0, "cycles", "latency of a multiply-add")
@@ -216,7 +218,17 @@ class MachineModel:
 IDENTITY = ("name", "cpu", "arch", "microarchitecture", "features")
 """The identity of the machine. A file gives it for its readers; a value other than the target's is an error."""
 
-INSTRUCTIONS = ("vector_bytes", "registers", "fma", "half_loads", "byte_products", "byte_tiles", "half_tiles")
+INSTRUCTIONS = (
+    "vector_bytes",
+    "registers",
+    "fma",
+    "half_loads",
+    "byte_products",
+    "byte_tiles",
+    "half_tiles",
+    "byte_pairs",
+    "half_pairs",
+)
 """Figures of the target's instruction set: a user may give less of it; more would not be valid code for the target."""
 
 LEAST = {"l3_bytes": 0, "launch_us": 0, "step_cycles": 0, "stretch_lines": 2}
@@ -404,6 +416,8 @@ def pass_figures(machines: Sequence[MachineModel]) -> dict[str, object]:
         "byte_products": any(m.byte_products for m in machines),
         "byte_tiles": first.byte_tiles,
         "half_tiles": first.half_tiles,
+        "byte_pairs": first.byte_pairs,
+        "half_pairs": first.half_pairs,
         "fma": first.fma,
         "unsigned": all(m.arch == "x86_64" for m in machines),
         "cpu": first.filed_as,

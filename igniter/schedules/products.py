@@ -41,6 +41,7 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize, product, symbols_of
 from igniter.schedules.best_tile import best_tile
 from igniter.schedules.made_panels import grain_of, made_panels, maker_schedule, panels_of_a_task
+from igniter.schedules.paired_blocks import has_pairs, paired_block
 from igniter.schedules.primitives import on_threads, split
 from igniter.schedules.scheduling import Group, Machine, vector_width
 from igniter.schedules.templates import ProductTemplate
@@ -149,6 +150,8 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
 def _rows_of_block(nest: NestOp, contraction: Contraction, height: int, machine: Machine) -> int:
     """Returns the rows of a block, at most the height of a tile. Those for AMX are equal where that takes no more
     tiles."""
+    if has_pairs(contraction, machine):
+        return paired_block(nest, contraction, machine)
     rows = None if contraction.rows is None else nest.axis(contraction.rows).extent.constant
     on_tiles = machine.byte_tiles if contraction.kind in BYTE_KINDS else _has_direct_tiles(contraction, machine)
     return equal_blocks(rows, height) if on_tiles and rows is not None and height == TILE_ROWS else height
@@ -437,7 +440,7 @@ def row_block(group: Group, machine: Machine) -> int:
 def _least_rows(height: int, contraction: Contraction, machine: Machine) -> int:
     """Returns the rows that the registers hold, of a tile that converts its panel for more of them."""
     widens = has_widened_tiles(machine.vector_bytes, machine.registers, contraction.kind)
-    return min(height, WIDENED_STRIPE) if widens else height
+    return min(height, WIDENED_STRIPE) if widens or has_pairs(contraction, machine) else height
 
 
 def row_product_schedule(
@@ -519,7 +522,9 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
         most = min(rows, _apart(nest, contraction, machine) or rows)
         return even_tile(most, rows, panels, vectors, machine, _panel_bytes(nest, contraction))
     halves = halves or _has_direct_tiles(contraction, machine)
-    return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles, halves)
+    figures = machine.vector_bytes, machine.registers
+    pairs = has_pairs(contraction, machine)
+    return tile_size(*figures, panels, contraction.kind, machine.byte_tiles, halves, pairs)
 
 
 def _is_one_row(nest: NestOp, contraction: Contraction) -> bool:

@@ -61,6 +61,25 @@ def test_a_wrong_result_is_found(guest: Guest, tmp_path: Path) -> None:
     assert run_compiled(other, tmp_path / "out", guest).status == "mismatch"
 
 
+@pytest.mark.parametrize("depth", [64, pytest.param(1100, marks=pytest.mark.full)])
+def test_bytes_for_many_rows(depth: int, guest: Guest, tmp_path: Path) -> None:
+    """Panels that are interleaved once for up to 192 rows, and by each body for twelve; exact."""
+    rng = np.random.default_rng(0)
+    weight = rng.integers(-128, 128, (depth, 48)).astype(np.int8)
+    infos = [
+        helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, ["m", depth]),
+        helper.make_tensor_value_info("y", onnx.TensorProto.INT32, ["m", 48]),
+    ]
+    nodes = [helper.make_node("MatMulInteger", ["x", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], [onnx.numpy_helper.from_array(weight, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    igniter.load(model).compile(tmp_path / "out", target=ALL, verify=False, load=False)
+    for height in (1, 6, 13, 193, 405):
+        x = rng.integers(0, 256, (height, depth)).astype(np.uint8)
+        (found,) = guest.run(tmp_path / "out", {"x": x}, {"y": "tensor(int32)"}, 2)
+        np.testing.assert_array_equal(found, x.astype(np.int32) @ weight.astype(np.int32))
+
+
 @pytest.mark.parametrize("rows", [None, 50])
 def test_weights_of_f16_for_many_rows(rows: int | None, guest: Guest, tmp_path: Path) -> None:
     """Panels that are converted once for up to 48 rows, and by each body for six."""

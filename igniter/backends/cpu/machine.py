@@ -78,6 +78,8 @@ def _machine(target: Target) -> MachineModel:
         byte_products=target.byte_products,
         byte_tiles=target.byte_tiles,
         half_tiles=target.half_tiles,
+        byte_pairs=target.byte_pairs,
+        half_pairs=target.half_pairs,
         **figures,
         sources=sources,
     )

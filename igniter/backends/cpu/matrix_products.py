@@ -33,11 +33,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from igniter.backends.cpu.builder import LlvmModule, Value
+from igniter.backends.cpu.builder import Builder, LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I64, Type
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_bodies import AHEAD, Body, TileKind
-from igniter.backends.cpu.tile_calls import NEAREST, prefetch
+from igniter.backends.cpu.tile_calls import NEAREST, offset, prefetch
 from igniter.dialects.loop.instructions import PANEL_BYTES
 
 PAIR = 2
@@ -48,6 +48,9 @@ GROUP = Type("i32")
 
 GROUPS = GROUP.with_lanes(4)
 """A register of groups."""
+
+REGISTER = GROUPS.lanes * GROUP.bits // 8
+"""The bytes of a register."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,14 @@ INSTRUCTIONS = {
     "bf16": Instruction("bf16", "llvm.aarch64.neon.bfmmla", "<8 x bfloat>"),
 }
 """The matrix instructions, by kind of micro-kernel."""
+
+
+def load_columns(f: Builder, lines: Sequence[Value], part: int) -> list[Value]:
+    """Returns four columns of a panel, two by two: one or two groups of depth, at `lines`, interleaved. Zeros are in
+    the place of a second group."""
+    found = [f.emit(GROUPS, f"load {GROUPS}, ptr {offset(f, line, part * REGISTER).text}, align 4") for line in lines]
+    first, second = found[0], found[1] if len(found) == PAIR else f.zero(GROUPS)
+    return [f.shuffle(first, second, lanes) for lanes in ((0, 4, 1, 5), (2, 6, 3, 7))]
 
 
 def has_matrix_products(kind: TileKind, target: Target) -> bool:
@@ -89,6 +100,9 @@ class MatrixBody(Body):
     """A body with sums of two rows by two columns in each register, and a loop over pairs of groups; a single row uses
     the body of dot products."""
 
+    streams = True
+    """True if panels are those in memory, and come from the second-level cache."""
+
     def __init__(self, module: LlvmModule, kind: TileKind, rows: int, panels: int, rounds: bool = False):
         super().__init__(module, kind, rows, panels, rounds)
         self.instruction = INSTRUCTIONS[kind.name]
@@ -99,7 +113,7 @@ class MatrixBody(Body):
         self.crowded = self.sums + self.pairs + PAIR * self.parts >= module.target.vector_registers
 
     def text(self, name: str) -> str:
-        if self.rows > 1:
+        if self.rows > 1 or not self.streams:
             return super().text(name)
         return Body(self.module, self.kind, self.rows, self.panels, "rounds" in self.parameters).text(name)
 
@@ -160,7 +174,7 @@ class MatrixBody(Body):
         result: list[Value] = []
         for panel in places.panels:
             line = self._at(panel, b_at)
-            for at in self._steps(line, places.b_depth, count):
+            for at in self._steps(line, places.b_depth, count) if self.streams else ():
                 prefetch(self, self._at(at, self.const(I64, AHEAD * PANEL_BYTES)), NEAREST)
             for part in range(self.parts):
                 columns = self._columns(self._steps(line, places.b_depth, count), part)
@@ -170,7 +184,7 @@ class MatrixBody(Body):
                 if self.crowded:
                     line, *after = self._behind(line, after)
                 result += after
-        for k in range(count):
+        for k in range(count if self.streams else 0):
             self._fetch(index, k)
         return result
 
@@ -194,6 +208,8 @@ class MatrixBody(Body):
                 eight = self._eight_bytes(count, row, a_depth)
             else:
                 eight = self.emit(whole, f"load {whole}, ptr {row.text}, align 1")
+                # Without it LLVM loads the second row to a lane (`ld1`), which takes the units of products twice.
+                eight = self.emit(whole, f"freeze {eight.typed}", "f") if r else eight
             found = self.insert(found, eight, r)
         return self.bitcast(found, GROUPS)
 
@@ -209,10 +225,7 @@ class MatrixBody(Body):
 
     def _columns(self, lines: Sequence[Value], part: int) -> list[Value]:
         """Returns four columns of one or two groups, two by two."""
-        where = self.const(I64, part * GROUPS.lanes * GROUP.bits // 8)
-        found = [self.emit(GROUPS, f"load {GROUPS}, ptr {self._at(line, where).text}, align 4") for line in lines]
-        first, second = found[0], found[1] if len(found) == PAIR else self.zero(GROUPS)
-        return [self.shuffle(first, second, lanes) for lanes in ((0, 4, 1, 5), (2, 6, 3, 7))]
+        return load_columns(self, lines, part)
 
     def _product(self, rows: Value, columns: Value, total: Value) -> Value:
         """Returns two rows by two columns, added to their four sums."""

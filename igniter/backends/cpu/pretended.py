@@ -23,7 +23,7 @@ from igniter.analysis.machine import IDENTITY, MachineError, MachineModel
 from igniter.environment import pretended_machine
 from igniter.targets import read_machine
 
-KEPT = ("fma", "byte_products", "byte_tiles", "half_tiles")
+KEPT = ("fma", "byte_products", "byte_tiles", "half_tiles", "byte_pairs", "half_pairs")
 """The figures of instructions without a replacement on machines that lack them."""
 
 

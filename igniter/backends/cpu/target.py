@@ -110,6 +110,18 @@ class Target:
         return self._has_tiles and self.vector_bytes == 64 and self.has_half and self.has_feature("amx-bf16")
 
     @property
+    def byte_pairs(self) -> bool:
+        """True if one instruction multiplies two rows by two columns of bytes (Arm's i8mm), at twice the rate of byte
+        products."""
+        return self.arch == "aarch64" and self.has_feature("i8mm")
+
+    @property
+    def half_pairs(self) -> bool:
+        """True if one instruction multiplies two rows by two columns of bf16 (Arm's bf16), at four times the rate of
+        f32."""
+        return self.arch == "aarch64" and self.has_feature("bf16")
+
+    @property
     def _has_tiles(self) -> bool:
         """True if kernels can ask the system for tiles: the request is a call of Linux."""
         return self.arch == "x86_64" and self.system in (LINUX, ANDROID)
@@ -143,7 +155,17 @@ _X86_CPUS: dict[str, int] = {
 }
 
 _SAPPHIRE = "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids"
-_NEOVERSE = "neoverse-n2 neoverse-n3 neoverse-v1 neoverse-v2 neoverse-v3 neoverse-v3ae grace cobalt-100"
+_ARM_MATRICES = (
+    "ampere1 ampere1a apple-a15 apple-a16 apple-a17 apple-a18 apple-a19 apple-m2 apple-m3 apple-m4 apple-m5 c1-nano "
+    "c1-premium c1-pro c1-ultra cobalt-100 cortex-a320 cortex-a510 cortex-a520 cortex-a520ae cortex-a710 cortex-a715 "
+    "cortex-a720 cortex-a720ae cortex-a725 cortex-x2 cortex-x3 cortex-x4 cortex-x925 fujitsu-monaka gb10 grace "
+    "neoverse-512tvb neoverse-n2 neoverse-n3 neoverse-v1 neoverse-v2 neoverse-v3 neoverse-v3ae olympus"
+)
+_ARM_DOTS = (
+    "apple-a13 apple-a14 apple-m1 cortex-a55 cortex-a65 cortex-a65ae cortex-a75 cortex-a76 cortex-a76ae cortex-a77 "
+    "cortex-a78 cortex-a78ae cortex-a78c cortex-r82 cortex-r82ae cortex-x1 cortex-x1c exynos-m4 exynos-m5 neoverse-e1 "
+    "neoverse-n1 saphira tsv110"
+)
 
 # The dot-product features of CPUs given by name.
 _DOT_PRODUCTS = {
@@ -153,9 +175,9 @@ _DOT_PRODUCTS = {
     "avx512vnni": _names(
         f"cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake znver4 znver5 {_SAPPHIRE}"
     ),
-    "bf16": _names(_NEOVERSE),
-    "dotprod": _names(f"neoverse-n1 {_NEOVERSE}"),
-    "i8mm": _names(_NEOVERSE),
+    "bf16": _names(_ARM_MATRICES),
+    "dotprod": _names(f"{_ARM_DOTS} {_ARM_MATRICES}"),
+    "i8mm": _names(_ARM_MATRICES),
 }
 
 # ampere1b, ampere1c and oryon-1 are left out: LLVM 22 aborts on their incomplete scheduling models.

@@ -58,7 +58,14 @@ def prefetch(f: Builder, place: Value, level: int, writes: bool = False) -> None
     f.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 {int(writes)}, i32 {level}, i32 1)")
 
 
-def stripes(module: LlvmModule, name: str, callee: str, height: int, parameters: Sequence[str] = PARAMETERS) -> str:
+def stripes(
+    module: LlvmModule,
+    name: str,
+    callee: str,
+    height: int,
+    parameters: Sequence[str] = PARAMETERS,
+    linkage: str = "internal",
+) -> str:
     """Returns `@name`, which calls `@callee` for all rows, `height` rows at a time."""
     f = Builder(module)
     rows, none = argument("rows"), f.const(I64, 0)
@@ -74,4 +81,4 @@ def stripes(module: LlvmModule, name: str, callee: str, height: int, parameters:
     f.branch(f.icmp("slt", following, rows), "stripe", "done")
     f.start("done")
     f.raw("ret void")
-    return function(f, f"define internal void @{name}({signature(parameters)}) noinline #0 {{")
+    return function(f, f"define {linkage} void @{name}({signature(parameters)}) noinline #0 {{")

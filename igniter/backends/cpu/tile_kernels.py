@@ -19,9 +19,9 @@ each. The sums stay in registers over all of them:
     c[r, p*L + l] (+)= sum over s < rounds, k < depth of a[s, r, k] * b[s, p, k, l]
 
 With AMX, bytes and bf16 have tiles of more rows (`direct_tiles.py`). With Arm's matrix instructions, they have sums of
-two rows by two columns (`matrix_products.py`). Panels of 16-bit floats beside an `a` of f32 are widened at the load,
-and come one step a time; those of f16 also use AMX (`half_tiles.py`), and on NEON a panel is widened once for many rows
-(`widened_tiles.py`).
+two rows by two columns (`matrix_products.py`), and a panel is interleaved once for many rows (`paired_panels.py`).
+Panels of 16-bit floats beside an `a` of f32 are widened at the load, and come one step a time; those of f16 also use
+AMX (`half_tiles.py`), and on NEON a panel is widened once for many rows (`widened_tiles.py`).
 
 Every kind and size is an LLVM module of its own (`emit_tile_kernel`), independent of the model: it is compiled once and
 kept in the cache. Kernels declare it by its name, from which `required` and `parse_name` find it again. The scheme is
@@ -41,6 +41,7 @@ from igniter.backends.cpu.builder import LlvmModule
 from igniter.backends.cpu.codegen import link_modules
 from igniter.backends.cpu.matrix_products import MatrixBody, has_matrix_products
 from igniter.backends.cpu.micro_kernels import CpuMicroKernel
+from igniter.backends.cpu.paired_panels import add_paired_panels, has_paired_panels
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_bodies import TileKind, TileSize, add_bodies
 from igniter.backends.cpu.tile_calls import PARAMETERS, ROUND_PARAMETERS, parameter_type
@@ -148,5 +149,7 @@ def add_tile_kernel(module: LlvmModule, name: str) -> None:
             add_bodies(module, f"{name}.vectors.{width}", kind, TileSize(half_tiles.STRIPE, width))
     elif has_widened_tiles(kind, size.rows) and size.panels == 1:
         add_widened_tiles(module, name, kind)
+    elif has_paired_panels(kind, size.rows) and size.panels == 1:
+        add_paired_panels(module, name, kind, size)
     else:
         add_bodies(module, name, kind, size, MatrixBody if has_matrix_products(kind, target) else None)

@@ -44,6 +44,7 @@ def cpu() -> Iterator[Finding]:
 def _instructions(model: Any) -> list[str]:
     named = {"fma": "FMA", "byte_products": "products of bytes", "byte_tiles": "tiles of bytes (AMX)"}
     named["half_tiles"] = "tiles of bf16 (AMX)"
+    named["byte_pairs"], named["half_pairs"] = "matrix products of bytes (i8mm)", "matrix products of bf16"
     return [text for name, text in named.items() if getattr(model, name)]
 
 

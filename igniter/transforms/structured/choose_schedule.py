@@ -50,6 +50,10 @@ class ChooseSchedule(ModulePass):
     """True if the machine multiplies tiles of bytes (AMX)."""
     half_tiles: bool | None = None
     """True if the machine multiplies tiles of bf16 (AMX)."""
+    byte_pairs: bool | None = None
+    """True if the machine multiplies two rows by two columns of bytes (Arm's i8mm)."""
+    half_pairs: bool | None = None
+    """The same for bf16."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         said = {name: value for name, value in asdict(self).items() if name != "author" and value is not None}

@@ -9,11 +9,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from igniter.analysis.structured.contractions import tile_size
+from igniter.analysis.structured.contractions import PAIRED, PAIRED_ROWS, tile_size
 from igniter.backends.cpu import tile_kernels
 from igniter.backends.cpu.assembly import AssemblyLoop, Listing
 from igniter.backends.cpu.codegen import compile_assembly, link_modules
 from igniter.backends.cpu.matrix_products import INSTRUCTIONS
+from igniter.backends.cpu.paired_panels import FEW, STRETCH
 from igniter.backends.cpu.target import target_of
 from igniter.backends.cpu.tile_bodies import TileSize
 from igniter.backends.cpu.tile_kernels import KINDS, emit_tile_kernel, tile_name
@@ -82,6 +83,28 @@ def test_every_number_of_rows(kind: str, size: TileSize) -> None:
 
 
 @KIND
+def test_panels_interleaved_for_many_rows(kind: str) -> None:
+    """Rows that interleave in registers, and those of stripes with a rest of each size; no depth, odd ones, stretches
+    and what is left over."""
+    skip_unless_it_runs(kind, TARGET)
+    depths = (0, 1, 7, 64, STRETCH, STRETCH + 1, 2 * STRETCH + 5)
+    for n, rows in enumerate((1, FEW, *range(FEW + 1, FEW + 7), PAIRED_ROWS)):
+        for depth in (depths[n % 7], depths[(n + 3) % 7]):
+            check(KINDS[kind], TileSize(PAIRED_ROWS, 1), TARGET, Shape(rows, depth, n % 2 == 0, n % 3 == 0), Guarded())
+
+
+@KIND
+def test_a_tall_tile_without_the_instructions(kind: str) -> None:
+    """A schedule for another CPU: the usual bodies, six rows at a time."""
+    name = tile_name(kind, TileSize(PAIRED_ROWS, 1), target_of("x86-64-v3"))
+    assert f"@{name}.narrow.6(" in emit_tile_kernel(name, target_of("x86-64-v3"))
+    skip_unless_it_runs(kind, "x86-64-v3")
+    for rows, depth in ((1, 3), (6, 4), (20, 9)):
+        shape = Shape(rows, depth, rows > 1, False)
+        check(KINDS[kind], TileSize(PAIRED_ROWS, 1), "x86-64-v3", shape, Guarded())
+
+
+@KIND
 def test_what_is_meant(kind: str) -> None:
     """As the interpreter runs the meaning."""
     size, meaning = TileSize(6, 2), KINDS[kind].kernel.facts
@@ -100,10 +123,11 @@ def test_what_is_meant(kind: str) -> None:
 @pytest.mark.parametrize("rounds", (0, 1, 3))
 def test_rounds(kind: str, rounds: int) -> None:
     """Sums stay in registers over an outer sum, whose depths may be odd."""
-    size, group, lanes = TileSize(6, 1, True), KINDS[kind].group, KINDS[kind].lanes
+    group, lanes = KINDS[kind].group, KINDS[kind].lanes
     rng = np.random.default_rng(rounds)
     left, right, sums = NUMBERS[kind]
-    for rows, depth in ((1, 3), (2, 5), (5, 1), (6, 8), (6, 0)):
+    for rows, depth in ((1, 3), (2, 5), (5, 1), (6, 8), (6, 0), (20, 3)):
+        size = TileSize(6 if rows <= 6 else PAIRED_ROWS, 1, True)
         a = numbers(rng, left, rounds, rows, depth, group)
         b = numbers(rng, right, rounds, 1, depth, lanes, group)
         c = rng.integers(-9, 9, (rows, lanes)).astype(sums)
@@ -197,6 +221,21 @@ def test_the_loop_has_them_and_keeps_its_sums(kind: str, target: str) -> None:
         for loop in found:
             assert count(loop, r"zip[12]") == 8 and loop.multiply_adds == count(loop, NAMES[kind])
             assert not [line for line in loop.lines if re.search(r"\b[qdv]\d+\b.*\[sp", line)]
+
+
+@KIND
+@pytest.mark.parametrize("target", (TARGET, *OTHERS))
+def test_no_panel_is_interleaved_beside_products_of_many_rows(kind: str, target: str) -> None:
+    cpu = target_of(target)
+    size = TileSize(*tile_size(cpu.vector_bytes, cpu.vector_registers, None, kind, pairs=True))
+    assert size == TileSize(PAIRED_ROWS, 1) and kind in PAIRED
+    found = list(loops(kind, size, target))
+    full = [loop for loop in found if loop.multiply_adds == 24]
+    assert sorted(count(loop, r"zip[12]") for loop in full) == [0] * 4 + [8] * 4
+    assert not any(re.search(r"\b[qdv]\d+\b.*\[sp", line) for loop in full for line in loop.lines)
+    # A store that interleaves, and a load to a lane, take the units of products or of stores twice.
+    text = compile_assembly(emit_tile_kernel(tile_name(kind, size, cpu), cpu), cpu)
+    assert "st2" not in text and "}[1], [" not in text
 
 
 @KIND

@@ -8,6 +8,7 @@ import pytest
 
 from igniter.backends.cpu import target as targets
 from igniter.backends.cpu.codegen import compile_assembly
+from igniter.backends.cpu.instructions import instructions
 from igniter.backends.cpu.target import Target, UnknownTarget, target_of
 
 
@@ -59,12 +60,25 @@ def test_the_table_agrees_with_llvm(name: str, capfd: pytest.CaptureFixture[str]
     else:
         fused = "fmla" in text
     assert fused == target.has_fma
+    if target.arch == "aarch64":
+        there = set(instructions(target.identity))
+        assert [f for f in ("bf16", "dotprod", "i8mm") if target.has_feature(f) != (f in there)] == []
 
 
 @pytest.mark.usefixtures("this_machine")
 def test_native_is_this_machine():
     target = target_of("native")
     assert target.cpu and target.features.count(",") > 10
+
+
+def test_products_of_arm_cpus():
+    """By name, as LLVM has them."""
+    found = [(t.byte_products, t.byte_pairs, t.half_pairs) for t in map(target_of, ARM)]
+    assert found == [(False,) * 3, (True, False, False), (True, False, False), (True,) * 3, (True,) * 3]
+    assert not target_of("sapphirerapids").byte_pairs and target_of("aarch64+bf16").half_pairs
+
+
+ARM = ("cortex-a53", "apple-m1", "cortex-a76", "apple-m2", "neoverse-v2")
 
 
 def test_added_features(capfd: pytest.CaptureFixture[str]):
