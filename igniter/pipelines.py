@@ -72,6 +72,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "postpone-scales",
         # From here on passes choose by sizes.
         "form-variants",
+        "fold-conversions",
         "pack-operands",
         # Every read proven inside of its tensor or guarded, every write proven, or the kernel refused.
         "check-bounds{guard=true}",

@@ -87,6 +87,7 @@ PASSES: dict[str, str] = {
     "flatten-rows": "igniter.transforms.structured.flatten_rows:FlattenRows",
     "flush-subnormals": "igniter.transforms.onnx.flush_subnormals:FlushSubnormals",
     "fold-constants": "igniter.transforms.onnx.fold_constants:FoldConstants",
+    "fold-conversions": "igniter.transforms.structured.fold_conversions:FoldConversions",
     "fold-packs": "igniter.transforms.fusion.fold_packs:FoldPacks",
     "form-block-products": "igniter.transforms.onnx.form_block_products:FormBlockProducts",
     "form-fma": "igniter.transforms.structured.form_fma:FormFma",

@@ -4,6 +4,7 @@
     python -m benchmark.language_models build llama smollm2 --forms f32 int4-level4 --to FOLDER
     python -m benchmark.language_models tokens llama --forms f32      the tokens of both models
     python -m benchmark.language_models speed llama --threads 1       tokens per second
+    python -m benchmark.language_models attention --threads 1         single attentions, with each form of cache
 
 `tokens` and `speed` compile a model with default options if `FOLDER/NAME/FORM.igniter` is missing.
 `build` needs torch, transformers, accelerate, gguf, tokenizers, onnxruntime-genai and onnx-ir; nothing is downloaded

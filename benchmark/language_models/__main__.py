@@ -1,4 +1,4 @@
-"""The command line: `python -m benchmark.language_models build|tokens|speed`."""
+"""The command line: `python -m benchmark.language_models build|tokens|speed|attention`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from benchmark import language_models
-from benchmark.language_models import build
+from benchmark.language_models import attention, build
+from benchmark.language_models.attention import FORMS as CACHES
 from benchmark.language_models.subjects import SUBJECTS
 
 
@@ -17,7 +18,7 @@ def main() -> int:
         description=language_models.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("verb", choices=["build", "tokens", "speed"])
+    parser.add_argument("verb", choices=["build", "tokens", "speed", "attention"])
     large = [name for name, subject in SUBJECTS.items() if subject.large]
     parser.add_argument("names", nargs="*", default=large, metavar="NAME", help=", ".join(SUBJECTS))
     parser.add_argument("--forms", nargs="+", default=["f32", "int4-level0", "int4-level4"], metavar="FORM")
@@ -30,7 +31,13 @@ def main() -> int:
     parser.add_argument(
         "--against", default="", metavar="FORM", help="of speed: what ONNX Runtime runs (the same form)"
     )
+    parser.add_argument("--caches", nargs="+", default=list(CACHES), metavar="CACHE", help="of attention: the forms")
+    parser.add_argument(
+        "--kv-heads", type=int, nargs="+", default=[8], metavar="HEADS", help="of attention, of 8 heads"
+    )
     asked = parser.parse_args()
+    if asked.verb == "attention":
+        return attention.run_attention(asked.caches, asked.kv_heads, asked.threads, asked.rounds)
     unknown = [name for name in asked.names if name not in SUBJECTS]
     unknown += [form for form in asked.forms if form.removesuffix(build.PRUNED) not in build.FORMS]
     if unknown:

@@ -17,6 +17,7 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction
 from igniter.analysis.structured.packing import has_few_rows, packs_pairs
+from igniter.analysis.structured.updates import updates_argument
 from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product, symbols_of
@@ -41,9 +42,10 @@ def form_groups(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset(
     groups: list[Group] = []
     home: dict[NestOp, int] = {}
     for nest in (each for each in kernel.nests if each.label not in taken):
-        if has_few_rows(nest, machine) or packs_pairs(nest) or coded_schedule(nest, machine) is not None:
+        own = packs_pairs(nest) or updates_argument(nest) or coded_schedule(nest, machine) is not None
+        if own or has_few_rows(nest, machine):
             # The rows of such a matrix are read contiguously, as stored, rather than in shareable tiles. Pairs of steps
-            # and products with codes have schedules of their own.
+            # and products with codes have schedules of their own. An update in place has the loops of its new rows.
             home[nest] = len(groups)
             groups.append(lone_group(nest))
             continue

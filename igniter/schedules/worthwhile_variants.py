@@ -40,16 +40,16 @@ from igniter.schedules.products import deep_rows
 from igniter.schedules.size_variants import USUAL_VARIANTS, SizeVariant
 from igniter.schedules.vector_axes import narrow_axes
 
-MOST_COMPUTATIONS = 16
-"""The most computations in a kernel with a variant, which is compiled twice: a limit on code size and compile time, on
-any machine."""
+MOST_COMPUTATIONS, MOST_TWICE = 16, 24
+"""The most computations of a kernel for each two variants, and for one, with which it is compiled twice: limits on code
+size and compile time, on any machine. An attention with a quantised cache has 18."""
 
 
 def worthwhile_variants(kernel: KernelOp, machine: MachineModel) -> tuple[SizeVariant, ...]:
     """Returns the profitable variants of a kernel, in the order of their tests. None if one schedule suits all sizes,
     or if the kernel has schedules or variants already."""
     count = len(kernel.computations)
-    most = min(USUAL_VARIANTS, 2 * MOST_COMPUTATIONS // max(1, count) - 1)
+    most = min(USUAL_VARIANTS, max(2 * MOST_COMPUTATIONS // max(1, count) - 1, int(count <= MOST_TWICE)))
     if kernel.variants or most < 1 or any(each.schedule is not None for each in kernel.computations):
         return ()
     rows = _of_rows(kernel, machine)

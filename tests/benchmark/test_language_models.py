@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from benchmark.language_models import __main__, build
+from benchmark.language_models import __main__, attention, build
 from benchmark.language_models.peers import cell, random_prompt
 from benchmark.language_models.systems import Rates
+from igniter.runtime.session import make_session
 
 
 def test_arguments_of_the_builder() -> None:
@@ -35,3 +37,12 @@ def test_a_system_beside_the_first_one_has_medians_of_ratios() -> None:
 
 def test_every_round_has_a_prompt_of_its_own() -> None:
     assert random_prompt(8, 0) == random_prompt(8, 0) != random_prompt(8, 1)
+
+
+@pytest.mark.parametrize("form", attention.FORMS)
+def test_an_attention_of_each_form_runs_in_one_buffer(form: str) -> None:
+    case = attention.Case(form, 2, 1)
+    assert case.keys > case.rows or form != "window"
+    run = attention.bound_run(make_session(attention.node_model(form, 2).SerializeToString()), case)
+    assert run().shape == (1, 1, attention.HEADS * attention.SIZE)
+    assert np.isfinite(run()).all()

@@ -256,6 +256,29 @@ def test_quantised_caches(kind: int, bits: int, scales: str) -> None:
                     np.testing.assert_array_equal(found[b, :, : max(length, new)], other[b, :, : max(length, new)])
 
 
+@pytest.mark.parametrize("bits", [8, 4])
+def test_a_step_converts_codes_in_its_products(bits: int) -> None:
+    """New rows alone are written in place, and no tensor of floats has the rows of a cache."""
+    text = str(igniter.load(quantized(FLOAT, bits, "PER_CHANNEL")).run_passes("cpu"))
+    step, prompt = text[text.index("loop.if [") :].split("\n    loop.if [")[:2]
+    for part in (step, prompt):
+        assert part.count("loop.if_shared") == 2
+    assert "attention.keys" in prompt
+    assert "attention.scores" in step
+    assert "attention.keys" not in step
+    assert "attention.values" not in step
+
+
+def test_a_step_moves_the_rows_of_a_window_once() -> None:
+    """The variant for one token has no rows but those of the present."""
+    model = decoder(FLOAT, False, False, {"local_window_size": 16, "sliding_window_cache": 1})
+    prompt, step = str(igniter.load(model).run_passes("cpu-onnx,cpu-fusion,cpu-loop")).split("} variants {")
+    assert "loop.kernel @one_token" in step
+    assert "present_key.rows" in prompt
+    assert "present_key.rows" not in step
+    assert step.count("loop.procedure") == 2
+
+
 def test_a_cache_with_fewer_rows_than_its_window() -> None:
     _, ours, _ = sessions(FLOAT, True, False, (("local_window_size", 16), ("sliding_window_cache", 1)))
     with pytest.raises(Exception, match="its cache has fewer rows than its window"):

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
@@ -60,6 +60,18 @@ def update_of(nest: NestOp) -> Update | str:
         if found is not None:
             return Update(old.source, axis.name, found[0], found[1], new)
     return "its guards bound no range of rows"
+
+
+def updates_argument(nest: NestOp) -> bool:
+    """True if a nest updates an argument of the kernel, which a caller may pass as the result too."""
+    update = update_of(nest)
+    return not isinstance(update, str) and isinstance(update.past, BlockArgument)
+
+
+def has_new_rows(read: ReadOp) -> bool:
+    """True if a read has the new rows of such an update."""
+    nest = read.parent_op()
+    return isinstance(nest, NestOp) and read is nest.yield_op.clauses[0].value.owner and updates_argument(nest)
 
 
 def _range(read: ReadOp, axis: str, axes: set[str]) -> tuple[Expr, Expr] | None:

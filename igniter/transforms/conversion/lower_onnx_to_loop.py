@@ -54,6 +54,7 @@ from igniter.dialects.onnx.lowering.builder import symbols_of_types
 from igniter.dialects.onnx.lowering.constants import constant_tensor, dims_tensor
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.ops.block_products import MOST_ROWS, rounds_rows
+from igniter.dialects.onnx.ops.windowed_cache import slides
 from igniter.dialects.onnx.ops.winograd import tile_weight_bytes
 from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, VALUES_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.requirements import node_requirements
@@ -78,8 +79,8 @@ class LowerOnnxToLoopPass(ModulePass):
     one_rewrite = "a region lowered to a kernel"
 
     few_rows: bool = False
-    """Adds a variant for few rows to kernels of products with codes whose rows are a symbol, and a variant for few
-    places to kernels of convolutions in tiles."""
+    """Adds a variant for few rows to kernels of products with codes whose rows are a symbol, a variant for few places
+    to kernels of convolutions in tiles, and a variant for one token to those of attentions over a window."""
 
     blocks: bool = False
     """Lowers for programs on blocks of elements, those of a GPU."""
@@ -109,6 +110,7 @@ class LowerOnnxToLoopPass(ModulePass):
         if self.few_rows:
             add_few_rows(region, kernel)
             add_few_places(region, kernel, machine)
+            add_one_token(region, kernel)
         return kernel
 
 
@@ -117,11 +119,11 @@ def _mark(regions: Sequence[RegionOp], reason: str) -> None:
         mark_group(region, reason)
 
 
-def lower_region(region: RegionOp, *, blocks: bool = False) -> KernelOp:
-    """Returns the kernel of one region; `blocks`: for programs on blocks of elements. `LoweringError` names the node
-    without a lowering."""
+def lower_region(region: RegionOp, *, blocks: bool = False, one_token: bool = False) -> KernelOp:
+    """Returns the kernel of one region; `blocks`: for programs on blocks of elements; `one_token`: for runs of at most
+    one token. `LoweringError` names the node without a lowering."""
     kernel = KernelBuilder([a.type for a in region.block.args], _symbols(region))
-    kernel.blocks = blocks
+    kernel.blocks, kernel.one_token = blocks, one_token
     values: dict[SSAValue, SSAValue] = dict(zip(region.block.args, kernel.args, strict=True))
     nodes = region_nodes(region)
     places: dict[Operation, int] = {node: place for place, node in enumerate(nodes)}
@@ -183,6 +185,24 @@ def add_few_places(region: RegionOp, kernel: KernelOp, machine: MachineModel) ->
         for node, mark in marks.items():
             node.attributes[WINOGRAD_ATTRIBUTE] = mark
     variant.sym_name, variant.when = StringAttr("few_places"), DimsAttr([count, FEW_PLACES])
+    give_sizes(variant, {**dict(typical_of(kernel).given), **ones})
+    kernel.set_variants([variant])
+
+
+def add_one_token(region: RegionOp, kernel: KernelOp) -> None:
+    """Adds a variant for one token to a kernel of an attention whose cache is a window, if the number of tokens is a
+    symbol. The window of a single token is in the cache after the run, so it needs a separate lowering, which moves no
+    row twice."""
+    sliding = [n for n in region_nodes(region) if slides(n)]
+    counts = {dims_of(node.operands[0].type)[1] for node in sliding}
+    if kernel.variants or len(counts) != 1:
+        return
+    (count,) = counts
+    ones = dict.fromkeys(sorted(count.symbols), 1)
+    if not ones or not ones.keys() <= set(kernel.symbol_names) or count.evaluate(ones) > 1:
+        return
+    variant = lower_region(region, one_token=True)
+    variant.sym_name, variant.when = StringAttr("one_token"), DimsAttr([count, 1])
     give_sizes(variant, {**dict(typical_of(kernel).given), **ones})
     kernel.set_variants([variant])
 

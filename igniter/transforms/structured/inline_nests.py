@@ -35,7 +35,8 @@ A nest is folded into all its readers or into none. A remark gives the reason fo
 * a contraction reads it: contractions take plain reads, because packing and tiling rely on them;
 * a contraction reads it, and its subscripts reverse at an edge (a reflection): micro-kernels need constant steps;
 * the reader's subscripts would keep divisions (`divisions=never|single|always`);
-* it ends a contraction and could be computed in its registers, but it would be duplicated or permuted.
+* it ends a contraction and could be computed in its registers, but it would be duplicated or permuted;
+* its results are the new rows of a buffer, of which only those are written in place.
 
 A refused nest of mere movement is merged into the writer of its elements, if nothing else reads these: a MatMul with a
 transposed result writes it transposed (`sink_moves.py`).
@@ -59,6 +60,7 @@ from igniter.analysis.machine import TYPICAL, MachineModel, machine_of
 from igniter.analysis.structured.contractions import is_unpacking, is_widened_read
 from igniter.analysis.structured.nest_bodies import axes_behind, backward_slice, is_contraction
 from igniter.analysis.structured.nest_counts import BodyCount, count_body
+from igniter.analysis.structured.updates import has_new_rows, updates_argument
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE, Call
 from igniter.dialects.sym.reindexing import count_divisions
@@ -337,6 +339,8 @@ class InlineNests(ModulePass):
         """Returns the reason why folding a nest into these sites does not pay or would be wrong."""
         distinct = distinct_sites(found)
         contraction = contraction_before(nest)
+        if escapes and updates_argument(nest):
+            return "it updates a buffer in place, which readers of the past would forbid"
         for clause, site in found:
             ops = backward_slice(clause.value)
             count = count_body(ops)
@@ -355,6 +359,8 @@ class InlineNests(ModulePass):
                     return f"it ends the contraction '{contraction}', and '{name}' reads it in another order"
             if self.tables and not count.reads:
                 cost = 0
+            if not count.is_movement and has_new_rows(site.read):
+                return f"'{name}' updates a buffer in place, and reads its new rows as they are"
             if len(distinct) > 1 and cost > self.max_duplicate:
                 return f"{len(distinct)} readers would each run its body (cost {cost} > {self.max_duplicate})"
             if len(ops) + len(site.reader.block.ops) > self.max_body:

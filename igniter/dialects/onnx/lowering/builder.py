@@ -61,6 +61,8 @@ class KernelBuilder:
         and one nest instead of several with a tensor between them."""
         self.in_place = False
         """True if a caller may pass one buffer as an input and as a result: all reads of the input come before."""
+        self.one_token = False
+        """True for a variant of the kernel for runs of at most one token."""
         self._labels: dict[str, int] = {}
 
     @property

@@ -28,6 +28,7 @@ from igniter.dialects.loop import (
     Combiner,
     ForOp,
     IfOp,
+    IfSharedOp,
     LoadOp,
     ProcedureOp,
     StoreOp,
@@ -148,6 +149,15 @@ class Procedure(Nest):
             guards += [name, dim - 1 - name]
         body = Block()
         self.block.add_op(IfOp(guards, body, indices))
+        with self._inside(body):
+            yield
+
+    @contextmanager
+    def if_shared(self, first: SSAValue, second: SSAValue, shared: bool) -> Generator[None]:
+        """Opens a conditional: two buffers are one buffer of the caller (`shared`), or they are not."""
+        body, other = Block(), Block()
+        blocks = (body, other) if shared else (other, body)
+        self.block.add_op(IfSharedOp(first, second, *blocks))
         with self._inside(body):
             yield
 

@@ -274,6 +274,8 @@ class Attention:
     mask: Mask | None = None
     fully_masked: float | None = None
     sink: SSAValue | float | None = None
+    unscaled: Callable[[SSAValue], SSAValue] | None = None
+    """Makes the result of the weighted sums, [batch, queries, heads, features], where values are codes."""
 
 
 @dataclass(frozen=True)
@@ -346,4 +348,5 @@ def _weighted(ctx: Lowering, given: Attention, weights: SSAValue) -> SSAValue:
         return ctx.rounded(nest.finish(("add", value, [b, h, i, d], tensor_of(element, dims.result)))[0])
     apart = (dims.batch, dims.queries, dims.heads, dims.value_head)
     (made,) = nest.finish(("add", value, [b, i, h, d], tensor_of(element, apart)))
+    made = made if given.unscaled is None else given.unscaled(made)
     return ctx.view(ctx.rounded(made), dims.result)

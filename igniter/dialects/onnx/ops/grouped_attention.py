@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i64
@@ -85,8 +86,9 @@ def _features(op: OnnxOp, shapes: Shapes) -> Expr | str:
     return head_size(query[2], heads + (2 * int(op.attr("kv_num_heads", 0)) if shape_at(shapes, 1) is None else 0))
 
 
-def _dims(op: OnnxOp, shapes: Shapes, total: Dims | None) -> AttentionDims | str:
-    """Returns the sizes; `past` is the number of keys without the new ones. `total` is the total length, if known."""
+def _dims(op: OnnxOp, shapes: Shapes, total: Dims | None, one_token: bool = False) -> AttentionDims | str:
+    """Returns the sizes; `past` is the number of keys without the new ones. `total` is the total length, if known.
+    `one_token`: for runs of at most one token."""
     query, key, past = (shape_at(shapes, k) for k in (0, 1, PAST_KEY))
     heads, shared = int(op.attr("num_heads", 0)), int(op.attr("kv_num_heads", 0))
     if query is None or len(query) != 3 or (key is not None and len(key) != 3):
@@ -101,9 +103,9 @@ def _dims(op: OnnxOp, shapes: Shapes, total: Dims | None) -> AttentionDims | str
     buffer, keys = ZERO if past is None else past[2], total[0]
     split = Expr.of(heads), Expr.of(shared)
     if slides(op):
-        # Attention covers the rows of the cache that hold keys, and the new ones.
-        rows = tidy(minimum(buffer, keys - query[1]))
-        return AttentionDims(query[0], *split, query[1], query[1], rows, size, size, joined=True, buffer=buffer)
+        # Attention covers the rows of the cache that hold keys, and the new ones, which are among them for one token.
+        rows = minimum(buffer, keys) - query[1] if one_token else minimum(buffer, keys - query[1])
+        return AttentionDims(query[0], *split, query[1], query[1], tidy(rows), size, size, joined=True, buffer=buffer)
     rows = None if is_nonneg(keys - buffer) else tidy(maximum(keys, buffer))
     return AttentionDims(query[0], *split, query[1], query[1], keys - query[1], size, size, joined=True, buffer=rows)
 
@@ -326,7 +328,7 @@ def _sink(ctx: Lowering, dims: AttentionDims) -> SSAValue | float | None:
 
 
 def _lower(ctx: Lowering) -> list[SSAValue | None]:
-    dims = _dims(ctx.op, operand_shapes(ctx.op), ctx.values(TOTAL))
+    dims = _dims(ctx.op, operand_shapes(ctx.op), ctx.values(TOTAL), ctx.kernel.one_token)
     if isinstance(dims, str):
         raise ctx.fail(dims)
     query, key, value = _operands(ctx, dims)
@@ -343,15 +345,19 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
         key, value = (each.quantized(ctx, dims, new, part) for each, new, part in named)
     pasts = (ctx.input(PAST_KEY), key, "present_key"), (ctx.input(PAST_VALUE), value, "present_value")
     cached = Window.of(ctx, dims, ctx.required(LENGTHS)) if slides(ctx.op) else None
-    if cached is None:
+    if cached is not None and cached.one_token:
+        assert pasts[0][0] is not None and pasts[1][0] is not None
+        presents = seen = [cached.updated(ctx, past, new, dims.total, part) for past, new, part in pasts if past]
+    elif cached is None:
         presents = seen = [_present(ctx, dims, *past) for past in pasts]
     else:
         shape = (*dims.present(dims.head)[:2], dims.total, key.size)
         seen = [appended(ctx, shape, past, new, cached.before, f"{part}.rows") for past, new, part in pasts]
         presents = [cached.present(ctx, rows, part) for rows, (_, _, part) in zip(seen, pasts, strict=True)]
     if codes:
+        query = codes[0].scaled(ctx, dims, query)
         named = zip(codes, seen, ("keys", "values"), strict=True)
-        seen = [each.numbers(ctx, made, dims.head, part) for each, made, part in named]
+        seen = [each.numbers(ctx, dims, made, part) for each, made, part in named]
     key, value = (
         replace(new, tensor=made, size=dims.head, length=dims.total, joined=False, first=ZERO)
         for new, made in zip((key, value), seen, strict=True)
@@ -360,7 +366,8 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     # Padding farther from the last query than the window is fully masked.
     fully_masked = lowest(ctx.element(0)) if int(ctx.attr("local_window_size", -1)) > 0 else None
     mask, sink = _mask(ctx, dims, cached), _sink(ctx, dims)
-    given = Attention(dims, query, key, value, scale, softcap, mask, fully_masked, sink)
+    unscaled = partial(codes[1].unscaled, ctx, dims) if codes else None
+    given = Attention(dims, query, key, value, scale, softcap, mask, fully_masked, sink, unscaled)
     return [attend(ctx, given).result, *presents]
 
 

@@ -2,6 +2,9 @@
 
     code = round(x / scale) within the bits           x = code * scale
 
+The scales of keys are multiplied with the queries, and the scales of values with the weighted sums of their codes, so
+the codes are only converted to floats for their sums.
+
 A scale belongs to the whole tensor (`PER_TENSOR`), or to a feature of a head (`PER_CHANNEL`, [1, heads, 1, size]). A
 number of 4 bits is stored plus 8, the first of two in the low half of a byte. Attention reads new keys and values from
 the cache too, after their rounding, as ONNX Runtime does on CPUs.
@@ -20,8 +23,8 @@ from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.attention_nests import AttentionDims, Heads, dims_reason
 from igniter.dialects.onnx.ops.pointwise import ui8
 from igniter.dialects.onnx.ops.rules import operand, operand_dims
-from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod, product
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -118,17 +121,53 @@ class Codes:
         )
         return Heads(made, new.length, size, joined=False)
 
-    def numbers(self, ctx: Lowering, codes: SSAValue, head: Expr, part: str) -> SSAValue:
-        """Returns the numbers of codes, f32, [batch, heads, row, feature]."""
+    @property
+    def _places(self) -> Expr:
+        """The numbers of a byte."""
+        return Expr.of(8 // self.bits)
+
+    def scaled(self, ctx: Lowering, dims: AttentionDims, query: Heads) -> Heads:
+        """Returns the queries times the scales of keys, with the features in the order of `numbers`. f32, [batch,
+        heads, position, feature]."""
+        nest = ctx.nest("scaled")
+        b, h, s, place, byte = nest.axes(
+            [dims.batch, dims.heads, query.length, self._places, row_size(ctx.op, dims.head)]
+        )
+        d = byte * self._places + place
+        value = query.read(nest, b, h, s, d).to(f32) * self._scale(nest, floordiv(h, dims.group), d)
+        parts = tensor_of(f32, [dims.batch, dims.heads, query.length, self._places, row_size(ctx.op, dims.head)])
+        (made,) = nest.finish(("none", value, [b, h, s, place, byte], parts))
+        tensor = ctx.view(made, [dims.batch, dims.heads, query.length, dims.head])
+        return Heads(tensor, query.length, dims.head, joined=False)
+
+    def numbers(self, ctx: Lowering, dims: AttentionDims, codes: SSAValue, part: str) -> SSAValue:
+        """Returns the numbers of codes without their scales: f32, [batch, heads, row, feature].
+
+        Features of two to a byte are in the order of their places: those in the low halves of all bytes, then those in
+        the high halves. So a vector of numbers is made of a vector of bytes.
+        """
+        rows = [dims.batch, dims.kv_heads, dims.total, self._places, dims_of(codes.type)[3]]
 
         def point(nest: Nest, at: Sequence[Expr]) -> Scalar:
-            b, h, s, d = at
-            if self.bits == 8:
-                number = nest.read(codes, at).to(i32)
-            else:
-                byte = nest.read(codes, [b, h, s, floordiv(d, Expr.of(2))]).to(i32)
-                place = nest.index(mod(d, Expr.of(2)) * 4).to(i32)
-                number = (byte.shift_right(place) & 15) - 8
-            return number.to(f32) * self._scale(nest, h, d)
+            b, h, s, place, byte = at
+            number = nest.read(codes, [b, h, s, byte]).to(i32)
+            if self.bits == 4:
+                number = (number.shift_right(nest.index(place * 4).to(i32)) & 15) - 8
+            return number.to(f32)
 
-        return ctx.generate([*dims_of(codes.type)[:3], head], point, element=f32, part=part)
+        made = ctx.generate(rows, point, element=f32, part=part)
+        return ctx.view(made, [*rows[:3], dims.head])
+
+    def unscaled(self, ctx: Lowering, dims: AttentionDims, sums: SSAValue) -> SSAValue:
+        """Returns sums of numbers of values, [batch, position, head, feature], times their scales, with the features in
+        their own order."""
+        outer, bytes_ = dims_of(sums.type)[:3], row_size(ctx.op, dims.head)
+        parts = ctx.view(sums, [*outer, self._places, bytes_])
+
+        def point(nest: Nest, at: Sequence[Expr]) -> Scalar:
+            b, i, h, byte, place = at
+            scale = self._scale(nest, floordiv(h, dims.group), byte * self._places + place)
+            return nest.read(parts, [b, i, h, place, byte]) * scale
+
+        made = ctx.generate([*outer, bytes_, self._places], point, element=f32, part="unscaled")
+        return ctx.view(made, [*outer, dims.head])

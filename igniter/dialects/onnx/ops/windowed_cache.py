@@ -10,7 +10,11 @@ its first queries see; attention therefore reads the rows before the run followe
 [min(C, total - new) + new], and the present takes its rows from there. The result is complete before the present is
 written, so a caller may pass one buffer as past and present.
 
-Attention counts keys by rows: a query at position p has the row p - (T' - L(T')), with T' the keys before the run.
+The window of a single token is in the present, so a run of one token moves the rows from past to present, in ascending
+order, adds the new one, and attention reads the present. In one buffer nothing is moved while the cache is not full.
+
+Attention counts keys by rows: a query at position p has the row p - (T' - L(T')), with T' the keys before the run; of a
+single token the last row of the present.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from igniter.dialects.sym.expr import ONE, Expr
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.lowering.context import Subscripts
-    from igniter.dialects.onnx.ops.attention_nests import AttentionDims
+    from igniter.dialects.onnx.ops.attention_nests import AttentionDims, Heads
 
 
 def slides(op: OnnxOp) -> bool:
@@ -47,6 +51,8 @@ class Window:
     """The rows with keys after it."""
     moved: SSAValue
     """The rows that the run moves out."""
+    one_token: bool = False
+    """True in a kernel for runs of one token: attention reads the present."""
 
     @staticmethod
     def of(ctx: Lowering, dims: AttentionDims, lengths: SSAValue) -> Window:
@@ -76,11 +82,49 @@ class Window:
 
         resident = ctx.generate([dims.batch], before, element=i64, part="resident")
         kept = ctx.generate([dims.batch], behind, element=i64, part="kept")
-        return Window(capacity, resident, kept, ctx.generate([dims.batch], moved, element=i64, part="moved"))
+        away = ctx.generate([dims.batch], moved, element=i64, part="moved")
+        return Window(capacity, resident, kept, away, ctx.kernel.one_token)
 
     def before(self, nest: Nest, b: Expr) -> Scalar:
-        """Reads the rows of batch element `b` before the run."""
-        return nest.read(self.resident, [b])
+        """Reads the number of rows before the first new one of batch element `b`, of those that attention reads."""
+        rows = nest.read(self.resident, [b])
+        return rows - nest.read(self.moved, [b]) if self.one_token else rows
+
+    def updated(self, ctx: Lowering, past: SSAValue, new: Heads, total: Expr, part: str) -> SSAValue:
+        """Returns the cache after a run of one token; the first `total` rows are zeros behind its keys. In one buffer
+        the other rows are kept."""
+        batch, heads, rows, size = dims_of(past.type)
+        p = ctx.procedure([past, new.tensor, self.resident, self.moved], [past.type], part=part)
+        old, fresh, resident, moved, present = p.buffers
+        b, h = p.parallel(batch), p.parallel(heads)
+        by = p.load(moved, [b]).maximum(0)
+        first = p.load(resident, [b]) - by
+
+        # A row is tested once, before the loop over its elements.
+        def move() -> None:
+            with p.sequential(first) as s:
+                from_, to = p.index(s) + by, p.index(s)
+                with p.within((from_, rows), (to, rows)), p.loop(size) as d:
+                    p.store(p.load(old, [b, h, from_, d]), present, [b, h, to, d])
+
+        def clear(end: Expr) -> None:
+            with p.loop(p.index(end), first + p.index(new.length)) as s:
+                to = p.index(s)
+                with p.within((to, rows)), p.loop(size) as d:
+                    p.store(0, present, [b, h, to, d])
+
+        with p.if_shared(old, present, shared=True):
+            with p.when(by > 0):
+                move()
+            clear(total)
+        with p.if_shared(old, present, shared=False):
+            move()
+            clear(rows)
+        with p.loop(new.length) as s:
+            to = first + p.index(s)
+            with p.within((to, rows)), p.loop(size) as d:
+                p.store(p.load(fresh, new.subscripts(b, h, s, d)), present, [b, h, to, d])
+        return p.end()[0]
 
     def present(self, ctx: Lowering, rows: SSAValue, part: str) -> SSAValue:
         """Returns the cache after the run, of the rows that attention reads; rows behind its keys are zeros."""
