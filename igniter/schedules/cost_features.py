@@ -11,21 +11,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from math import log2
+from math import log2, prod
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.scheduled.loop_accesses import trip_count, vector_width
+from igniter.analysis.structured.contractions import TALL, WIDENED, tile_in_registers
 from igniter.analysis.structured.nest_counts import count_nest
 from igniter.analysis.typical_sizes import TypicalSizes
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, IfOp, IfSharedOp, KernelOp, MemoryOp, TileProductOp, ViewOp
+from igniter.dialects.loop.panels import PANEL_BYTES
 from igniter.schedules.expected_time import expected_times
 from igniter.schedules.loop_cost import body_cycles, tile_cycles
 from igniter.schedules.loop_traffic import traffic_of
+from igniter.schedules.paired_blocks import has_pairs
 
-FEATURES = 1
+FEATURES = 2
 """The version of the features. Trials with features of another version are not learned from."""
 
 ADDING = frozenset({"arith.addf", "arith.mulf", "math.fma"})
@@ -87,6 +90,14 @@ def _copies(loop: ForOp) -> int:
     return loop.words.unroll or trip_count(loop).constant or 1
 
 
+def _conversions(kind: str, height: int, rows: int, stripes: int, machine: MachineModel) -> int:
+    """Returns how often a call of a micro-kernel converts or interleaves its panels, for `rows` rows in `stripes`."""
+    if kind not in WIDENED and not has_pairs(kind, machine):
+        return 0
+    tall = TALL[kind]
+    return 1 if height == tall.rows and rows > tall.few else stripes
+
+
 class _Work:
     """The statements that run, counted by kind through all loops."""
 
@@ -134,21 +145,28 @@ class _Work:
         self.weighted["width"] += runs * max(lanes, vector_width(op))
 
     def _tile(self, op: TileProductOp, times: int) -> None:
-        """Counts the calls of a micro-kernel: the registers that its tile needs, and its loads for each product."""
-        height, panels = op.tile
+        """Counts the calls of a micro-kernel: the registers that its tile needs, its loads for each product, and the
+        steps of panels that it converts or interleaves."""
+        kind, group = ("", 1) if op.kernel is None else (op.kernel.name, op.kernel.group)
+        height, panels = tile_in_registers(kind, op.tile)
+        across = panels * max(1, PANEL_BYTES // self.machine.vector_bytes)
         steps = times * max(1, self.sizes.value(tile_cycles(op, self.machine), 0))
-        rows = max(1, self.sizes.value(op.extents_attr.data[0], 0))
+        rows, wide, _, depth, *rounds = (max(1, self.sizes.value(e, 1)) for e in op.extents_attr.data)
+        stripes = -(-rows // height)
         self.counts["tile_calls"] += times
         self.counts["tile_cycles"] += steps
-        self.weighted["tile_registers"] += steps * (height + 1) * panels
-        self.weighted["tile_sums"] += steps * height * panels
-        self.weighted["tile_loads"] += steps * 1000 * (height + panels) // (height * panels)
-        self.weighted["tile_filled"] += steps * 1000 * min(rows, height) // height
+        lines = times * wide * -(-depth // group) * prod(rounds)
+        self.counts["tile_conversions"] += lines * _conversions(kind, op.tile[0], rows, stripes, self.machine)
+        self.weighted["tile_registers"] += steps * (height + 1) * across
+        self.weighted["tile_sums"] += steps * height * across
+        self.weighted["tile_loads"] += steps * 1000 * (height + across) // (height * across)
+        self.weighted["tile_filled"] += steps * 1000 * rows // (stripes * height)
 
     def features(self) -> dict[str, float]:
         """Returns the counts as features."""
         kinds = ("blocks", "entries", "iterations", "masked", "branches", "accesses", "gathers", "ops", "adding")
-        found = {kind: _log(self.counts[kind]) for kind in (*kinds, "other", "tile_calls", "tile_cycles")}
+        tiles = ("tile_calls", "tile_cycles", "tile_conversions")
+        found = {kind: _log(self.counts[kind]) for kind in (*kinds, "other", *tiles)}
         accesses, steps = self.counts["accesses"] + self.counts["gathers"], self.counts["tile_cycles"]
         found["width"] = _log(self.weighted["width"] / accesses) if accesses else 0.0
         for name in ("tile_registers", "tile_sums", "tile_loads", "tile_filled"):

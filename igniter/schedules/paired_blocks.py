@@ -19,10 +19,9 @@ LEAST_ROWS = 48
 time by LLVM's models."""
 
 
-def has_pairs(contraction: Contraction, machine: Machine) -> bool:
-    """True if the machine multiplies the factors two rows by two columns."""
-    there = machine.byte_pairs if contraction.kind in BYTE_KINDS else machine.half_pairs
-    return there and contraction.kind in PAIRED
+def has_pairs(kind: str, machine: Machine) -> bool:
+    """True if the machine multiplies factors of a kind two rows by two columns."""
+    return kind in PAIRED and (machine.byte_pairs if kind in BYTE_KINDS else machine.half_pairs)
 
 
 def paired_block(nest: NestOp, contraction: Contraction, machine: Machine) -> int:

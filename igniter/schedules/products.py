@@ -150,7 +150,7 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
 def _rows_of_block(nest: NestOp, contraction: Contraction, height: int, machine: Machine) -> int:
     """Returns the rows of a block, at most the height of a tile. Those for AMX are equal where that takes no more
     tiles."""
-    if has_pairs(contraction, machine):
+    if has_pairs(contraction.kind, machine):
         return paired_block(nest, contraction, machine)
     rows = None if contraction.rows is None else nest.axis(contraction.rows).extent.constant
     on_tiles = machine.byte_tiles if contraction.kind in BYTE_KINDS else _has_direct_tiles(contraction, machine)
@@ -440,7 +440,7 @@ def row_block(group: Group, machine: Machine) -> int:
 def _least_rows(height: int, contraction: Contraction, machine: Machine) -> int:
     """Returns the rows that the registers hold, of a tile that converts its panel for more of them."""
     widens = has_widened_tiles(machine.vector_bytes, machine.registers, contraction.kind)
-    return min(height, WIDENED_STRIPE) if widens or has_pairs(contraction, machine) else height
+    return min(height, WIDENED_STRIPE) if widens or has_pairs(contraction.kind, machine) else height
 
 
 def row_product_schedule(
@@ -523,7 +523,7 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
         return even_tile(most, rows, panels, vectors, machine, _panel_bytes(nest, contraction))
     halves = halves or _has_direct_tiles(contraction, machine)
     figures = machine.vector_bytes, machine.registers
-    pairs = has_pairs(contraction, machine)
+    pairs = has_pairs(contraction.kind, machine)
     return tile_size(*figures, panels, contraction.kind, machine.byte_tiles, halves, pairs)
 
 

@@ -55,6 +55,57 @@ def test_features_are_finite_deterministic_and_tell_candidates_apart(file: Path)
     assert all(value == 0 for name, value in beside(first[0], first[0]).items() if name.endswith(" change"))
 
 
+PRODUCT = """builtin.module {
+  loop.kernel @product symbols [] (%a: tensor<96x512xTYPE>, %b: tensor<4xDEPTHx16x4xPANEL>) -> (tensor<96x64xSUM>) {
+    %c = loop.nest "matmul" [i: parallel 96, j: parallel 64, k: reduction 512]
+        schedule [j by 16, i by ROWS, product(i, j, k) tile [ROWS, 1], i, j vector 4 unroll] -> tensor<96x64xSUM> {
+      %x = loop.read %a[i, k] : TYPE
+      %w = loop.read %b[j floordiv 16, k PLACE] : PANEL
+      BODY
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<96x64xSUM>
+  }
+}"""
+BYTES = {
+    "DEPTH": "128",
+    "k PLACE": "k floordiv 4, j mod 16, k mod 4",
+    "BODY": "%u = arith.extsi %x : i8 to i32\n%v = arith.extsi %w : i8 to i32\n%p = arith.muli %u, %v : i32",
+    "TYPE": "i8",
+    "PANEL": "i8",
+    "SUM": "i32",
+}
+HALVES = {
+    "DEPTH": "512",
+    "x4xPANEL": "xf16",
+    "k PLACE": "k, j mod 16",
+    "BODY": "%v = arith.extf %w : f16 to f32\n%p = arith.mulf %x, %v : f32",
+    "TYPE": "f32",
+    "PANEL": "f16",
+    "SUM": "f32",
+}
+
+
+@pytest.mark.parametrize(("words", "rows"), [(BYTES, 192), (HALVES, 48)])
+def test_a_tall_tile_holds_six_rows_in_registers(words: dict[str, str], rows: int) -> None:
+    """On Arm, where a panel is converted or interleaved once for many rows; no sum is spilled."""
+    target = backend_for("neoverse-v1").target_of("neoverse-v1")
+    found: dict[int, dict[str, float]] = {}
+    for height in (6, rows):
+        text = PRODUCT.replace("ROWS", str(height))
+        for name, value in words.items():
+            text = text.replace(name, value)
+        kernel, func = scheduled(text, target)
+        found[height] = features_of(kernel, func, backend_for(target.name).machine_for(target), {})
+    low, tall = found[6], found[rows]
+    # Four vectors of sums for each row, and four of the panel.
+    assert low["tile_registers"] == tall["tile_registers"] == 28 and tall["tile_spills"] == 0
+    assert low["tile_filled"] == tall["tile_filled"] == 1 and low["tile_loads"] == tall["tile_loads"]
+    # Once for each tile of rows: 16 of six, one or two of the tall ones.
+    fewer = math.log2(16 / -(-96 // rows))
+    assert abs(low["tile_conversions"] - tall["tile_conversions"] - fewer) < 0.02
+
+
 SCALED = """builtin.module {
   loop.kernel @scaled symbols [] (%x: tensor<256x1024xf32>) -> (tensor<256x1024xf32>) {
     %y = loop.nest "scale" [i: parallel 256, j: parallel 1024] schedule ORDER -> tensor<256x1024xf32> {

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from igniter.analysis.structured.contractions import PAIRED, PAIRED_ROWS, WIDENED_STRIPE
+from igniter.analysis.structured.contractions import PAIRED, TALL, WIDENED_STRIPE
 from igniter.backends.cpu.builder import Builder, LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I64, PTR
 from igniter.backends.cpu.matrix_products import (
@@ -42,14 +42,10 @@ STRETCH = 256
 """The groups interleaved together: 16 KiB of a panel, a part of any first-level cache. The sums are loaded and stored
 once for each stretch, which is most depths of models: 1,024 bytes, 512 bf16."""
 
-FEW = 2 * WIDENED_STRIPE
-"""The most rows that interleave in registers. By LLVM's models a pair of groups takes 8.7 cycles of a body that
-interleaves and 6.8 of one that does not, and interleaving it to the buffer takes 4."""
-
 
 def has_paired_panels(kind: TileKind, rows: int) -> bool:
     """True if the micro-kernel of a kind, for this number of rows, takes a few rows at a time."""
-    return kind.name in PAIRED and rows == PAIRED_ROWS
+    return kind.name in PAIRED and rows == TALL[kind.name].rows
 
 
 def add_paired_panels(module: LlvmModule, name: str, kind: TileKind, size: TileSize) -> None:
@@ -62,7 +58,9 @@ def add_paired_panels(module: LlvmModule, name: str, kind: TileKind, size: TileS
     add_bodies(module, f"{name}.narrow", kind, TileSize(WIDENED_STRIPE, 1, size.rounds), body)
     if pairs:
         module.functions += [
-            stretches(module, name, Stretches(STRETCH, f"{name}.pair", f"{name}.stripes", FEW, f"{name}.few")),
+            stretches(
+                module, name, Stretches(STRETCH, f"{name}.pair", f"{name}.stripes", TALL[kind.name].few, f"{name}.few")
+            ),
             _pair(module, name),
             stripes(module, f"{name}.stripes", f"{name}.wide", WIDENED_STRIPE),
         ]

@@ -8,7 +8,7 @@ all rows by it, six at a time. A call with the rows of a single body converts in
 
 from __future__ import annotations
 
-from igniter.analysis.structured.contractions import WIDENED, WIDENED_ROWS, WIDENED_STRIPE
+from igniter.analysis.structured.contractions import TALL, WIDENED, WIDENED_STRIPE
 from igniter.backends.cpu.builder import Builder, LlvmModule, Value
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
 from igniter.backends.cpu.tile_blocks import counted
@@ -26,7 +26,7 @@ WIDE = TileKind(BUILT_IN["f32"])
 
 def has_widened_tiles(kind: TileKind, rows: int) -> bool:
     """True if the micro-kernel of a kind, for this number of rows, converts a panel once for all of them."""
-    return kind.name in WIDENED and rows == WIDENED_ROWS
+    return kind.name in WIDENED and rows == TALL[kind.name].rows
 
 
 def add_widened_tiles(module: LlvmModule, name: str, kind: TileKind) -> None:

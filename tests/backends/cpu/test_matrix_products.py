@@ -9,12 +9,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from igniter.analysis.structured.contractions import PAIRED, PAIRED_ROWS, tile_size
+from igniter.analysis.structured.contractions import PAIRED, PAIRED_ROWS, TALL, tile_size
 from igniter.backends.cpu import tile_kernels
 from igniter.backends.cpu.assembly import AssemblyLoop, Listing
 from igniter.backends.cpu.codegen import compile_assembly, link_modules
 from igniter.backends.cpu.matrix_products import INSTRUCTIONS
-from igniter.backends.cpu.paired_panels import FEW, STRETCH
+from igniter.backends.cpu.paired_panels import STRETCH
 from igniter.backends.cpu.target import target_of
 from igniter.backends.cpu.tile_bodies import TileSize
 from igniter.backends.cpu.tile_kernels import KINDS, emit_tile_kernel, tile_name
@@ -88,7 +88,8 @@ def test_panels_interleaved_for_many_rows(kind: str) -> None:
     and what is left over."""
     skip_unless_it_runs(kind, TARGET)
     depths = (0, 1, 7, 64, STRETCH, STRETCH + 1, 2 * STRETCH + 5)
-    for n, rows in enumerate((1, FEW, *range(FEW + 1, FEW + 7), PAIRED_ROWS)):
+    few = TALL[kind].few
+    for n, rows in enumerate((1, few, *range(few + 1, few + 7), PAIRED_ROWS)):
         for depth in (depths[n % 7], depths[(n + 3) % 7]):
             check(KINDS[kind], TileSize(PAIRED_ROWS, 1), TARGET, Shape(rows, depth, n % 2 == 0, n % 3 == 0), Guarded())
 
