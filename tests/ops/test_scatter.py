@@ -16,6 +16,7 @@ from tests.ops.single_node import check, refusal
 from tests.ops.test_compiled import run
 
 F32 = np.float32
+OPSETS = {"TensorScatter": 24}
 REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
@@ -70,13 +71,21 @@ def test_scatter_nd(reduction: str) -> None:
     both("ScatterND", [x, np.array([1]), floats(5, 20)], attrs, opset=18)
 
 
+def test_scatter_nd_of_one_row() -> None:
+    """One row at a position: a nest, which a caller may have computed in place."""
+    x = floats(7, 3, 20)
+    for row in (-7, 0, 3, 6):
+        both("ScatterND", [x, np.array([[row]]), floats(1, 3, 20, seed=1)], {}, opset=18, fixed=[1])
+    both("ScatterND", [x, np.array([[[2]]], np.int64), floats(1, 1, 3, 20, seed=1)], {}, opset=18, fixed=[1])
+
+
 def session_of(op: str, *dims: tuple[Any, ...], **attrs: Any) -> Any:
     """The compiled model of one scatter whose inputs have these dims."""
-    types = (1, 7, 1)
+    types = (1, 1, 7) if op == "TensorScatter" else (1, 7, 1)
     infos = [helper.make_tensor_value_info(f"x{k}", t, d) for k, (t, d) in enumerate(zip(types, dims, strict=True))]
     node = helper.make_node(op, ["x0", "x1", "x2"], ["y"], name="the_scatter", **attrs)
     graph = helper.make_graph([node], "g", infos, [helper.make_tensor_value_info("y", 1, None)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSETS.get(op, 18))], ir_version=8)
     artifact = igniter.load(model).compile(options=igniter.CompileOptions(fusion_passes=EVERYTHING), verify=False)
     assert artifact.report["nodes_after"] == artifact.report["regions"] == 1
     return artifact.session(intra_op_num_threads=1, log_severity_level=4)
@@ -136,3 +145,22 @@ def test_max_unpool() -> None:
     at[0, 0, 0, :] = 5  # Three elements go to one place: the last of them stays.
     both("MaxUnpool", [x, at], attrs, opset=11)
     both("MaxUnpool", [x[:0], at[:0]], attrs, opset=11)
+
+
+@pytest.mark.parametrize("op", ["ScatterND", "TensorScatter"])
+def test_one_row_in_the_memory_of_the_data(op: str) -> None:
+    """The data and the result are one buffer, of which only the row is written: NaN elsewhere stay as they are."""
+    if op == "ScatterND":
+        shapes, attrs, at, new = (("n", 4, 16), (1, 1), (1, 4, 16)), {}, np.array([[5]]), 2
+    else:
+        shapes, attrs, at, new = ((1, "n", 16), (1, 1, 16), (1,)), {"axis": 1}, np.array([5]), 1
+    session = session_of(op, *shapes, **attrs)
+    data = np.full([9 if size == "n" else size for size in shapes[0]], np.nan, F32)
+    row, expected = floats(*shapes[new], seed=1), data.copy()
+    expected.reshape(9, -1)[5] = row.reshape(-1)
+    binding = session.io_binding()
+    for name, value in zip(("x0", "x1", "x2"), (data, at, row) if new == 2 else (data, row, at), strict=True):
+        binding.bind_input(name, "cpu", 0, value.dtype, value.shape, value.ctypes.data)
+    binding.bind_output("y", "cpu", 0, F32, data.shape, data.ctypes.data)
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(data, expected)

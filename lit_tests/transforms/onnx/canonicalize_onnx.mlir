@@ -258,3 +258,28 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y : tensor<1x4x5x5xf32>
   }
 }
+
+// -----
+
+// Heads of keys and values that are repeated for groups of queries are shared instead, if both are.
+
+// CHECK-LABEL: @groups
+// CHECK: %[[R:.*]] = onnx.Reshape
+// CHECK-NEXT: %[[Y:.*]] = onnx.Attention(%q, %k, %v) {is_causal = 1 : i64}
+// CHECK-NEXT: %[[Z:.*]] = onnx.Attention(%q, %[[R]], %w)
+// CHECK-NEXT: onnx.return %[[Y]], %[[Z]]
+builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 23 : i64}}} {
+  onnx.graph @groups(%q: tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>, %k: tensor<2x3x?x8xf32, #sym.dims<2, 3, n, 8>>, %v: tensor<2x3x?x8xf32, #sym.dims<2, 3, n, 8>>, %w: tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>, %five: tensor<5xi64>) {
+    %axis = onnx.Constant() {value = #onnx.tensor<1xi64, [2]>} : () -> tensor<1xi64>
+    %four = onnx.Constant() {value = #onnx.tensor<4xi64, [2, 6, -1, 8]>} : () -> tensor<4xi64>
+    %ku = onnx.Unsqueeze(%k, %axis) : (tensor<2x3x?x8xf32, #sym.dims<2, 3, n, 8>>, tensor<1xi64>) -> tensor<2x3x1x?x8xf32, #sym.dims<2, 3, 1, n, 8>>
+    %ke = onnx.Expand(%ku, %five) {igniter.values = {"1" = #sym.dims<2, 3, 2, n, 8>}} : (tensor<2x3x1x?x8xf32, #sym.dims<2, 3, 1, n, 8>>, tensor<5xi64>) -> tensor<2x3x2x?x8xf32, #sym.dims<2, 3, 2, n, 8>>
+    %kr = onnx.Reshape(%ke, %four) : (tensor<2x3x2x?x8xf32, #sym.dims<2, 3, 2, n, 8>>, tensor<4xi64>) -> tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>
+    %vu = onnx.Unsqueeze(%v, %axis) : (tensor<2x3x?x8xf32, #sym.dims<2, 3, n, 8>>, tensor<1xi64>) -> tensor<2x3x1x?x8xf32, #sym.dims<2, 3, 1, n, 8>>
+    %ve = onnx.Expand(%vu, %five) {igniter.values = {"1" = #sym.dims<2, 3, 2, n, 8>}} : (tensor<2x3x1x?x8xf32, #sym.dims<2, 3, 1, n, 8>>, tensor<5xi64>) -> tensor<2x3x2x?x8xf32, #sym.dims<2, 3, 2, n, 8>>
+    %vr = onnx.Reshape(%ve, %four) : (tensor<2x3x2x?x8xf32, #sym.dims<2, 3, 2, n, 8>>, tensor<4xi64>) -> tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>
+    %y = onnx.Attention(%q, %kr, %vr) {is_causal = 1 : i64} : (tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>, tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>, tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>) -> tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>
+    %z = onnx.Attention(%q, %kr, %w) : (tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>, tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>, tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>) -> tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>
+    onnx.return %y, %z : tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>, tensor<2x6x?x8xf32, #sym.dims<2, 6, n, 8>>
+  }
+}

@@ -29,7 +29,7 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import tensor_of
-from igniter.dialects.sym.expr import Expr, maximum, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, product
 from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
-def counted_from_front(p: Procedure, index: Scalar, dim: Expr) -> Scalar:
+def counted_from_front(p: Procedure | Nest, index: Scalar, dim: Expr) -> Scalar:
     """Returns an index as an i64, counted from the front."""
     wide = index.to(i64)
     return wide if index.is_unsigned else (wide < 0).select(wide + p.index(dim), wide)
@@ -126,6 +126,8 @@ def lower_scatter_nd(ctx: Lowering) -> list[SSAValue]:
     depth = given[-1].constant or 0
     for k in range(depth):
         ctx.check_indices(ctx.required(1), dims[k], "invalid index found", last=k)
+    if depth == 1 and product(given) == ONE and _reduction(ctx.op) == "none":
+        return [_one_row(ctx)]
     p = ctx.procedure([ctx.required(k) for k in range(3)], [ctx.output_type()])
     data, indices, updates, target = p.buffers
     p.copy(data, target)
@@ -134,6 +136,21 @@ def lower_scatter_nd(ctx: Lowering) -> list[SSAValue]:
         with p.within(*zip(where, dims, strict=False)), p.over(dims[depth:]) as inner:
             update(p, _reduction(ctx.op), p.load(updates, [*at, *inner]), target, [*where, *inner])
     return list(p.end(ScatterAttr(("positions", depth)) if _reduction(ctx.op) == "none" else None))
+
+
+def _one_row(ctx: Lowering) -> SSAValue:
+    """Returns the data with one row replaced, as a nest: transposes around it need no pass over the data, and a caller
+    may have the row written in place."""
+    data, indices, row = (ctx.required(k) for k in range(3))
+    dims, rank = ctx.dims(0), len(ctx.dims(1))
+    at = Expr.of("_0")
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        index = counted_from_front(nest, nest.read(indices, [ZERO] * rank), dims[0])
+        place = [*[ZERO] * (rank - 1), *i[1:]]
+        return nest.read(row, place, guards=[i[0] - at, at - i[0]], indices=[index], otherwise=nest.read(data, i))
+
+    return ctx.generate(dims, point)
 
 
 def scatter_nd_requires(op: OnnxOp) -> list[Requirement]:
@@ -170,18 +187,12 @@ def lower_tensor_scatter(ctx: Lowering) -> list[SSAValue]:
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         first = nest.const(0, i64) if begin is None else nest.read(begin, [i[0]]).to(i64)
-        distance = nest.index(i[axis]) - (first.rem(nest.index(size)) if circular else first)
+        old, index, at = nest.read(past, i), first, i[axis] - Expr.of("_0")
         if circular:
-            distance = (distance < 0).select(distance + nest.index(dims[axis]), distance)
-        at = Expr.of("_0")
-        old = nest.read(past, i)
-        return nest.read(
-            new,
-            [*i[:axis], at, *i[axis + 1 :]],
-            guards=[at, given[axis] - 1 - at],
-            indices=[distance],
-            otherwise=old,
-        )
+            distance = nest.index(i[axis]) - first.rem(nest.index(size))
+            index, at = (distance < 0).select(distance + nest.index(dims[axis]), distance), Expr.of("_0")
+        place = [*i[:axis], at, *i[axis + 1 :]]
+        return nest.read(new, place, guards=[at, given[axis] - 1 - at], indices=[index], otherwise=old)
 
     return [ctx.generate(dims, point)]
 

@@ -6,6 +6,7 @@ from igniter.transforms.onnx.canonicalization import (
     arithmetic,
     control_flow,
     conversions,
+    heads,
     indexing,
     movement,
     views,
@@ -17,7 +18,7 @@ from igniter.transforms.onnx.onnx_rewriting import Rule, Rules
 def all_rules() -> Rules:
     """Returns the table of all themes: for each op its rules in the order of trial."""
     table: dict[str, list[Rule]] = {}
-    for theme in (arithmetic, conversions, control_flow, movement, views, indexing, windows):
+    for theme in (arithmetic, conversions, control_flow, movement, views, indexing, windows, heads):
         for name, rules in theme.RULES.items():
             table.setdefault(name, []).extend(rules)
     return table
