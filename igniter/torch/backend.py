@@ -102,6 +102,8 @@ def _compiled(
         if isinstance(program, Piece) and not changed and apart and views is None:
             pieces.append((functional, program))
         if updates:
+            if isinstance(program, Piece):
+                program.in_place = {update.place: update.number for update in updates if update.in_place}
             program = with_updates(program, updates, len(output_nodes(functional)))
         return boxed(program if views is None else _with_views(program, views, list(aliases.views)))
 
@@ -117,10 +119,13 @@ def _compiled(
         made = common.aot_autograd(fw_compiler=compile_functional, decompositions=decompositions())(
             graph, example_inputs
         )
-    if key and len(pieces) == 1:
+    if len(pieces) == 1:
         ((functional, piece),) = pieces
         kept = recipe(functional, piece.report.nodes)
-        piece.keep = None if kept is None else kept.keep
+        if kept is not None:
+            piece.keep = kept.keep if key else None
+            # AOTAutograd's wrapper would copy inputs and make views, which this graph has none of.
+            return piece
     if checked is None or not options.verify:
         return made
     kept = [n not in checked and is_weight(value) for n, value in enumerate(example_inputs)]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,8 @@ class Prepared:
     """True if the graph returns a single value, not a tuple."""
     model: bytes = b""
     """The exported model, if it is known already."""
+    in_place: dict[int, int] = field(default_factory=dict[int, int])
+    """The outputs that are new values of inputs, to be written in the memory of these inputs, by number."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +76,21 @@ class Output:
     permuted: tuple[int, ...] | None = None
 
 
-def prepare(graph: GraphModule) -> Prepared:
-    """Returns a prepared copy of `graph`; `graph` is not changed."""
+def prepare(graph: GraphModule, in_place: Mapping[int, int] | None = None) -> Prepared:
+    """Returns a prepared copy of `graph`; `graph` is not changed. `in_place` maps outputs to the numbers of the inputs
+    that they update: the copy returns the new value of the whole input (`igniter.torch.updates`)."""
     split = split_views(graph)
+    found = _new_values(graph, in_place or {})
+    if found:
+        whole = split_views(_returning(graph, found))
+        split, found = (split, {}) if whole.rest is not None else (whole, found)
     nodes = fx.Graph()
     nodes.output(nodes.graph_copy(split.core.graph, {}))
     copy = fx.GraphModule(graph, nodes)
     original = next(n for n in reversed(graph.graph.nodes) if n.op == "output")
     single = not isinstance(original.args[0], (tuple, list))
     prepared = Prepared(copy, sizes=known_sizes(graph), rest=split.rest, rtol=tolerances(graph, 0.0), single=single)
+    prepared.in_place = {place: number for place, number in (in_place or {}).items() if place in found}
     _inputs_first(copy)
     _lift_tensors(copy, prepared)
     _read_sizes(copy)
@@ -93,6 +101,23 @@ def prepare(graph: GraphModule) -> Prepared:
     inputs = [node for node in copy.graph.nodes if node.op == "placeholder"]
     prepared.inputs = [Input(n.name, bool(n.users), _number_type(n.meta.get("val"))) for n in inputs]
     return prepared
+
+
+def _new_values(graph: GraphModule, in_place: Mapping[int, int]) -> dict[int, Node]:
+    """Returns the nodes that compute the new values of inputs, by output."""
+    inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    users = {place: list(inputs[number].users) for place, number in in_place.items()}
+    return {place: found[0] for place, found in users.items() if len(found) == 1}
+
+
+def _returning(graph: GraphModule, others: Mapping[int, Node]) -> GraphModule:
+    """Returns a copy of a graph with other nodes at some positions of its outputs."""
+    nodes = fx.Graph()
+    copies: dict[Node, Node] = {}
+    nodes.graph_copy(graph.graph, copies)
+    outputs = [others.get(place, value) for place, value in enumerate(output_nodes(graph))]
+    nodes.output(tuple(copies[value] if isinstance(value, fx.Node) else value for value in outputs))
+    return fx.GraphModule(graph, nodes)
 
 
 def _inputs_first(module: GraphModule) -> None:

@@ -81,9 +81,10 @@ class Piece:
         self._begun = False
         self.keep: Callable[[Prepared, bytes], None] | None = None
         """Receives the exported model, to keep it on disk."""
+        self.in_place: dict[int, int] = {}
+        """The outputs that update inputs, by number, which a session may write in place."""
         self._parameters: set[int] = set()
         self._weights: list[int] = []
-        self._rest: list[int] = []
         self._changes: dict[int, int] = {}
         self._frozen: OrderedDict[tuple[int, ...], _Frozen] = OrderedDict()
         self._pending: set[tuple[int, ...]] = set()
@@ -122,7 +123,7 @@ class Piece:
         assert self._prepared is not None
         before = runner.copied_inputs, runner.copied_outputs
         try:
-            results = self._results(runner, self._rest, args)
+            results = self._results(runner, args)
         except Exception as error:
             # ONNX Runtime's errors have no common base class. The graph is functional, so nothing has changed yet.
             return self._failed(error, args)
@@ -135,11 +136,11 @@ class Piece:
             return self._check(results, args)
         return results
 
-    def _results(self, runner: Runner, rest: Sequence[int], args: Sequence[Any]) -> Any:
-        """Returns the results of a run on `args`; `rest` are the places of the session's inputs."""
+    def _results(self, runner: Runner, args: Sequence[Any]) -> Any:
+        """Returns the results of a run on `args`."""
         assert self._prepared is not None
         everything = self._all(args)
-        given = runner([everything[place] for place in rest])
+        given = runner([everything[place] for place in runner.places])
         results: Any = tuple(_restored(output, given, everything) for output in self._prepared.outputs)
         if self._prepared.rest is not None:
             return self._prepared.rest(*args, *results)
@@ -167,12 +168,14 @@ class Piece:
         return results
 
     def _difference(self, results: Any, args: Sequence[Any]) -> str:
-        """Returns how results differ from eager's; empty if they agree."""
+        """Returns how results differ from eager's; empty if they agree. Updates in place are compared by the caller
+        (`CheckedCalls`), who has the input before the call."""
         assert self._prepared is not None
         expected = self.eager(*args)
-        single = self._prepared.single
-        rtol = [max(each, self.options.rtol) for each in self._prepared.rtol]
-        _, wrong = differences([results] if single else results, [expected] if single else expected, rtol)
+        ours, theirs = ([results], [expected]) if self._prepared.single else (results, expected)
+        left = [place for place in range(len(ours)) if place not in self._prepared.in_place]
+        rtol = [max(self._prepared.rtol[place], self.options.rtol) for place in left]
+        _, wrong = differences([ours[place] for place in left], [theirs[place] for place in left], rtol)
         return f"its results differ from eager: {wrong}" if wrong else ""
 
     def _give_up(self, reason: str, args: Sequence[Any]) -> Any:
@@ -217,7 +220,7 @@ class Piece:
         return len(self._frozen)
 
     def _begin(self, args: Sequence[Any]) -> None:
-        self._prepared = self._prepared or prepare(self.eager)
+        self._prepared = self._prepared or prepare(self.eager, self.in_place)
         tensors = [place for place, value in enumerate(args) if is_tensor(value) and place not in self._never]
         if self.options.weights != "inputs":
             self._weights = [place for place in tensors if self._is_weight(args[place])]
@@ -273,10 +276,11 @@ class Piece:
     def _make(self, plan: _Plan) -> Runner:
         assert self._prepared is not None
         session = make_session(self._prepared, plan.constants, self.options, self.report, self.keep)
-        return Runner(session, plan.names, plan.numbers)
+        outputs = self._prepared.outputs
+        shared = {outputs[place].place: plan.rest.index(k) for place, k in self._prepared.in_place.items()}
+        return Runner(session, plan.rest, plan.names, plan.numbers, shared)
 
     def _publish(self, plan: _Plan, runner: Runner) -> Runner:
-        self._rest = plan.rest
         self._frozen[plan.key] = _Frozen(plan.watch, runner)
         self.report.compiled = True
         self.report.sessions += 1
@@ -289,7 +293,7 @@ class Piece:
             if self.options.verify and not self._checked:
                 # This thread records gradients by default, and the caller does not.
                 with torch.no_grad():
-                    wrong = self._difference(self._results(runner, plan.rest, args), args)
+                    wrong = self._difference(self._results(runner, args), args)
         except Exception as error:
             # Any error of the exporter, the compiler or the runtime is reported, and the part stays eager.
             runner, wrong = None, _reason(error)

@@ -9,6 +9,10 @@ a long cache this would copy the cache in every call:
 
 The core is computed with the old content of the input, and the update is made after it. AOTAutograd then receives the
 input itself as the new value, and copies nothing.
+
+A single row, such as the key of one token, needs no copy for the attention either: the session has `new` as an output
+in the memory of the input. Its kernel writes the row there, and the attention reads the whole cache. The row does not
+depend on the cache's old content, so a repetition of the call in eager writes the same.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from igniter.torch.exporter import output_nodes
+from igniter.torch.graphs import memory_order
 from igniter.torch.names import GraphModule, Node, fx, is_tensor, torch
 from igniter.torch.views import root_of
 
@@ -25,11 +30,13 @@ from igniter.torch.views import root_of
 @dataclass(frozen=True)
 class Update:
     """The update of input `number`, whose new value is the graph's output `place`. The core returns the new rows at
-    `place`, and the indices at the positions in `indices`; `None` stands for all indices of a dim."""
+    `place`, and the indices at the positions in `indices`; `None` stands for all indices of a dim. `in_place` is true
+    if a session may write the row itself."""
 
     place: int
     number: int
     indices: tuple[int | None, ...]
+    in_place: bool = False
 
 
 def split_updates(graph: GraphModule, news: Mapping[int, int]) -> tuple[GraphModule, list[Update]]:
@@ -49,7 +56,7 @@ def split_updates(graph: GraphModule, news: Mapping[int, int]) -> tuple[GraphMod
             if index is not None and index not in outputs[count:]:
                 outputs.append(index)
         found = tuple(None if each is None else outputs.index(each, count) for each in indices)
-        updates.append(Update(place, number, found))
+        updates.append(Update(place, number, found, _is_one_row(new, inputs[number])))
         outputs[place] = rows
     if not updates:
         return graph, []
@@ -86,14 +93,23 @@ def _is_integers(index: Any) -> bool:
     return is_tensor(value) and value.dtype in (torch.int64, torch.int32)
 
 
+def _is_one_row(new: Node, source: Node) -> bool:
+    """True if an update writes one row, other nodes read the new value, and none the old one."""
+    (index, *more) = [each for each in new.args[1] if each is not None]
+    single = not more and all(size == 1 for size in index.meta["val"].shape)
+    return single and len(source.users) == 1 and len(new.users) > 1 and memory_order(new.meta["val"]) is None
+
+
 def with_updates(program: Callable[..., Any], updates: list[Update], count: int) -> Callable[..., Any]:
     """Returns a callable with the `count` outputs of the original graph, which makes the updates after `program`."""
 
     def run(*args: Any) -> Any:
         results: list[Any] = list(program(*args))
         for update in updates:
-            indices = [None if each is None else results[each] for each in update.indices]
             target = args[update.number]
+            if results[update.place] is target:
+                continue  # the session has written it
+            indices = [None if each is None else results[each] for each in update.indices]
             torch.ops.aten.index_put_.default(target, indices, results[update.place])
             results[update.place] = target
         return results[:count]

@@ -9,6 +9,7 @@ pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'onnx-ig
 
 import igniter.torch  # noqa: E402
 import igniter.torch.backend as backend  # noqa: E402
+import igniter.torch.piece  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -143,3 +144,39 @@ def test_views_of_one_tensor_stay_views():
             (ours, at, row), (theirs, _, _) = arguments(cached, seed), arguments(cached, seed)
             torch.testing.assert_close(fast(ours, ours[0], at, row), f(theirs, theirs[0], at, row))
             torch.testing.assert_close(ours, theirs)
+
+
+class OneRow(torch.nn.Module):
+    """A step with a cache of keys: one row is new, and a product reads them all."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, cache, at, row):
+        cache.index_copy_(1, at, row @ self.weight)
+        return (cache @ row.transpose(1, 2)).softmax(1)
+
+
+@pytest.mark.parametrize("layout", ["dense", "strided"])
+def test_one_row_is_written_in_place(layout, made, monkeypatch):
+    """The session has the new cache as an output in the memory of the old one; one that is not dense is copied."""
+    model, addresses, bound = OneRow().eval(), set(), igniter.torch.piece.Runner.__call__
+    monkeypatch.setattr(
+        igniter.torch.piece.Runner,
+        "__call__",
+        lambda runner, values: addresses.add(tuple(runner._in_place.items())) or bound(runner, values),
+    )
+    fast = torch.compile(model, backend="igniter", dynamic=True)
+    with torch.no_grad():
+        for places, at in ((9, 3), (9, 8), (12, 0)):
+            ours = torch.randn(2, places, 4 if layout == "dense" else 8)[..., :4]
+            theirs, row = ours.clone(), torch.randn(2, 1, 4)
+            got = fast(ours, torch.tensor([at]), row)
+            torch.testing.assert_close(got, model(theirs, torch.tensor([at]), row))
+            torch.testing.assert_close(ours, theirs)
+        with pytest.raises((IndexError, RuntimeError)):
+            fast(torch.randn(2, 9, 4), torch.tensor([9]), row)
+    ((_, updates),) = made[:1]
+    assert [update.in_place for update in updates] == [True] and len(addresses) == 1 and all(addresses)
+    assert not igniter.torch.explain().reasons
