@@ -102,9 +102,8 @@ test-machines: $(VENV)/.installed-dev ## the tests whose outcome can follow from
 	$(BIN)/python -m tests.machines --jobs $(JOBS)
 
 test-aarch64: $(VENV)/.installed-dev ## models for aarch64 in stock ONNX Runtime under qemu-user, in a root of Debian's arm64 packages
-	@if command -v qemu-aarch64-static qemu-aarch64 >/dev/null; then $(BIN)/python -m tests.platforms.arm64_root; \
-	else echo "skipped: there is no qemu-aarch64 (apt-get install qemu-user-static)"; fi
-	$(BIN)/python -m pytest -rs -x --timeout=0 tests/platforms/test_aarch64.py
+	$(BIN)/python -m tests.platforms.arm64_root
+	$(BIN)/python -m pytest -rs -vv --timeout=0 --sweeps tests/platforms/test_aarch64.py
 
 test-gpu: $(VENV)/.installed-dev ## the tests that need a GPU and ONNX Runtime's CUDA provider; without them they skip
 	$(BIN)/python -m pytest -rs tests/gpu
