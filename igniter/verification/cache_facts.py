@@ -3,6 +3,8 @@
 GroupQueryAttention accepts few combinations of the number of new keys, the rows of the past and the total length: the
 past ends where the new keys begin, or past and present are one buffer with room for all keys. Drawn independently,
 nearly all are errors. A cache that slides has room for its window.
+
+A decoder exported from PyTorch concatenates the past and the new keys, and its mask is as long as both together.
 """
 
 from __future__ import annotations
@@ -39,6 +41,20 @@ STEPS: tuple[tuple[str, int, int, int, int], ...] = (
 past of their own or in a buffer for more keys. ONNX Runtime takes several new keys after others in a batch of one."""
 
 
+GROWING: tuple[tuple[str, int, int, int, int], ...] = tuple(
+    (kind, batch, new, past, new + past)
+    for kind, batch, new, past in (
+        ("usual", 2, 1, 9),
+        ("unequal", 3, 1, 7),
+        ("usual", 1, 3, 8),
+        ("equal", 2, 13, 13),
+        ("usual", 2, 5, 0),
+        ("odd", 1, 21, 26),
+        ("many", 1, 67, 29),
+    )
+)
+"""The same for caches that grow by the new keys."""
+
 MOST_WINDOW = 64
 """The longest window that a prompt is as long as."""
 
@@ -68,18 +84,19 @@ class CacheFacts:
     """The inputs whose sums are numbers of keys."""
     windows: tuple[tuple[str, int], ...] = ()
     """The rows of caches that slide, each with the window."""
+    steps: tuple[tuple[str, int, int, int, int], ...] = STEPS
 
     def sizes(self) -> Iterator[tuple[str, Sizes]]:
         """Yields sizes of these dims, each with the kind of its case."""
         windows = dict(self.windows)
-        for kind, *numbers in STEPS:
+        for kind, *numbers in self.steps:
             case = _filling(max(windows.values(), default=0), *numbers)
             yield kind, {**dict(zip((self.batch, self.new, self.past, self.total), case, strict=True)), **windows}
 
 
 def cache_facts(graph: GraphOp, facts: ShapeFacts) -> CacheFacts | None:
     """Returns the dims of the first GroupQueryAttention whose past is an input and whose dims are symbols, and the rows
-    of all caches that slide."""
+    of all caches that slide; without such an op, those of a past that is concatenated with new keys."""
     names: Mapping[SSAValue, str] = dict(zip(graph.body.args, graph.input_names, strict=True))
     whole: CacheFacts | None = None
     sliding: CacheFacts | None = None
@@ -94,7 +111,7 @@ def cache_facts(graph: GraphOp, facts: ShapeFacts) -> CacheFacts | None:
         elif found is not None:
             whole = whole or found
     first = whole or sliding
-    return None if first is None else replace(first, windows=tuple(windows.items()))
+    return _growing(graph, names, facts) if first is None else replace(first, windows=tuple(windows.items()))
 
 
 def _facts_of(op: OnnxOp, names: Mapping[SSAValue, str], facts: ShapeFacts) -> CacheFacts | None:
@@ -112,6 +129,29 @@ def _facts_of(op: OnnxOp, names: Mapping[SSAValue, str], facts: ShapeFacts) -> C
     if batch is None or new is None or rows is None or length is None or len(set(symbols)) < len(symbols):
         return None
     return CacheFacts(batch, new, rows, length, frozenset(_inputs_behind(op.operands[LENGTHS], names)))
+
+
+def _growing(graph: GraphOp, names: Mapping[SSAValue, str], facts: ShapeFacts) -> CacheFacts | None:
+    """Returns the dims of the first past of an input that new keys are concatenated to, if the last dim of a mask is a
+    symbol besides them."""
+    masks = [value for value, name in names.items() if "mask" in name.lower()]
+    for op in graph.walk():
+        if not isinstance(op, OnnxOp) or op.op_type != "Concat" or len(op.operands) != 2 or op.operands[0] not in names:
+            continue
+        try:
+            past, keys = (dims_of(facts.types.get(value, value.type)) for value in op.operands)
+            lengths = [dims_of(mask.type)[-1].symbol for mask in masks]
+        except (ValueError, IndexError):
+            continue
+        axis = int(op.attr("axis", 0))
+        if len(past) != len(keys) or len(past) < 3:
+            continue
+        symbols = [past[0].symbol, keys[axis].symbol, past[axis].symbol]
+        for total in lengths:
+            batch, new, rows = symbols
+            if batch and new and rows and total and len({*symbols, total}) == 4:
+                return CacheFacts(batch, new, rows, total, steps=GROWING)
+    return None
 
 
 def _inputs_behind(value: SSAValue, names: Mapping[SSAValue, str]) -> Iterator[str]:

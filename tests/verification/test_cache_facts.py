@@ -77,3 +77,40 @@ def test_operands_that_a_product_rounds_are_nudged(level: int) -> None:
     made = surgery.with_nudged_values(llama(4, level), 0)
     operands = {node.input[0] for node in made.graph.node if node.op_type == "MatMulNBits"}
     assert all(name.endswith(".near") == (level == 4) for name in operands)
+
+
+GROWING = """
+<ir_version: 10, opset_import: ["": 22]>
+decoder (float[batch, new, 8] query, float[batch, 2, past, 8] past_key, {kind}[batch, {length}] attention_mask)
+    => (float[batch, 2, new, total] scores, float[batch, 2, present, 8] present_key)
+{{
+    axis = Constant <value_ints = [1]> ()
+    keys = Unsqueeze (query, axis)
+    two = Constant <value_ints = [1, 2, 1, 1]> ()
+    heads = Tile (keys, two)
+    present_key = Concat <axis = -2> (past_key, heads)
+    back = Transpose <perm = [0, 1, 3, 2]> (present_key)
+    products = MatMul (heads, back)
+    axes = Constant <value_ints = [1, 2]> ()
+    row = Unsqueeze (attention_mask, axes)
+    floats = Cast <to = 1> (row)
+    masked = Mul (products, floats)
+    scores = Identity (masked)
+}}
+"""
+
+
+def test_a_past_that_new_keys_are_concatenated_to() -> None:
+    """As exported from PyTorch: the length of the mask is a symbol of its own, that the original refuses but for one
+    value."""
+    model = onnx.parser.parse_model(GROWING.format(kind="int64", length="total"))
+    verification = igniter.load(model).compile(verify=False).verify(seed=1)
+    assert verification.ok and not verification.refused
+    ran = [(case.shapes["past"], case.shapes["new"], case.shapes["total"]) for case in verification.cases]
+    assert (0, 5, 5) in ran and len(ran) > 5 and all(past + new == total for past, new, total in ran)
+
+
+@pytest.mark.parametrize(("kind", "length"), [("int64", "past"), ("int64", "batch"), ("int64", "4"), ("float", "new")])
+def test_a_mask_of_another_length_ties_nothing(kind: str, length: str) -> None:
+    model = onnx.parser.parse_model(GROWING.format(kind=kind, length=length))
+    assert model_facts(model.SerializeToString()).caches is None
