@@ -12,9 +12,10 @@ cache, and the bodies multiply all rows by it, six at a time:
 The loop of six rows then has 24 products and 3 operations that combine two rows. An odd group at the end of the depth
 is paired with zeros. Panels in memory have the same format for all targets.
 
-A call with few rows interleaves in registers. So does a call with rounds, whose sums stay in registers over all of
-them. On targets without the instructions, the micro-kernel of this size is the usual bodies, called for a few rows at a
-time: one schedule may be for several CPUs.
+With rounds (the rows of a window) the panel of all of them is interleaved, and sums stay in registers over them. A call
+with few rows interleaves in registers, and so does one whose window exceeds the buffer. On targets without the
+instructions, the micro-kernel of this size is the usual bodies, called for a few rows at a time: one schedule may be
+for several CPUs.
 """
 
 from __future__ import annotations
@@ -34,13 +35,28 @@ from igniter.backends.cpu.matrix_products import (
 )
 from igniter.backends.cpu.tile_blocks import counted
 from igniter.backends.cpu.tile_bodies import AHEAD, TileKind, TileSize, add_bodies
-from igniter.backends.cpu.tile_calls import NEAREST, SECOND, argument, function, offset, prefetch, stripes
+from igniter.backends.cpu.tile_calls import (
+    NEAREST,
+    ROUND_PARAMETERS,
+    SECOND,
+    argument,
+    call,
+    function,
+    offset,
+    prefetch,
+    signature,
+    stripes,
+)
 from igniter.backends.cpu.tile_stretches import Stretches, stretch_head, stretches
 from igniter.dialects.loop.instructions import PANEL_BYTES
 
 STRETCH = 256
 """The groups interleaved together: 16 KiB of a panel, a part of any first-level cache. The sums are loaded and stored
 once for each stretch, which is most depths of models: 1,024 bytes, 512 bf16."""
+
+
+WINDOW = 576
+"""The most groups of all rounds that are interleaved together: 36 KiB, a window of 3 x 3 by 256 channels of bytes."""
 
 
 def has_paired_panels(kind: TileKind, rows: int) -> bool:
@@ -52,19 +68,19 @@ def add_paired_panels(module: LlvmModule, name: str, kind: TileKind, size: TileS
     """Defines `@name`, of one panel, with its bodies: `@name.narrow` interleaves in registers, `@name.wide` reads
     interleaved panels."""
     body = MatrixBody if has_matrix_products(kind, module.target) else None
-    pairs = body is not None and not size.rounds
+    pairs = body is not None
     here, linkage = (f"{name}.few", "internal") if pairs else (name, "hidden")
     module.functions.append(stripes(module, here, f"{name}.narrow", WIDENED_STRIPE, size.parameters, linkage))
     add_bodies(module, f"{name}.narrow", kind, TileSize(WIDENED_STRIPE, 1, size.rounds), body)
     if pairs:
+        few = TALL[kind.name].few
+        parts = Stretches(STRETCH, f"{name}.pair", f"{name}.stripes", few, f"{name}.few")
         module.functions += [
-            stretches(
-                module, name, Stretches(STRETCH, f"{name}.pair", f"{name}.stripes", TALL[kind.name].few, f"{name}.few")
-            ),
+            _window(module, name, few) if size.rounds else stretches(module, name, parts),
             _pair(module, name),
-            stripes(module, f"{name}.stripes", f"{name}.wide", WIDENED_STRIPE),
+            stripes(module, f"{name}.stripes", f"{name}.wide", WIDENED_STRIPE, size.parameters),
         ]
-        add_bodies(module, f"{name}.wide", kind, TileSize(WIDENED_STRIPE, 1), PairedBody)
+        add_bodies(module, f"{name}.wide", kind, TileSize(WIDENED_STRIPE, 1, size.rounds), PairedBody)
 
 
 class PairedBody(MatrixBody):
@@ -75,6 +91,38 @@ class PairedBody(MatrixBody):
     def _columns(self, lines: Sequence[Value], part: int) -> list[Value]:
         places = [self.const(I64, REGISTER * (PAIR * part + half)) for half in range(PAIR)]
         return [self.emit(GROUPS, f"load {GROUPS}, ptr {self._at(lines[0], at).text}, align 16") for at in places]
+
+
+def _window(module: LlvmModule, name: str, few: int) -> str:
+    """Returns `@name` with rounds: it interleaves the panel of all rounds, one after the other in the buffer, unless
+    there are few rows or the panel is larger."""
+    f = Builder(module)
+    buffer = f.emit(PTR, f"alloca [{WINDOW * PANEL_BYTES} x i8], align 64", "buffer")
+    depth, rounds, none = argument("depth"), argument("rounds"), f.const(I64, 0)
+    padded = f.binary("and", f.binary("add", depth, f.const(I64, 1)), f.const(I64, -PAIR))
+    groups, size = f.binary("mul", padded, rounds), f.binary("mul", padded, f.const(I64, PANEL_BYTES))
+    f.branch(f.icmp("sgt", argument("rows"), f.const(I64, few)), "many", "narrow")
+    f.start("many")
+    f.branch(f.icmp("sle", groups, f.const(I64, WINDOW)), "fits", "narrow")
+    f.start("fits")
+    f.branch(f.icmp("sgt", groups, none), "round", "narrow")
+    f.start("round")
+    following = Value(I64, "%following")
+    number = f.phi(I64, [(none, "fits"), (following, "round")])
+    b, ahead = (offset(f, argument(p), f.binary("mul", number, argument("b_round"))) for p in ("b", "next"))
+    place = offset(f, buffer, f.binary("mul", number, size))
+    f.raw(f"call void @{name}.pair({', '.join(v.typed for v in (b, argument('b_depth'), ahead, depth, place))})")
+    f.raw(f"{following.text} = add i64 {number.text}, 1")
+    f.branch(f.icmp("slt", following, rounds), "round", "wide")
+    f.start("wide")
+    # The panels of later calls are prefetched while this one is interleaved.
+    moved = {"b": buffer, "b_depth": f.const(I64, PANEL_BYTES), "b_round": size, "next": buffer}
+    call(f, f"{name}.stripes", moved, ROUND_PARAMETERS)
+    f.raw("ret void")
+    f.start("narrow")
+    call(f, f"{name}.few", None, ROUND_PARAMETERS)
+    f.raw("ret void")
+    return function(f, f"define hidden void @{name}({signature(ROUND_PARAMETERS)}) #0 {{")
 
 
 def _pair(module: LlvmModule, name: str) -> str:
