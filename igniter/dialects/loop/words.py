@@ -240,6 +240,17 @@ class Words:
             "prefetch",
         ),
     )
+    ahead: int = field(
+        default=0,
+        metadata=_row(
+            "count",
+            ("prefetch-loops",),
+            "prefetch the cache lines of the kernel's operands that the body reads 8 iterations later",
+            "ahead 8",
+            over="iterations",
+            because="a distance is in single iterations",
+        ),
+    )
 
     def __str__(self) -> str:
         return " ".join(said(self))

@@ -16,6 +16,13 @@ from main memory. Data local to the body, or the same in all iterations of the l
 contained, contiguous loop steps from line to line. If no statement precedes a loop with the hint, because another nest
 of the same schedule was not fused with it, nothing is prefetched, with a remark. The pass runs after `sink-loops`, when
 the bodies of tiles are final.
+
+With the word `ahead 8` a loop prefetches what its body reads 8 iterations later from operands of the func:
+
+    loop.for k = 0 to 16 reduction { loop.prefetch %w[p, k + 8, 0] .. loop.for l = 0 to 16 { .. %w[p, k, l] .. } }
+
+It may lie in the next iteration of a loop around, or behind the operand. The processor prefetches within a page, so a
+sum over rows of a page or less waits for the first lines of each.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import machine_of
@@ -32,7 +39,7 @@ from igniter.analysis.scheduled.loop_accesses import base_of
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, PrefetchOp, ViewOp, element_bytes
 from igniter.dialects.loop.words import NO_WORDS, LoopWords
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, Expr, linearize
+from igniter.dialects.sym.expr import ONE, Expr, linearize, symbols_of
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrite_budget import budget
@@ -57,6 +64,9 @@ class PrefetchLoops(ModulePass):
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             names = AxisNames(func)
             for loop in loops_in(func):
+                ahead = consume(loop, "ahead").ahead
+                if ahead and budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "it prefetches ahead"):
+                    fetch_ahead(loop, ahead, line)
                 if not consume(loop, "prefetch").prefetch and loop.axis != self.axis:
                     continue
                 where, first = f"{func.sym_name.data}.{loop.axis}", _first_statement(loop)
@@ -90,6 +100,51 @@ def fetch(loop: ForOp, first: Operation, names: AxisNames, line: int) -> None:
             wanted[key] = _Line(op, writes)
     if wanted:
         block.insert_op_before(_nest(loop, list(wanted.values()), names, line), first)
+
+
+def fetch_ahead(loop: ForOp, count: int, line: int) -> None:
+    """Inserts prefetches of the lines that the body of `loop` reads `count` iterations later from arguments of the
+    func. What every iteration of the loops around reads is in the cache already."""
+    around = _axes_around(loop)
+    found: dict[tuple[SSAValue, tuple[Expr, ...]], None] = {}
+    for op in loop.walk():
+        if not isinstance(op, LoadOp) or not isinstance(base_of(op.accessed), BlockArgument) or not _is_far(op, loop):
+            continue
+        if around and not around & symbols_of(op.subscripts):
+            continue
+        places = [op.subscripts]
+        below = op.parent_op()
+        while isinstance(below, ForOp) and below is not loop:
+            starts = _line_starts(op, below, line)
+            places = [tuple(e.substitute({below.axis: at}) for e in place) for place in places for at in starts]
+            below = below.parent_op()
+        later = {loop.axis: Expr.of(loop.axis) + count * loop.step}
+        found.update(((op.accessed, tuple(e.substitute(later) for e in place)), None) for place in places)
+    first = loop.block.first_op
+    for buffer, place in found:
+        fetched = PrefetchOp(buffer, place)
+        if first is None:
+            loop.block.add_op(fetched)
+        else:
+            loop.block.insert_op_before(fetched, first)
+
+
+def _axes_around(loop: ForOp) -> set[str]:
+    found: set[str] = set()
+    parent = loop.parent_op()
+    while parent is not None:
+        if isinstance(parent, ForOp):
+            found.add(parent.axis)
+        parent = parent.parent_op()
+    return found
+
+
+def _line_starts(op: MemoryOp, loop: ForOp, line: int) -> list[Expr]:
+    """Returns the iterations of an inner loop that begin a line; only the first one if there are many or an unknown
+    number."""
+    step, count = loop.step * _iterations_of_a_line(op, loop, line), (loop.end - loop.first).constant
+    starts = 1 if count is None else -(-count // step)
+    return [loop.first + k * step for k in range(starts if starts <= UNROLLED else 1)]
 
 
 @dataclass(frozen=True)

@@ -68,3 +68,35 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// What the body reads two iterations later, line by line; not a vector that is the same for all rows.
+
+// CHECK:            loop.for k = 0 to 4 reduction {
+// CHECK-NEXT:         loop.prefetch %s[p, k + 2]
+// CHECK-NEXT:         loop.prefetch %w[p, k + 2, 0, 0]
+// CHECK-NEXT:         loop.prefetch %w[p, k + 2, 1, 0]
+// CHECK-NEXT:         %c = loop.load %s[p, k] : f32
+// CHECK-NEXT:         %f = loop.load %x[k] : f32
+// CHECK-NEXT:         %g = arith.mulf %c, %f : f32
+
+builtin.module {
+  loop.func @ahead symbols [n] (%w: memref<8x4x2x16xi32>, %s: memref<8x4xf32>, %x: memref<4xf32>, %t: memref<4xi64>, %y: memref<8x16xf32>) outputs 1 {
+    loop.for p = 0 to 8 {
+      loop.for k = 0 to 4 reduction schedule [ahead 2] {
+        %c = loop.load %s[p, k] : f32
+        %f = loop.load %x[k] : f32
+        %g = arith.mulf %c, %f : f32
+        loop.for l = 0 to 16 schedule [vector 8] {
+          %a = loop.load %w[p, k, 0, l] : i32
+          %b = loop.load %w[p, k, 1, l] : i32
+          %d = arith.addi %a, %b : i32
+          %e = arith.sitofp %d : i32 to f32
+          %h = arith.mulf %e, %g : f32
+          loop.accumulate add %h, %y[p, l]
+        }
+      }
+    }
+  }
+}

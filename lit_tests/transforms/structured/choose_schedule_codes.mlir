@@ -23,8 +23,8 @@ loop.kernel @many symbols [] (%w: tensor<86x16x16xui32>, %x: tensor<128x16xi32>)
 }
 
 // CHECK-LABEL: loop.kernel @one
-// AVX2:   schedule [p threads, l by 16, b, l vector 8 unroll]
-// AVX512: schedule [p threads, b, l vector 16]
+// AVX2:   schedule [p threads, l by 16, b ahead 4, l vector 8 unroll]
+// AVX512: schedule [p threads, b ahead 4, l vector 16]
 loop.kernel @one symbols [] (%w: tensor<86x16x16xui32>, %x: tensor<16xi32>) -> (tensor<1376xf32>) {
   %y = loop.nest "product" [p: parallel 86, l: parallel 16, b: reduction 16] -> tensor<1376xf32> {
     %c = loop.read %w[p, b, l] : i32
