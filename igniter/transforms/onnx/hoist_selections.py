@@ -169,16 +169,19 @@ class Selection:
         for key in ("node_name", "output_names"):
             copy.properties.pop(key, None)
         copy.operands[0] = value
-        axis = np.array([len(dims) - self.axis], np.int64)
+        axis = len(dims) - self.axis
+        # Its constants may be defined after this place.
+        given = {k: operand(self.node, k) for k in range(1, len(copy.operands))}
+        arrays = {k: array for k, v in given.items() if (array := constant_value(v)) is not None}
         if copy.op_type == "Gather":
-            copy.attributes["axis"] = IntegerAttr(int(axis[0]), i64)
-            index = constant_value(self.node.operands[1])
-            assert index is not None
-            copy.operands[1] = _constant(index.reshape(-1), before)
+            copy.attributes["axis"] = IntegerAttr(axis, i64)
+            arrays[1] = arrays[1].reshape(-1)
         elif "axes" in copy.attributes:
-            copy.attributes["axes"] = ints_attr([int(axis[0])])
+            copy.attributes["axes"] = ints_attr([axis])
         else:
-            copy.operands[3] = _constant(axis, before)
+            arrays[3] = np.array([axis], np.int64)
+        for k, array in arrays.items():
+            copy.operands[k] = _constant(array, before)
         block.insert_op_before(copy, before)
         result = copy.results[0]
         result._type = value.type

@@ -35,9 +35,11 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // CHECK-LABEL: @first
 // CHECK:       %axis = onnx.Constant()
-// CHECK:       [[AXIS:%.*]] = onnx.Constant() {value = #onnx.tensor<1xi64, [1]>}
+// CHECK:       onnx.Constant() {value = #onnx.tensor<1xi64, [2]>}
+// CHECK-NEXT:  [[AXIS:%.*]] = onnx.Constant() {value = #onnx.tensor<1xi64, [1]>}
 // CHECK:       [[A:%.*]] = onnx.Slice(%x, %{{.*}}, %{{.*}}, [[AXIS]]) {{.*}} -> tensor<?x2x4xf32
-// CHECK:       [[AXIS:%.*]] = onnx.Constant() {value = #onnx.tensor<1xi64, [0]>}
+// CHECK:       onnx.Constant() {value = #onnx.tensor<1xi64, [2]>}
+// CHECK-NEXT:  [[AXIS:%.*]] = onnx.Constant() {value = #onnx.tensor<1xi64, [0]>}
 // CHECK:       [[B:%.*]] = onnx.Slice(%r, %{{.*}}, %{{.*}}, [[AXIS]]) {{.*}} -> tensor<2x4xf32>
 // CHECK:       %s = onnx.Add([[A]], [[B]]) {{.*}} -> tensor<?x2x4xf32
 // CHECK:       %p = onnx.MatMul(%s, %w) {{.*}} -> tensor<?x2x4xf32

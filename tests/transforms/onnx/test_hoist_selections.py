@@ -41,6 +41,15 @@ SELECTIONS = {
 }
 
 
+def test_the_constants_of_a_slice_may_stand_behind_the_products() -> None:
+    tail = (
+        "o = Constant<value = int64[1] {-1}>() e = Constant<value = int64[1] {-9999}>() "
+        "a = Constant<value = int64[1] {1}>() k = Constant<value = int64[1] {-4}>() y = Slice(h, o, e, a, k)"
+    )
+    module = check(model(tail, "float[b, 9, 8] x"), [{"x": floats(2, 9, 8)}], PASSES, exact=False)
+    assert rows_of_products(module) == {"3"}
+
+
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_products_compute_the_selected_rows(name: str) -> None:
     tail, rows = SELECTIONS[name]
