@@ -11,20 +11,31 @@ from collections.abc import Callable
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.onnx.shape_inference import find_spec
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
 from igniter.dialects.onnx.registry import Dims
 from igniter.dialects.sym.expr import ONE, Expr
 
 PRODUCTS = frozenset(("MatMul", "FusedMatMul", "MatMulNBits"))
-NORMALISATIONS = {
-    "LayerNormalization": 1,
-    "RMSNormalization": 1,
-    "SimplifiedLayerNormalization": 1,
-    "SkipLayerNormalization": 2,
-    "SkipSimplifiedLayerNormalization": 2,
-}
-"""Normalisations of rows, with the number of operands that have rows."""
+NORMALISATIONS = frozenset(
+    (
+        "LayerNormalization",
+        "RMSNormalization",
+        "SimplifiedLayerNormalization",
+        "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization",
+    )
+)
+"""Normalisations of rows. ONNX Runtime broadcasts their scales and added rows as numpy does."""
+_BROADCAST = """
+    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast Ceil
+    Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish Identity
+    IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu
+    Round Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor
+    com.microsoft.BiasGelu com.microsoft.FastGelu com.microsoft.Gelu com.microsoft.QuickGelu
+"""
+BROADCAST = frozenset(_BROADCAST.split())
+"""Elementwise nodes whose operands broadcast as in numpy. Other elementwise nodes have operands for axes that they
+name, as QuantizeLinear, or for positions, as RotaryEmbedding."""
 
 DimsOf = Callable[[SSAValue], Dims | None]
 
@@ -35,9 +46,11 @@ def row_operands(op: OnnxOp, from_end: int, row: Expr, dims_of: DimsOf) -> list[
     The list is empty if the node does not compute each row by itself. `row` is the number of rows; `dims_of` returns
     the dims of a value, or None if its rank is unknown.
     """
-    count = NORMALISATIONS.get(op.op_type, 0)
-    if count:
-        return list(range(count)) if from_end > 1 and int(op.attr("axis", -1)) == -1 else []
+    if op.domain not in ("", "com.microsoft"):
+        return []
+    if op.op_type in NORMALISATIONS:
+        by_rows = from_end > 1 and int(op.attr("axis", -1)) == -1
+        return _of_broadcast(op, from_end, row, dims_of) if by_rows else []
     if op.op_type in PRODUCTS:
         weight = dims_of(op.operands[1])
         turned = any(op.attr(name, 0) for name in ("transA", "transBatchA", "transBatchB"))
@@ -45,8 +58,9 @@ def row_operands(op: OnnxOp, from_end: int, row: Expr, dims_of: DimsOf) -> list[
         return [0] if from_end > 1 and plain and not turned else []
     if op.op_type == "Gemm":
         return _of_gemm(op, from_end, row, dims_of)
-    spec = find_spec(op)
-    return _of_elementwise(op, from_end, row, dims_of) if spec is not None and spec.kind == "elementwise" else []
+    # Before opset 7, an attribute says which axes an operand has.
+    is_broadcast = op.qualified_name in BROADCAST and not op.attr("broadcast", 0)
+    return _of_broadcast(op, from_end, row, dims_of) if is_broadcast else []
 
 
 def _of_gemm(op: OnnxOp, from_end: int, row: Expr, dims_of: DimsOf) -> list[int]:
@@ -60,7 +74,7 @@ def _of_gemm(op: OnnxOp, from_end: int, row: Expr, dims_of: DimsOf) -> list[int]
     return [0, 2] if len(added) == 2 and added[0] == row else [0]
 
 
-def _of_elementwise(op: OnnxOp, from_end: int, row: Expr, dims_of: DimsOf) -> list[int]:
+def _of_broadcast(op: OnnxOp, from_end: int, row: Expr, dims_of: DimsOf) -> list[int]:
     found: list[int] = []
     for k, value in enumerate(op.operands):
         if isinstance(value.owner, NoValueOp):
@@ -76,4 +90,4 @@ def _of_elementwise(op: OnnxOp, from_end: int, row: Expr, dims_of: DimsOf) -> li
     return found
 
 
-__all__ = ["NORMALISATIONS", "PRODUCTS", "row_operands"]
+__all__ = ["BROADCAST", "NORMALISATIONS", "PRODUCTS", "row_operands"]

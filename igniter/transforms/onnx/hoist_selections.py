@@ -42,7 +42,7 @@ from igniter.transforms.onnx.onnx_rewriting import known_dims, operand
 
 LEAST_GAIN = 2
 """The least factor by which a selection reduces the rows."""
-PAYING = PRODUCTS | frozenset(NORMALISATIONS) | {"Gemm"}
+PAYING = PRODUCTS | NORMALISATIONS | {"Gemm"}
 """Nodes worth a move; elementwise nodes alone are not."""
 
 

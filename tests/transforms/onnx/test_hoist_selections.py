@@ -11,7 +11,7 @@ import igniter
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import main_graph
 from igniter.dialects.sym import dims_of
-from tests.transforms.onnx.onnx_cases import check, floats, parse, run
+from tests.transforms.onnx.onnx_cases import check, floats, parse, run, run_passes
 
 PASSES = ("infer-shapes", "hoist-selections", "infer-shapes", "eliminate-dead-nodes")
 
@@ -36,7 +36,7 @@ SELECTIONS = {
     "a slice": (
         "o = Constant<value = int64[1] {-1}>() e = Constant<value = int64[1] {9223372036854775807}>() "
         "a = Constant<value = int64[1] {-2}>() y = Slice(h, o, e, a)",
-        "min(1, n)",
+        "max(0, n - max(0, n - 1))",
     ),
 }
 
@@ -72,6 +72,38 @@ def test_a_layer_with_a_bias_of_rows() -> None:
         source, [{"x": floats(6, 8), "c": floats(6, 8, seed=1), "d": floats(1, 8, seed=2)}], PASSES, exact=False
     )
     assert rows_of_products(module) == {"1"}
+
+
+OPERANDS = {
+    "added rows of all of the batch": ("float[1, 5, 8] k", "SkipLayerNormalization", ""),
+    "added rows without a batch": ("float[5, 8] k", "SkipSimplifiedLayerNormalization", ""),
+    "scales of rows": ("float[5, 8] k", "", "LayerNormalization(p, k)"),
+    "scales of the batch": ("float[4, 1, 8] k", "", "LayerNormalization(p, k)"),
+    "scales of all": ("float[4, 5, 8] k", "", "LayerNormalization(p, k)"),
+    "slopes of rows": ("float[5, 1] k", "", "PRelu(p, k)"),
+    "scales along an axis": ("float[4] k", "", "DequantizeLinear<axis = 0>(z, k)"),
+}
+"""Operands with the rows, with others, and with rows that broadcast or belong to an axis that the node names."""
+
+
+@pytest.mark.parametrize("axis", (0, 1))
+@pytest.mark.parametrize("name", OPERANDS)
+def test_operands_keep_their_rows(name: str, axis: int) -> None:
+    operand, contrib, node = OPERANDS[name]
+    last = f"h = com.microsoft.{contrib}(p, k, g)" if contrib else f"h = {node}"
+    if "(z" in node:
+        last = f"z = QuantizeLinear<axis = 0>(p, k) {last}"
+    tail = f"i = Constant<value = int64 {{3}}>() y = Gather<axis = {axis}>(h, i)"
+    graph = f"m (float[4, 5, 8] x, {operand}) => (float y) <{WEIGHTS}, {SCALE}> {{ p = MatMul(x, w) {last} {tail} }}"
+    shape = tuple(int(n) for n in operand[operand.index("[") + 1 : operand.index("]")].split(","))
+    given = {"x": floats(4, 5, 8), "k": abs(floats(*shape, seed=1)) + 0.5}
+    check(parse(graph, 18, microsoft=True), [given], PASSES, exact=False)
+
+
+def test_an_old_operand_whose_axis_is_named() -> None:
+    body = "p = MatMul(x, w) h = Add<axis = 0, broadcast = 1>(p, k) i = Constant<value = int64 {3}>() y = Gather(h, i)"
+    source = parse(f"m (float[4, 8] x, float[4] k) => (float y) <{WEIGHTS}> {{ {body} }}", 6)
+    assert rows_of_products(run_passes(source, PASSES)) == {"4"}
 
 
 KEPT = {
