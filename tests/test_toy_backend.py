@@ -247,6 +247,7 @@ def test_passes_find_the_backend_by_their_machine(toy: ToyBackend) -> None:
     assert backend_of(ctx.on(toy.machine_for("toy:x86-64-v3"))).name == "toy"
 
 
+@pytest.mark.slow
 def test_a_model_goes_through_the_pipelines_of_its_backend(toy: ToyBackend, tmp_path: Any) -> None:
     steps: list[str] = []
     artifact = igniter.load(model()).compile(tmp_path / "out", target="toy", cache=False, progress=steps.append)

@@ -158,6 +158,7 @@ def same_bits(got: Array, expected: Array, combiner: str) -> bool:
     return bool((equal if combiner in ("max", "min") else equal & signs).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [False, True], ids=["rows", "columns"])
 @pytest.mark.parametrize("element", TYPES)
 def test_every_executor_folds_alike(element: str, columns: bool) -> None:

@@ -17,6 +17,7 @@ def test_products_of_floats(cpu: str) -> None:
     assert found.rate >= cycle_models.GOAL
 
 
+@pytest.mark.slow
 def test_panels_of_16_bit_floats() -> None:
     """Converted once for eight bodies of rows."""
     found = cycle_models.row("neoverse-v1", "f32f16")

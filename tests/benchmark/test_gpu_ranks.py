@@ -41,6 +41,7 @@ def test_a_loss_is_of_the_worst_choice_among_equals() -> None:
     assert loss(timed((1.0, 4), (1.5, 5))) == 1.0
 
 
+@pytest.mark.slow
 def test_expected_times_of_cases_are_in_the_measured_order() -> None:
     """Of every third case without the longest chains; the test below has all."""
     some = [row for row in measured_cases() if row["case"] != "chain of 100 f32"][::3]

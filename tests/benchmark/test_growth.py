@@ -51,6 +51,7 @@ def require_linear(name: str, least: int) -> None:
     assert growth(counts) < N_LOG_N, (name, counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "least"), [("concat", 400), ("nodes", 50)])
 def test_work_grows_with_the_model(name: str, least: int) -> None:
     require_linear(name, least)

@@ -171,6 +171,7 @@ def test_cells_stand_under_their_headings() -> None:
     }
 
 
+@pytest.mark.slow
 def test_csv(tmp_path: Path, run: Main) -> None:
     onnx.save_model(network(), tmp_path / "network.onnx")
     out, _ = run("--models", str(tmp_path / "network.onnx"), "--csv")
@@ -179,6 +180,7 @@ def test_csv(tmp_path: Path, run: Main) -> None:
     assert int(line["unshared"]) >= int(line["plan"]) >= int(line["bound"]) > 0
 
 
+@pytest.mark.slow
 def test_what_is_said_of_wrong_names_and_sizes(tmp_path: Path, run: Main, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, message in (
         (("--models", "light_resnet"), "there is no file and no model called 'light_resnet'; there are light_bvlc_"),

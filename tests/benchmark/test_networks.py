@@ -85,6 +85,7 @@ def _convolutions(model: onnx.ModelProto) -> Counter[Any]:
     return +found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_outputs_are_sane_and_hang_on_the_inputs(name: str) -> None:
     model = NETWORKS[name](**_small(name))
@@ -102,6 +103,7 @@ def test_outputs_are_sane_and_hang_on_the_inputs(name: str) -> None:
     assert np.abs(alone - found[:1]).max() < 1e-4 * scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet50", "densenet121", "mobilenet_v3_large", "shufflenet_v2", "yolov8n"])
 def test_folding_batch_normalisation_changes_nothing(name: str) -> None:
     folded, plain = (NETWORKS[name](**_small(name), folded=f) for f in (True, False))
@@ -124,6 +126,7 @@ def test_batch_normalisation_does_something() -> None:
     assert variance.min() > 0.5
 
 
+@pytest.mark.slow
 def test_the_noise_hangs_on_every_input() -> None:
     model = NETWORKS["unet"](**SMALL["unet"])
     inputs, others = _inputs(model, 1), _inputs(model, 2)

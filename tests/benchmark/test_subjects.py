@@ -39,6 +39,7 @@ def test_a_network(tmp_path: Path) -> None:
     assert graph_of(found, tmp_path).steps(found.cases[1])[0].flops == 2 * 2 * 64 * 27 * 31 * 31
 
 
+@pytest.mark.slow
 def test_a_network_of_other_channels(tmp_path: Path) -> None:
     found = subject("vae_decoder", tmp_path, Sizes(size=8, channels=32))
     assert found.cases == ({"batch": 1, "size": 8, "channels": 32},)

@@ -40,6 +40,7 @@ def check(graph: Graph, seed: int = 0) -> None:
         assert np.array_equal(value, symbolic.feeds()[name], equal_nan=True), graph.name
 
 
+@pytest.mark.slow
 def test_the_graphs() -> None:
     names = [graph.name for graph in GRAPHS]
     assert len(names) >= 700

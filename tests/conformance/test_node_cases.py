@@ -38,6 +38,7 @@ def test_constants_are_folded() -> None:
     assert {r.status for r in results} == {"folded"}
 
 
+@pytest.mark.slow
 def test_attributes_vary() -> None:
     results = run_here(["test_softmax_axis_1", "test_add"], "attributes")
     check(results)

@@ -64,6 +64,7 @@ def test_a_verification_of_outputs_that_do_not_fit(tmp_path: Path) -> None:
     assert left_in(tmp_path, ["model.onnx"]) == []
 
 
+@pytest.mark.slow
 def test_a_bound_on_time_leaves_nothing_behind(tmp_path: Path) -> None:
     path = small_model(tmp_path / "small.onnx")
     stages: list[str] = []

@@ -184,6 +184,7 @@ class Network(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_a_compile_and_a_session_open_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In Python; the next test watches native code as well."""
 

@@ -74,6 +74,7 @@ def test_the_canonical_form_and_the_simplified_one_are_equal(random: Random) -> 
     assert Expr.parse(str(simple)) == simple
 
 
+@pytest.mark.slow
 @on_random(200)
 def test_what_is_proven_is_so_at_all_points(random: Random) -> None:
     """Claims that just hold and claims that just do not: `e` less its least value, and one less than that."""
@@ -154,6 +155,7 @@ def test_an_inverted_write_is_the_point_that_writes(random: Random) -> None:
         assert empty(value.ne_set(points.expr(Expr.of(name))).intersect(domain)), f"{written} at {values} is not alone"
 
 
+@pytest.mark.slow
 @on_random(200)
 def test_a_view_names_the_same_element(random: Random) -> None:
     """The offset is the same, and every subscript is inside of its dim, where those that are given are."""

@@ -34,6 +34,7 @@ def polynomial(random: Random, names: tuple[str, ...], depth: int = 2) -> Expr:
     return (a + b, a * b, a - b, a + b, minimum(a, b), maximum(a, b))[kind - 4]
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_division_by_sums(seed: int) -> None:

@@ -69,6 +69,7 @@ def test_a_linter_has_nothing_to_say() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_the_demo_model_is_written_by_a_command(tmp_path: Path) -> None:
     import onnx
 

@@ -271,6 +271,7 @@ def test_float_attributes_come_back(values: list[float], one: float) -> None:
     assert np.float32(found["one"].f).tobytes() == np.float32(one).tobytes()
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(max_size=6), max_size=4), st.binary(max_size=12), st.text(max_size=8), st.text(max_size=8))
 @settings(max_examples=100, deadline=None)
 def test_any_text_comes_back(strings: list[bytes], one: bytes, key: str, text: str) -> None:

@@ -17,6 +17,7 @@ from runtime_equality import CannotRun, feeds_of, original_outputs, outputs, sam
 PARTS = 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_node_cases_keep_everything(part: int) -> None:
     for case in node_cases()[part::PARTS]:
@@ -59,6 +60,7 @@ def _run_both(case: TestCase, after: onnx.ModelProto) -> tuple[str, bool]:
     return "reference", same_bits(first, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_sampled_node_cases_compute_the_same_bits(part: int) -> None:
     ran: Counter[str] = Counter()

@@ -91,6 +91,7 @@ def test_images_with_a_rim_that_is_skipped() -> None:
     )
 
 
+@pytest.mark.slow
 def test_images_are_resized_in_the_layout_they_have() -> None:
     """No node of a network that resizes is left to ONNX Runtime, to which the image would have to change its layout."""
     check(
@@ -110,6 +111,7 @@ def test_images_are_resized_in_the_layout_they_have() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_follows_tiles_along_sizes_that_a_run_knows() -> None:
     """A Resize reads tiles at places along sizes, which are no axes of it: it is no part of the band, and the author of
     schedules leaves it rather than fail."""

@@ -77,6 +77,7 @@ def crash_on_three(item: int) -> int:
     return item * item
 
 
+@pytest.mark.slow
 def test_a_crash_costs_one_item() -> None:
     found = dict(run_isolated("tests.fuzz.test_fuzz:crash_on_three", range(5)))
     assert isinstance(found[3], Lost) and found[3].status == "crash"

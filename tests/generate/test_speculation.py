@@ -118,6 +118,7 @@ def test_checked_tokens_have_the_distribution_of_the_model():
     assert sum(seen[1].values()) / count == pytest.approx(np.minimum(p[0], q[0]).sum(), abs=0.02)
 
 
+@pytest.mark.slow
 def test_sampled_tokens_have_the_distribution_of_the_model(tmp_path: Path):
     """Three tokens of a vocabulary of 8: all 512 outcomes, with their probabilities from runs of all tokens."""
     small = Decoder(layers=1, width=32, heads=2, kv_heads=1, vocabulary=8, sharpness=1.5)

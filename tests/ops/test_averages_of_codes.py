@@ -44,6 +44,7 @@ def test_averages_of_codes_are_equal(opset: int) -> None:
         assert np.array_equal(e, a), f"{name}: {np.count_nonzero(e != a)} of {e.size} codes differ"
 
 
+@pytest.mark.slow
 def test_columns_of_a_window_in_three_axes() -> None:
     attributes = {"kernel_shape": [2, 2, 3], "strides": [1, 2, 1]}
     nodes = [

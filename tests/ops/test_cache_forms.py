@@ -181,6 +181,7 @@ def test_sinks(kind: int, sink: bool, attributes: dict[str, Any]) -> None:
     compare(WHOLE, kind, sink, False, attributes)
 
 
+@pytest.mark.slow
 def test_given_positions() -> None:
     """A first prompt counts from the first position of the batch; other runs have a position for each token."""
     compare([*WHOLE, ((64,), 2, 64), ((9, 9), 9, 64)], FLOAT, False, True, {})
@@ -279,12 +280,14 @@ def test_a_step_moves_the_rows_of_a_window_once() -> None:
     assert step.count("loop.procedure") == 2
 
 
+@pytest.mark.slow
 def test_a_cache_with_fewer_rows_than_its_window() -> None:
     _, ours, _ = sessions(FLOAT, True, False, (("local_window_size", 16), ("sliding_window_cache", 1)))
     with pytest.raises(Exception, match="its cache has fewer rows than its window"):
         run(ours, feeds(((9,), 1, 15), FLOAT, 16, False), shared=False)
 
 
+@pytest.mark.slow
 def test_the_compiled_function_allows_one_buffer() -> None:
     """Its pointers may not be `noalias`: a caller may pass the past as present."""
     model = decoder(FLOAT, False, False, {"local_window_size": 16, "sliding_window_cache": 1})

@@ -138,6 +138,7 @@ def test_extremes_of_bytes(op: str, dtype: str) -> None:
     run(op, [x, np.array([0])], {}, 0.0, opset=18, constant=[1])
 
 
+@pytest.mark.slow
 def test_arg_extremes_and_running_sums() -> None:
     x = np.random.default_rng(0).integers(0, 4, (3, 40)).astype(F32)
     for op in ("ArgMax", "ArgMin"):

@@ -235,6 +235,7 @@ def test_svms_that_onnx_runtime_has_faster_are_left_to_it() -> None:
     assert left("LINEAR", 0.0, 400) and not left("RBF", 0.0, 400)
 
 
+@pytest.mark.slow
 def test_features() -> None:
     x = rows(7, 3)
     x[2] = 0

@@ -84,6 +84,7 @@ def test_rms_normalization() -> None:
     check("SimplifiedLayerNormalization", [x, floats((8,), seed=1)], {"epsilon": 1e-3})
 
 
+@pytest.mark.slow
 def test_skip_layer_normalization() -> None:
     x, skip, gamma = floats((2, 3, 8)), floats((2, 3, 8), seed=1), floats((8,), seed=2)
     beta, bias = floats((8,), seed=3), floats((8,), seed=4)
@@ -150,6 +151,7 @@ def test_instance_normalization() -> None:
         check("InstanceNormalization", [floats(shape), floats((3,), seed=1), floats((3,), seed=2)], {"epsilon": 1e-3})
 
 
+@pytest.mark.slow
 def test_group_normalization() -> None:
     # The channels stay an integer: whether a symbolic number of them makes groups is not known.
     for shape in ((2, 6, 5), (2, 6, 3, 4)):

@@ -91,6 +91,7 @@ def test_dynamic(x: np.ndarray[Any, Any]) -> None:
     check("DynamicQuantizeLinear", [x], outputs=3)
 
 
+@pytest.mark.slow
 def test_dynamic_over_scales() -> None:
     for _ in range(20):
         x = RNG.normal(size=(4, 50)) * 10 ** RNG.uniform(-4, 4) + RNG.normal()

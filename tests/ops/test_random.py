@@ -241,6 +241,7 @@ g (float[n, 8] x, float[8] w) => (float[n, 8] y, float[n, 8] noise2) {
 """
 
 
+@pytest.mark.slow
 def test_verification_feeds_what_the_original_drew() -> None:
     artifact = igniter.load(onnx.parser.parse_model(GRAPH)).compile(options=OPTIONS)
     assert artifact.report["left_to_onnxruntime"] == []

@@ -68,6 +68,7 @@ def test_options_of_lstm() -> None:
     case("LSTM", input_forget=1)
 
 
+@pytest.mark.slow
 def test_options_of_gru() -> None:
     case("GRU", linear_before_reset=1, states=True)
     case("GRU", "bidirectional", linear_before_reset=1, clip=0.2)

@@ -73,6 +73,7 @@ def test_interpolation(mode: str, coordinates: str) -> None:
     check(floats(1, 2, 1, 1), attrs, sizes=[1, 2, 3, 4])
 
 
+@pytest.mark.slow
 def test_cubic_options() -> None:
     x = floats(1, 2, 6, 7)
     for scales in FACTORS:

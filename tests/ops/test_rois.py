@@ -48,6 +48,7 @@ def test_roi_align(ratio: int, pixel: str, mode: str, dtype: Any) -> None:
         check("RoiAlign", [image(), *regions()], attrs, opset=10, tolerance=2e-5, fixed=[4])
 
 
+@pytest.mark.slow
 def test_roi_align_of_nothing() -> None:
     rois, batches = regions()
     check("RoiAlign", [image(), rois[:0], batches[:0]], {"output_height": 2}, opset=16, fixed=[4])

@@ -102,6 +102,7 @@ def test_deform_conv(data: Shape, weight: Shape, groups: int, attrs: dict[str, A
     check("DeformConv", operands, attrs, opset=19, dynamic=(False,))
 
 
+@pytest.mark.slow
 def test_deform_conv_of_wide_floats() -> None:
     operands = deformed((2, 4, 5, 6), (4, 2, 3, 3), 2, {"group": 2}, np.float64)
     attrs = {"group": 2, "offset_group": 2}

@@ -73,6 +73,7 @@ def test_scales(mode: str, saturate: int) -> None:
     np.testing.assert_array_equal(cast(codes, TensorProto.FLOAT), codes.astype(np.float32))
 
 
+@pytest.mark.slow
 def test_integers_of_every_width() -> None:
     """Arithmetic wraps, comparisons and extremes know signs, shifts fill with zeros or signs."""
     rng = np.random.default_rng(0)

@@ -26,6 +26,7 @@ def library(name: str) -> Library:
     return build([scale_op()], [scale_kernel()], target_of(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x86-64-windows", "x86-64-v3-windows"])
 def test_windows(name: str) -> None:
     made = library(name)
@@ -93,6 +94,7 @@ def test_names_of_targets() -> None:
     assert all(system_of(t) is system for system in SYSTEMS.values() for t in system.triples.values())
 
 
+@pytest.mark.slow
 def test_a_library_of_another_system_is_named(tmp_path: Path) -> None:
     path = library("x86-64-windows").write(tmp_path)
     assert "is for x86_64-pc-windows-gnu, and this machine is" in (other_system(path) or "")

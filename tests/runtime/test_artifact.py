@@ -49,6 +49,7 @@ def leftovers(folder: Path) -> list[str]:
     return [p.name for p in folder.iterdir() if p.name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_written_loaded_run_and_verified(tmp_path: Path, source: Path) -> None:
     written = compiled(tmp_path / "out", source, options={"target": TARGET.name})
     assert leftovers(tmp_path) == []
@@ -125,6 +126,7 @@ def test_the_original_must_be_known(tmp_path: Path, source: Path) -> None:
         Artifact.load(tmp_path / "other").verify()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exchange", [True, False])
 def test_a_compiled_model_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool) -> None:
     if not exchange:
@@ -143,6 +145,7 @@ def test_a_compiled_model_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()

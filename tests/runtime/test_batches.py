@@ -111,6 +111,7 @@ def test_what_passes_between_steps_is_of_one_image() -> None:
     assert not loops_of(program(network(*TAILS["pooled"]), batches="false"))
 
 
+@pytest.mark.slow
 def test_the_steps_in_front_of_a_mixture_have_a_loop() -> None:
     func = program(network(*TAILS["whole"]))
     (loop,) = loops_of(func)
@@ -118,6 +119,7 @@ def test_the_steps_in_front_of_a_mixture_have_a_loop() -> None:
     assert 0 < inside < sum(isinstance(op, CallOp) for op in func.walk())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "batch"), [(16, "n"), (SIDE, 4)])
 def test_small_images_and_fixed_batches_go_as_a_whole(side: int, batch: str | int) -> None:
     assert not loops_of(program(network(*TAILS["pooled"], batch=batch, side=side)))

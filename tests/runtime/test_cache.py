@@ -218,6 +218,7 @@ def test_a_second_build_compiles_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert build([scale_op()], [scale_kernel()], cache=cache).data == first.data
 
 
+@pytest.mark.slow
 def test_a_kernel_is_shared_by_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = Cache(tmp_path)
     build([scale_op()], [scale_kernel()], cache=cache)

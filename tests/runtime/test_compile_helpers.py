@@ -84,6 +84,7 @@ def test_whoever_compiles_the_library_is_the_same(forks: bool, tmp_path: Path, m
     assert together.report["verification"]["ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forks", [True, False])
 def test_helpers_do_the_last_kernels(forks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody here compiles, helpers do, from the end; and what they have begun is waited for."""

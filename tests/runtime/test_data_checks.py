@@ -63,6 +63,7 @@ def test_gather_nd() -> None:
     assert [m is None for m in messages] == [True, False, False, True, False]
 
 
+@pytest.mark.slow
 def test_programs_name_the_node() -> None:
     """Two equal kernels in one program, and a third op that fails first."""
     nodes: list[onnx.NodeProto] = []

@@ -175,6 +175,7 @@ print("honoured")
 """
 
 
+@pytest.mark.slow
 def test_a_session_that_sets_the_mode_is_honoured(tmp_path: Path) -> None:
     """`session.set_denormal_as_zero`: kernels run in the mode of the session, leave it, and are right in it."""
     graph = """main (float[n, 64] x, float[n, 64] z, float16[m] h) => (float[n, 64] y, float[m] w, float[n, 64] l) {

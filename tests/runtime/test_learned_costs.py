@@ -43,6 +43,7 @@ def features(what: Tunable, count: int) -> list[dict[str, float]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file", [EXAMPLES / "gemm.mlir", EXAMPLES / "softmax.mlir", GALLERY / "direct_convolution.mlir"]
 )
@@ -163,6 +164,7 @@ def needs_learning() -> None:
     pytest.importorskip("sklearn", reason="the learned cost model needs scikit-learn: the extra learn")
 
 
+@pytest.mark.slow
 def test_a_known_function_is_learned_and_orders_a_kernel_held_out_better_than_cycles() -> None:
     needs_learning()
     examples = synthetic(7)

@@ -148,6 +148,7 @@ def test_bfloat16_travels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(session(proto, [library], tmp_path).run(None, {"a": x})[0], x)
 
 
+@pytest.mark.slow
 def test_ops_libraries_and_versions_side_by_side(tmp_path: Path) -> None:
     one = build([scale_op("Double_k", "double"), scale_op("Triple_k", "triple")],
                 [scale_kernel("double", 2.0), scale_kernel("triple", 3.0)])  # fmt: skip

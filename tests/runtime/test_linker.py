@@ -193,6 +193,7 @@ for shape in [(2, 3), (), (1,), (0, 0), (2, 3, 4), (1000, 1000)]:
 """
 
 
+@pytest.mark.slow
 def test_misuse_never_ends_the_process(tmp_path: Path) -> None:
     code = CRASH.format(kit=str(Path(__file__).parent), folder=str(tmp_path))
     done = subprocess.run(

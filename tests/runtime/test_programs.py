@@ -108,6 +108,7 @@ def node_types(artifact: Artifact) -> list[str]:
     return [n.op_type for n in onnx.load(artifact.model_path).graph.node]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fusion", [FEW_EACH, ONE_EACH])
 def test_a_whole_model_is_one_program(fusion: str) -> None:
     artifact = compiled(transformer(), fusion)
@@ -118,6 +119,7 @@ def test_a_whole_model_is_one_program(fusion: str) -> None:
     assert artifact.verify(shapes=SHAPES[:3], intra_op_num_threads=2)
 
 
+@pytest.mark.slow
 def test_without_programs_every_region_is_an_op() -> None:
     model = transformer(layers=1)
     with_programs, without = compiled(model), compiled(model, program_passes="")
@@ -126,6 +128,7 @@ def test_without_programs_every_region_is_an_op() -> None:
     assert without.verify(shapes=SHAPES)
 
 
+@pytest.mark.slow
 def test_a_node_in_the_middle_makes_two() -> None:
     artifact = compiled(transformer(between=lambda b, x: b.through_text(x)))
     assert len(programs(artifact)) == 2 and node_types(artifact).count("Cast") == 2

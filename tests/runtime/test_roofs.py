@@ -65,6 +65,7 @@ def test_a_noisy_study_is_taken_again(noises: tuple[float, ...], kept: int, monk
     assert found.is_disturbed == (noises[kept] > 0.2)
 
 
+@pytest.mark.slow
 def test_a_disturbed_machine_is_said(monkeypatch: pytest.MonkeyPatch):
     real = workbench._compared
     for noise, arguments in ((5.04, []), (5.04, ["--json"]), (0.05, [])):

@@ -96,6 +96,7 @@ def test_split_sums_are_packed_and_multiplied_by_micro_kernels(linear: Schedule)
     check(s)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("memory", "loop", "space", "dims"),
     [

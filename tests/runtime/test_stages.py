@@ -149,6 +149,7 @@ def test_a_manifest_that_is_wrong_says_what(tmp_path: Path):
 # -- processes --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_processes_run_a_pipeline(tmp_path: Path):
     igniter.load(models.branches()).split(tmp_path / "s", 2)
     feeds = [models.feed_of_branches(n, c) for n, c in ((1, True), (2, False), (5, True), (3, False), (4, True))]
@@ -175,6 +176,7 @@ def test_two_processes_run_a_pipeline(tmp_path: Path):
             np.testing.assert_array_equal(outputs[name], value)
 
 
+@pytest.mark.slow
 def test_a_stage_that_does_not_load_is_said(tmp_path: Path):
     igniter.load(models.branches()).split(tmp_path / "s", 2)
     (tmp_path / "s" / "stage1.onnx").write_bytes(b"nothing")
@@ -277,6 +279,7 @@ def test_ranks_share_a_transformer(ranks: int, tmp_path: Path):
             np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_ranks_run_in_processes(tmp_path: Path):
     model = transformer()
     igniter.load(model).split_products(tmp_path / "r", 2)
@@ -298,6 +301,7 @@ def test_products_that_cannot_be_shared_stay_whole(tmp_path: Path):
     assert [r.node for r in module.remarks.of("shard-products", "missed")] == ["Gemm 'head'"]
 
 
+@pytest.mark.slow
 def test_random_models_in_ranks(tmp_path: Path):
     onnxruntime.set_default_logger_severity(4)
     shared = 0
@@ -385,6 +389,7 @@ def test_named_stages_stay_and_are_found_again(cluster: Any, tmp_path: Path):
     again.stop()
 
 
+@pytest.mark.slow
 def test_without_ray_it_says_what_to_install(tmp_path: Path):
     igniter.load(models.branches()).split(tmp_path / "s", 2)
     script = "import sys; sys.modules['ray'] = None; from igniter.tools.main import app; app(sys.argv[1:])"

@@ -57,6 +57,7 @@ def test_any_number_of_threads(artifact: igniter.Artifact, threads: int, spinnin
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_many_runs_at_a_time(artifact: igniter.Artifact) -> None:
     """Runs share the pool: whoever gets no help does all the work, and nobody waits for ever."""
     session = artifact.session(intra_op_num_threads=3)

@@ -132,6 +132,7 @@ def test_other_sizes_are_other_code_and_equal_ones_equal_code() -> None:
     assert len({kernel_digest(k) for k in (plain, one, many)}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [{}, {"rows": 1, "inner": 16}, {"rows": 4096}])
 def test_sizes_are_no_promise(sizes: dict[str, int]) -> None:
     artifact = igniter.compile(product_model(), sizes=sizes, cache=False, shapes=[{"rows": 1, "inner": 1}])

@@ -79,6 +79,7 @@ def test_the_author_gives_variants_to_products_of_what_a_run_computes(kernels: l
 SIZES = [(0, 5, 3), (1, 1, 1), (1, 33, 77), (2, 17, 5), (3, 64, 70), (4, 3, 64), (5, 40, 1), (37, 19, 33)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sanitize", [False, True])
 def test_both_sides_of_the_threshold_are_what_onnxruntime_computes(sanitize: bool) -> None:
     model = decoder_model()
@@ -166,6 +167,7 @@ def test_which_one_runs_is_the_same_on_every_level() -> None:
             np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.slow
 def test_a_person_can_ask_for_one_in_python() -> None:
     path = Path(__file__).parents[2] / "lit_tests/examples/softmax.mlir"
     whole, few = igniter.Schedule(path), igniter.Schedule(path)

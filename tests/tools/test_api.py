@@ -20,6 +20,7 @@ from igniter.runtime.session import make_session
 from igniter.targets import given_machine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["path", "text", "bytes", "proto"])
 def test_loads_whatever_a_model_comes_as(model: Path, kind: str) -> None:
     given = {"path": model, "text": str(model), "bytes": model.read_bytes(), "proto": onnx.load(model)}[kind]
@@ -72,6 +73,7 @@ def test_a_module_with_regions_exports_its_nodes(model: Path, tmp_path: Path) ->
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_module_on_a_lower_level_is_compiled_from_there(model: Path) -> None:
     module = igniter.load(model).run_passes("cpu-onnx,form-fusion-regions{siblings=false}")
     artifact = module.compile()
@@ -122,6 +124,7 @@ def test_remarks_say_where_nodes_went(model: Path) -> None:
     assert summary["text"]
 
 
+@pytest.mark.slow
 def test_sizes_to_verify_at(model: Path) -> None:
     artifact = igniter.compile(model, shapes=[{"batch": 1}, {"batch": 9}])
     cases = artifact.report["verification"]["cases"]
@@ -145,6 +148,7 @@ def test_what_is_named_besides_other_options_is_an_error(
         igniter.compile(model, options=options, **named)
 
 
+@pytest.mark.slow
 def test_what_is_named_besides_options_is_not_dropped(model: Path) -> None:
     options = CompileOptions(profile=True)
     artifact = igniter.compile(model, options=options, target="x86-64-v3", winograd=2, verify=False)
@@ -160,11 +164,13 @@ def test_names_are_listed_and_unknown_ones_refused() -> None:
         _ = igniter.nothing  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@pytest.mark.slow
 def test_a_model_in_memory(tmp_path: Path) -> None:
     artifact = igniter.compile(tiny_model(), tmp_path / "out")
     assert artifact.report["verification"]["ok"]
 
 
+@pytest.mark.slow
 def test_models_of_one_architecture_share_session_options(model: Path, tmp_path: Path) -> None:
     """Weights are no part of a library, so models that differ in theirs have equal ones, with one domain."""
     other = onnx.load(model)

@@ -21,6 +21,7 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
 """
 
 
+@pytest.mark.slow
 def test_right_passes_agree_on_every_level(model: Path) -> None:
     found = opt(str(model), "-p", "cpu", "--check-each", "--emit=none")
     assert found.status == 0, found.err

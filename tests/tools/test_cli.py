@@ -43,6 +43,7 @@ def test_compile_says_what_it_did(model: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report.json").exists()
 
 
+@pytest.mark.slow
 def test_a_compile_without_a_terminal_writes_a_line_per_stage(model: Path, tmp_path: Path) -> None:
     done = invoke("compile", model, "-o", tmp_path / "out")
     lines = [line for line in done.stderr.splitlines() if line.startswith("compiling: ")]
@@ -85,6 +86,7 @@ def test_compile_writes_beside_the_caller(model: Path, tmp_path: Path, monkeypat
     assert (tmp_path / "tiny.igniter" / "model.onnx").exists()
 
 
+@pytest.mark.slow
 def test_json_is_json_and_nothing_else(model: Path, tmp_path: Path) -> None:
     report = json.loads(invoke("compile", model, "-o", tmp_path / "out", "--json").stdout)
     assert report["verification"]["ok"]
@@ -142,6 +144,7 @@ def test_emit_code_of_a_model_without_any(tmp_path: Path) -> None:
     assert not (tmp_path / "x.o").exists()
 
 
+@pytest.mark.slow
 def test_verify(compiled: Path) -> None:
     done = invoke("verify", compiled, "--shape", "batch=2", "--shape", "batch=5")
     assert done.exit_code == 0, done.output
@@ -151,6 +154,7 @@ def test_verify(compiled: Path) -> None:
     assert found["ok"]
 
 
+@pytest.mark.slow
 def test_verify_against_another_model_fails(compiled: Path, model: Path, tmp_path: Path) -> None:
     import onnx
 
@@ -279,6 +283,7 @@ def test_compile_takes_ir(model: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1 and "model.mlir" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_profile_is_of_the_folder_that_is_given(model: Path, tmp_path: Path) -> None:
     stamped = tmp_path / "stamped"
     assert invoke("compile", model, "-o", stamped, "--no-verify", "--profile").exit_code == 0

@@ -52,6 +52,7 @@ def test_outputs_are_compared(files: Path) -> None:
     assert "the outputs differ" in diff(a, str(files / "change_weight.onnx"), "--run")[1]
 
 
+@pytest.mark.slow
 def test_compiled_folders(files: Path) -> None:
     igniter.compile(files / "a.onnx", files / "out", verify=False)
     status, said = diff(str(files / "a.onnx"), str(files / "out"), "--run", "--json")

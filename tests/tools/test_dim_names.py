@@ -58,6 +58,7 @@ def test_commands_call_a_dim_the_same(nameless: Path) -> None:
         assert all(name in said for name in NAMES), said
 
 
+@pytest.mark.slow
 def test_a_size_goes_to_any_name_of_a_dim(nameless: Path) -> None:
     found = json.loads(invoke("shapes", nameless, "--sizes", "x:0=2,x.1=3,unk__749=5,z:0.0=6,seq=7", "--json").stdout)
     sized = {v["name"]: v["sizes"] for v in found["values"]} if "sizes" in found["values"][0] else None

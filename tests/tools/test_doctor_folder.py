@@ -186,6 +186,7 @@ def test_a_cpu_without_a_feature(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "--target=x86-64-v2,x86-64-v3,x86-64-v4" in found.do
 
 
+@pytest.mark.slow
 def test_a_cpu_of_a_lower_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "levels.igniter"
     igniter.compile(model(), place, target="x86-64-v2,x86-64-v3", verify=False, load=False)

@@ -148,6 +148,7 @@ def test_every_node_that_is_left_is_listed(tmp_path: Path) -> None:
         module.compile(strict=True, verify=False)
 
 
+@pytest.mark.slow
 def test_remarks_do_not_depend_on_the_cache(model: Path) -> None:
     first, second = (igniter.compile(model, verify=False).report["remarks"] for _ in range(2))
     assert first == second

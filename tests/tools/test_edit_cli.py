@@ -111,6 +111,7 @@ def test_a_part_and_all_parts(model: Path, tmp_path: Path):
     assert done.exit_code == 2
 
 
+@pytest.mark.slow
 def test_stages_run_in_processes_and_differ_from_another_model(model: Path, tmp_path: Path):
     found = told("split", model, "--stages", 2, "--sizes", "batch=8", "-o", tmp_path / "s")
     assert found["check"]["status"] == "passed" and len(found["stages"]) == 2 and found["sizes"] == {"batch": 8}

@@ -57,6 +57,7 @@ def test_a_model(model: Path) -> None:
     assert weights.endswith(" bytes")
 
 
+@pytest.mark.slow
 def test_a_compiled_model(compiled: Path, model: Path) -> None:
     done = invoke(compiled)
     assert len(done.stdout.splitlines()) < 25
@@ -72,6 +73,7 @@ def test_a_compiled_model(compiled: Path, model: Path) -> None:
     assert "options" not in found
 
 
+@pytest.mark.slow
 def test_an_original_that_is_gone(compiled: Path, model: Path) -> None:
     model.unlink()
     assert lines(compiled)["original"] == [f"not there, or changed: {model}"]
@@ -94,6 +96,7 @@ def test_a_library(compiled: Path) -> None:
     assert found["domain"][0].startswith("libigniter_")
 
 
+@pytest.mark.slow
 def test_all_and_json_have_everything(compiled: Path, model: Path) -> None:
     everything = invoke(compiled, "--all").stdout
     assert "fma_latency" in everything and "kernel_digest" in everything

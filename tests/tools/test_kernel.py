@@ -50,6 +50,7 @@ def test_schedules_are_checked_and_timed_in_turns(tmp_path: Path) -> None:
     assert own["bound_by"] == "arithmetic"
 
 
+@pytest.mark.slow
 def test_assembly_of_the_inner_loop_is_printed() -> None:
     plain, shown = invoke(SOFTMAX, "--rounds", 1), invoke(SOFTMAX, "--rounds", 1, "--asm")
     assert "inner loop .L" in plain.stdout

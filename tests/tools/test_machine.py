@@ -124,6 +124,7 @@ def test_a_copy_of_the_targets_machine_changes_nothing(tmp_path: Path) -> None:
         assert scheduled(model, "--target=x86-64-v3") == scheduled(model, "--target=x86-64-v3", f"--machine={file}")
 
 
+@pytest.mark.slow
 def test_figures_change_schedules(tmp_path: Path) -> None:
     """Registers decide tiles, chains of sums accumulators, the second-level cache groups, hand-overs the grain."""
     target = "--target=x86-64-v4"
@@ -301,6 +302,7 @@ def test_kernels_are_kept_by_machine(tmp_path: Path) -> None:
     assert variants[0] == variants[1] == variants[4] != variants[2] == variants[3]
 
 
+@pytest.mark.slow
 def test_a_result_says_what_it_was_made_from(model: Path, tmp_path: Path) -> None:
     given = {"l2_bytes": 1 << 18}
     artifact = igniter.compile(model, tmp_path / "out", machine=given, verify=False, cache=False)

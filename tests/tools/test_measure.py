@@ -197,6 +197,7 @@ def test_the_end_compares_with_the_plain_model_again(two: Path, monkeypatch: pyt
     assert outcome(artifact).trials[-1].reason == "not confirmed, so all kernels stay"
 
 
+@pytest.mark.slow
 def test_slow_regions_are_tried_together_then_one_by_one(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     together = measured(two, Invented(always(1.5), always(0.8)), monkeypatch)
     assert len(left(together)) == 4 and not together.libraries
@@ -218,6 +219,7 @@ def test_a_model_behind_onnxruntime_is_left_as_a_whole(two: Path, monkeypatch: p
     assert "the whole model takes 1.30" in next(iter(found.left.values()))
 
 
+@pytest.mark.slow
 def test_at_several_sizes_none_may_lose(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     region = lambda label, case: 1.5 if label == "r0" and case == 1 else 0.5
     trials = lambda what, case: 0.5 if case % 2 == 0 else 1.2
@@ -347,6 +349,7 @@ def test_without_the_option_nothing_changes(two: Path, tmp_path: Path, monkeypat
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_options_of_a_report_give_the_same_kernels(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = measured(two, Invented(slow_first, always(0.8)), monkeypatch)
     options = igniter.CompileOptions.of_report(json.loads(json.dumps(artifact.report["options"])))
@@ -435,6 +438,7 @@ def test_the_command_refuses_options_without_a_meaning(two: Path, options: list[
     assert done.exit_code == 1 and said in " ".join(done.output.split())
 
 
+@pytest.mark.slow
 def test_the_command_says_what_was_measured(two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     timer = Invented(slow_first, always(0.8))
     monkeypatch.setattr(Measure, "of", staticmethod(lambda asked, threads: Measure(threads, bool(asked), timer=timer)))

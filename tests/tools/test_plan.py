@@ -73,6 +73,7 @@ def test_a_chart_has_a_box_for_each_buffer_and_no_markup_of_the_model(tmp_path: 
         assert len(titles) == 2 and titles[0].startswith(name)
 
 
+@pytest.mark.slow
 def test_a_compiled_model_has_programs_and_arenas(tmp_path: Path) -> None:
     out = tmp_path / "c.html"
     found = json.loads(output(str(LIGHT / "light_bvlc_alexnet.onnx"), "--compiled", "--json", "--chart", str(out)))

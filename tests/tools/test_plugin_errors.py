@@ -315,6 +315,7 @@ def test_an_op_with_neither_is_named(twice: dict[str, object], own: Path) -> Non
     assert "nothing computes it: give its OpSpec a `fold`" in checked.err
 
 
+@pytest.mark.slow
 def test_each_pass_over_a_plugins_op_is_checked(twice: dict[str, object], own: Path, bad_passes: None) -> None:
     ops.register(OpSpec("own.Twice", kind="elementwise", **twice))  # type: ignore[arg-type]
     passes = "infer-shapes,canonicalize-onnx,form-fusion-regions,lower-onnx-to-loop"

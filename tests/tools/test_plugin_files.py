@@ -54,6 +54,7 @@ def test_authors_are_loaded() -> None:
     assert "short-rows" in listed and "most: int = 8" in listed
 
 
+@pytest.mark.slow
 def test_the_environment_names_plugins_of_all_tools() -> None:
     environment = {**os.environ, VARIABLE: str(FILE), "PYTHONPATH": str(ROOT)}
     command = [

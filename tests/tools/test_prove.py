@@ -51,6 +51,7 @@ def proofs(path: str, pipeline: str) -> dict[str, Verdict]:
     return {p.pass_name: p.verdict for p in prover.proofs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", ["lit_tests/examples/softmax.mlir", "lit_tests/examples/split_k.mlir", "lit_tests/examples/stores.mlir"]
 )

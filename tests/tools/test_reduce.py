@@ -267,6 +267,7 @@ def test_a_whole_compile(worker: Worker, tmp_path: Path):
     assert ops_of(small) == {"Unique": 1} and found.case.passes is None
 
 
+@pytest.mark.slow
 def test_every_edit_leaves_valid_ir(tmp_path: Path):
     """Edits that are offered and never lead to valid IR would make a search slow and its result big."""
     from igniter.toolbox.reduce.edits import edited

@@ -43,6 +43,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "report.json"}
 
 
+@pytest.mark.slow
 def test_a_second_compile_copies(settled: Path, tmp_path: Path) -> None:
     first = igniter.compile(settled, tmp_path / "one")
     second = igniter.compile(settled, tmp_path / "two")
@@ -56,6 +57,7 @@ def test_a_second_compile_copies(settled: Path, tmp_path: Path) -> None:
     assert igniter.compile(settled).report["from_cache"], "a folder of its own is no part of the key"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"precision": "bf16"}, {"winograd": 4}, {"target": "x86-64-v3"}, {"strict": True}])
 def test_other_options_are_another_result(settled: Path, options: dict[str, Any]) -> None:
     igniter.compile(settled, verify=False)
@@ -77,6 +79,7 @@ def test_another_model_of_that_name_is_compiled(settled: Path, monkeypatch: pyte
     assert igniter.compile(settled, verify=False).report["from_cache"]
 
 
+@pytest.mark.slow
 def test_external_data_is_part_of_the_model(tmp_path: Path) -> None:
     proto = tiny_model()
     path = tmp_path / "external.onnx"
@@ -97,6 +100,7 @@ def test_external_data_is_part_of_the_model(tmp_path: Path) -> None:
         igniter.compile(path, verify=False)
 
 
+@pytest.mark.slow
 def test_what_was_not_verified_is_verified(settled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     igniter.compile(settled, verify=False)
     found = igniter.compile(settled)
@@ -149,6 +153,7 @@ def test_a_model_is_read_once_to_be_hashed(settled: Path, monkeypatch: pytest.Mo
     assert [name for name in hashed if not name.endswith(".so")] == [str(settled)]
 
 
+@pytest.mark.slow
 def test_it_takes_no_part_of_the_compiler(settled: Path, tmp_path: Path) -> None:
     igniter.compile(settled, tmp_path / "one")
     found = loaded(CLI, "compile", str(settled), "-o", str(tmp_path / "two"))
@@ -241,6 +246,7 @@ def test_a_large_file_is_compared_once(settled: Path, tmp_path: Path, monkeypatc
     assert library.read_bytes() == data, "its times show that it was changed"
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_replaced_meanwhile_stays_whole(
     settled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -210,6 +210,7 @@ def test_a_failed_pass_of_an_edit_is_named(model: Path, bad_passes: None, passes
     assert message in str(error.value)
 
 
+@pytest.mark.slow
 def test_other_options_keep_their_effect_around_edits(model: Path) -> None:
     with pytest.raises(igniter.IgniterError, match="removes winograd, which another option asks for"):
         igniter.compile(model, passes="without winograd", winograd="on", verify=False)

@@ -39,6 +39,7 @@ def test_ratios_are_within_a_round() -> None:
     assert timing.noise == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_what_does_not_run_is_named(tmp_path: Path, model: Path) -> None:
     with pytest.raises(IgniterError, match=r"'broken' does not run: .*none\.onnx"):
         time_models({"a": (model, ()), "broken": (tmp_path / "none.onnx", ())}, inputs(), rounds=1)

@@ -142,6 +142,7 @@ def test_python_observers_see_nested_passes() -> None:
     assert module.ctx.statistics.by_unit()["twice"]["canonicalize-loop"]
 
 
+@pytest.mark.slow
 def test_a_compile_shows_the_times_of_its_passes(model: Path, tmp_path: Path) -> None:
     done = invoke("compile", model, "-o", tmp_path / "out", "--pass-timing", "--no-verify")
     assert done.exit_code == 0, done.stderr

@@ -64,6 +64,7 @@ def check(artifact: Artifact, model: bytes, feed: dict[str, np.ndarray[Any, Any]
         np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_values_that_kernels_compute() -> None:
     artifact, model = compiled(CHAIN, verify=False)
     assert artifact.report["left_to_onnxruntime"] == []

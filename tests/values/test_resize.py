@@ -30,6 +30,7 @@ def test_scales(attrs: dict[str, Any]) -> None:
     check_bound("Resize", runs, attrs, refused=[[X, None, scales(1, 1, 0, 1)], [X, None, scales(1, 1, 1, -2)]])
 
 
+@pytest.mark.slow
 def test_an_axis_that_keeps_its_size_takes_nothing_from_its_neighbours() -> None:
     x = X.copy()
     x[0, 1, 2, 3] = np.inf
@@ -52,6 +53,7 @@ def test_sizes_of_some_axes(policy: str) -> None:
     check_bound("Resize", runs, attrs, refused=refused)
 
 
+@pytest.mark.slow
 def test_crop() -> None:
     roi = scales(0, 0, 0.2, 0.1, 1, 1, 0.7, 1.2)
     runs = [[X, roi, None, ints(1, 2, 3, 9)], [X, roi, None, ints(1, 2, 6, 1)]]

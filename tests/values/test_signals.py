@@ -18,6 +18,7 @@ def number(value: int) -> np.ndarray[Any, Any]:
     return np.array(value, np.int64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attrs", [{}, {"onesided": 1}, {"inverse": 1}])
 def test_axis_of_a_dft(attrs: dict[str, int]) -> None:
     x = RNG.standard_normal((5, 6, 7, 1 if attrs.get("onesided") else 2)).astype(np.float32)
@@ -25,6 +26,7 @@ def test_axis_of_a_dft(attrs: dict[str, int]) -> None:
     check_bound("DFT", runs, attrs, refused=[[x, None, number(4)]], atol=ROUNDED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_axis_of_a_real_inverse(kind: Any) -> None:
     x = np.random.default_rng(1).standard_normal((5, 6, 7, 2)).astype(kind)

@@ -17,6 +17,7 @@ def number(value: float, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
     return np.array(value, dtype)
 
 
+@pytest.mark.slow
 def test_slice() -> None:
     runs = [
         [X, ints(1, 0), ints(4, -1), ints(0, -1), ints(2, 3)],

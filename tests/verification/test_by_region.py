@@ -59,6 +59,7 @@ def test_what_the_outputs_do_not_tell_the_regions_do(chaotic: Path, tmp_path: Pa
     assert done.exit_code == 0 and "(by region)" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize(
     ("name", "at", "said"),
@@ -87,6 +88,7 @@ def test_a_whole_that_is_not_its_parts_is_found(chaotic: Path, monkeypatch: pyte
         igniter.compile(chaotic)
 
 
+@pytest.mark.slow
 def test_other_kernels_are_not_judged(chaotic: Path) -> None:
     artifact = igniter.compile(chaotic)
     artifact.report["kernel_digest"] = "0" * 16
@@ -97,6 +99,7 @@ def test_other_kernels_are_not_judged(chaotic: Path) -> None:
 # -- types that numpy lacks -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bfloat16", "float8e4m3fn", "float8e5m2"])
 def test_inputs_of_types_that_numpy_lacks_are_fed(kind: str, tmp_path: Path) -> None:
     text = f"""g ({kind}[n, 8] x, float[n, 8] z) => (float[n, 8] y, {kind}[n, 8] w) {{

@@ -33,6 +33,7 @@ def test_a_model_without_caches_has_none() -> None:
     assert model_facts(model.SerializeToString()).caches is None
 
 
+@pytest.mark.slow
 def test_every_case_is_one_that_the_original_runs() -> None:
     """The table of the rotary embeddings ends at 64 positions; one prompt is longer."""
     verification = igniter.load(decoder()).compile(verify=False).verify(seed=3)

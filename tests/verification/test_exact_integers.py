@@ -39,6 +39,7 @@ def parsed(text: str) -> onnx.ModelProto:
     return onnx.parser.parse_model(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "node"), [(SUM, "ReduceSum of 'y'"), (HASH, "ReduceSum of 'h'")])
 def test_models_with_sums_of_large_integers_are_verified(text: str, node: str) -> None:
     artifact = igniter.load(parsed(text)).compile(cache=False)

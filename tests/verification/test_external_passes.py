@@ -105,6 +105,7 @@ def test_correct_passes_raise_no_alarm_on_what_igniter_writes(name: str) -> None
         assert checked.cases >= 4, checked.notes
 
 
+@pytest.mark.slow
 def test_what_igniter_writes_is_checked() -> None:
     """A pass of Igniter before, an external pass after it, in one command."""
     path = Path(__file__).resolve().parents[2] / "docs" / "examples" / "two_gelus.mlir"

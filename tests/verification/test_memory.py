@@ -157,6 +157,7 @@ def test_a_copy_has_all_values_of_the_model(tmp_path: Path, monkeypatch: pytest.
             assert np.array_equal(numpy_helper.to_array(one), numpy_helper.to_array(two))
 
 
+@pytest.mark.slow
 def test_a_copy_is_made_a_weight_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     count, depth = 24, 1024

@@ -30,6 +30,7 @@ def test_all_faults_with_an_effect_are_found(compiled: Path) -> None:
     assert found.share == 1.0, found.missed
 
 
+@pytest.mark.slow
 def test_a_fault_that_verification_misses_is_named(compiled: Path, tmp_path: Path) -> None:
     class Blind(Subject):
         """A verification that sees nothing."""

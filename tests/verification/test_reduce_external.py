@@ -77,6 +77,7 @@ def test_crash_stays_a_crash(tmp_path: Path) -> None:
     assert "arith.xori" in left and "scf.for" not in left, left
 
 
+@pytest.mark.slow
 def test_command_without_a_fault_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(IgniterError, match=r"'cat' has no fault on .*given\.mlir: @f: 24 arguments agree"):
         reduced(LOOP, "cat", tmp_path)

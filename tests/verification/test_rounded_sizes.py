@@ -72,6 +72,7 @@ def test_a_wrong_pass_is_found_all_the_same(durations: Path, monkeypatch: pytest
         igniter.compile(durations, shapes=SIZES[:1], options=options, cache=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pieces", "status", "way"),
     [("passed", "passed", "regions"), ("failed", "differs", "regions"), ("skipped", "differs", "outputs")],

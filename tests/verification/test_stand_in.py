@@ -126,6 +126,7 @@ def test_a_users_op_is_compared_with_the_interpreter(cube: dict[str, Any]) -> No
     assert "mine:Cube" in found["because"]
 
 
+@pytest.mark.slow
 def test_the_fold_of_a_users_op_is_what_its_kernel_is_compared_with(cube: dict[str, Any]) -> None:
     cube["register"](fold=lambda op, arrays: [arrays[0] ** 3])
     after = helper.make_node("Abs", ["z"], ["y"])
@@ -168,6 +169,7 @@ def test_functions_of_f64_are_exact_in_the_evaluator(op: str) -> None:
     assert max(found["max_errors"].values()) < 1e-14
 
 
+@pytest.mark.slow
 def test_functions_of_f64_have_the_constants_of_their_bodies() -> None:
     """ONNX Runtime has no kernel and runs the function body: constants of f32, statistics of f32 (stash_type)."""
     tanh = helper.make_node("Gelu", ["x"], ["y"], approximate="tanh")

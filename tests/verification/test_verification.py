@@ -67,6 +67,7 @@ def test_pictures_get_sizes_that_their_strides_divide() -> None:
     assert any(c.kind == "many" and c.threads > 1 for c in found.cases)
 
 
+@pytest.mark.slow
 def test_sound_gets_thousands_of_samples() -> None:
     text = """g (float[batch, sequence] input) => (float[batch, 4, t] y) <int64[1] one = {1}> {
       u = Unsqueeze (input, one)  p = Pad <mode = "reflect"> (u, pads)  y = Conv <strides = [64]> (p, k) }"""
@@ -425,6 +426,7 @@ def two_regions(tmp_path: Path) -> Path:
     return tmp_path / "two.onnx"
 
 
+@pytest.mark.slow
 def test_every_value_agrees(two_regions: Path, tmp_path: Path) -> None:
     igniter.compile(two_regions, tmp_path / "out", verify=False)
     done = invoke("verify", tmp_path / "out", "--every-value", "--json")

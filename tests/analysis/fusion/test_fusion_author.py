@@ -442,6 +442,7 @@ def test_results_are_known_by_their_author(keys: Callable[..., str]):
     assert found[1] == keys(options=CompileOptions(fusion_author="pairs"))
 
 
+@pytest.mark.slow
 def test_what_is_compiled_says_its_author(tmp_path: Any):
     artifact = igniter.parse(CHAIN).compile(tmp_path / "out", fusion_author="pairs", cache=False)
     assert artifact.report["options"]["fusion_author"] == "pairs"

@@ -297,6 +297,7 @@ def test_two_compiles_are_the_same(file: Path, tmp_path: Path) -> None:
     assert first == second
 
 
+@pytest.mark.slow
 def test_the_command_line_says_so(file: Path, tmp_path: Path) -> None:
     write(file)
     model = tmp_path / "model.onnx"

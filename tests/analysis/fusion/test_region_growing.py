@@ -142,6 +142,7 @@ def test_regions_are_convex_and_maximal(graph: Graph) -> None:
     check_maximal(graph, growth, graph.edges)
 
 
+@pytest.mark.slow
 @given(graphs(), st.randoms(use_true_random=False), st.integers(1, 5))
 def test_policies_and_orders_of_candidates(graph: Graph, random: object, limit: int) -> None:
     candidates = list(dict.fromkeys(graph.edges))

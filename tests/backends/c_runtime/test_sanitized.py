@@ -92,6 +92,7 @@ def test_ops_are_sound(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (0, "ok\n"), f"{arguments}: {done.stdout}{done.stderr}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
 def test_computed_constants_are_sound(sanitizers: str, tmp_path: Path) -> None:
     """Sessions of several threads share them, and a failed call or a lack of memory loses nothing."""
@@ -101,6 +102,7 @@ def test_computed_constants_are_sound(sanitizers: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_block_without_a_lock_is_found(tmp_path: Path) -> None:
     """Without the lock of the list, the thread sanitizer sees a race."""
     text = (SOURCES / "made.c").read_text()

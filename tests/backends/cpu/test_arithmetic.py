@@ -195,6 +195,7 @@ def test_integer_comparisons(predicate: str):
     run_op(f"arith.cmpi {predicate},", ["i32", "i32"], "i1", [x, y], "{0}")
 
 
+@pytest.mark.slow
 def test_select_and_fma():
     rng = np.random.default_rng(8)
     x, y, z = (rng.normal(size=64).astype(np.float32) for _ in range(3))

@@ -139,6 +139,7 @@ def check(attention: Attention, sizes: tuple[int, ...]) -> None:
         assert (registers.products > 0) == (n >= direct_tiles.FEWEST and max(n + n % 2, d) >= 2 * direct_tiles.GROUPS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", [Attention(None, 32, 1, causal=True), Attention(19, 80, 2, 2)])
 def test_attention(attention: Attention) -> None:
     """Masks, causal bounds, grouped heads; an even number of keys, odd ones, and fewer than a tile's."""

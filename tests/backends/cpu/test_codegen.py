@@ -32,6 +32,7 @@ def undefined_symbols(data: bytes) -> list[str]:
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("element", ["float", "double", "half", "bfloat"])
 def test_elementary_functions_need_nothing_from_outside(element: str, target: str):

@@ -167,6 +167,7 @@ loop.func @ends symbols [] (%x: memref<{size}xf64>, %y: memref<{lanes}xf64>) out
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [2, 3, 4])
 @pytest.mark.parametrize("element", ["f32", "f64", "i32", "i8"])
 def test_masked_strided_loads_touch_no_lane_that_is_off(element: str, stride: int):
@@ -279,6 +280,7 @@ loop.func @booleans symbols [] (%x: memref<6x16xi1>, %y: memref<6xi1>, %z: memre
     )
 
 
+@pytest.mark.slow
 def test_maximum_and_minimum_keep_nan():
     x = np.array([[1, np.nan, 3, 4], [5, 6, 7, 8], [np.nan] * 4, [-np.inf, 1, 2, np.inf]], np.float32)
     for combiner in ("max", "min"):

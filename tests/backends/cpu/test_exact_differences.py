@@ -113,6 +113,7 @@ def test_variance_of_equals_has_a_root(level: Level) -> None:
     np.testing.assert_array_equal(got, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [nullcontext, unoptimised])
 @pytest.mark.parametrize("op", ["ArgMin", "ArgMax"])
 def test_extreme_of_a_quantised_product_is_found(op: str, level: Level) -> None:

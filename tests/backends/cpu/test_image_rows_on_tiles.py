@@ -88,6 +88,7 @@ def check(size: int, window: int, stride: int, channels: int, kind: str) -> None
             assert registers.products == batch * halves * 2 * window * steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "kind"), ((7, "bf16"), (5, "u8i8")))
 def test_rows_of_an_image(size: int, kind: str) -> None:
     """Windows of 3 x 3: the padding between rows is multiplied with them, and nothing beyond the image is read."""

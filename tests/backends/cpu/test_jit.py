@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 IN_CYCLES = """
 import gc
 gc.disable()
@@ -19,6 +21,7 @@ assert gc.collect() >= 40
 """
 
 
+@pytest.mark.slow
 def test_the_collector_disposes_of_kernels_in_cycles() -> None:
     """It has no order, and an engine must be disposed of before the context of its module."""
     done = subprocess.run([sys.executable, "-c", IN_CYCLES], capture_output=True, text=True, check=False)

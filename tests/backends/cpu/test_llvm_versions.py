@@ -230,6 +230,7 @@ def test_tools_of_another_llvm_compile_the_kernels_of_models(name: str, version:
         compiled(text_for(emit_whole(module, target_of(target)), version, target_of(target)), version, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_newest_text_has_the_kernels_alone_unless_asked():
     file = EXAMPLES / "two_products.mlir"
     whole = emitted(file, "x86-64-v4", "newest")

@@ -113,6 +113,7 @@ def test_code_for_avx512_stores_no_wider_than_the_mask(wide: int, narrow: int, t
             assert stored_end(assembly) <= (last - first + 1) * narrow // 8, f"{text}\n{assembly}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide, narrow", PAIRS)
 def test_stores_on_guard_pages(wide: int, narrow: int):
     """Run, with a page that is not mapped behind the last lane and before the first."""

@@ -70,6 +70,7 @@ def call(kind: str, size: TileSize, a: Array, b: Array, c: Array, add: bool = Fa
     return result
 
 
+@pytest.mark.slow
 @KIND
 @pytest.mark.parametrize("size", (TileSize(6, 1), TileSize(5, 2)))
 def test_every_number_of_rows(kind: str, size: TileSize) -> None:
@@ -141,6 +142,7 @@ def test_rounds(kind: str, rounds: int) -> None:
             np.testing.assert_allclose(found, expected + c * add, tolerance, tolerance * (np.abs(expected).max() + 9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ("u8i8", "i8i8"))
 def test_extremes_wrap(kind: str) -> None:
     """Sums begin at the ends of i32, and pass them in between too."""

@@ -155,6 +155,7 @@ loop.func @all symbols [b, n] (%x: memref<?x?x2xf32, #sym.dims<b, n, 2>>,
 # -- kernels of the pipeline ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mask_softmax", "quantized_attention", "two_products"])
 def test_kernels_of_examples(name: str):
     check(example(name))

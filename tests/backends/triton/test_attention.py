@@ -63,6 +63,7 @@ def given(
     }
 
 
+@pytest.mark.slow
 def test_any_number_of_rows_and_keys() -> None:
     sizes = [(1, 1, 1), (2, 17, 33), (1, 5, 100), (1, 40, 3), (0, 4, 4), (2, 0, 5), (1, 3, 0)]
     check(heads(q="s", k="t"), *(given(*s) for s in sizes), launches=1, rtol=1e-5)
@@ -79,6 +80,7 @@ def test_keys_that_a_block_has_wholly() -> None:
         check(heads(q="s", k=k), given(2, 11, k), given(1, 1, k), launches=1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_masks_that_are_added() -> None:
     runs: list[dict[str, Any]] = []
     for q, least in (20, -np.inf), (70, np.float32(-3.4e38)), (5, np.float32(-10000)):
@@ -178,6 +180,7 @@ def grouped(kind: int = FLOAT) -> onnx.ModelProto:
     return model(nodes, inputs, weights)
 
 
+@pytest.mark.slow
 def test_heads_that_share_keys() -> None:
     runs = [
         {
@@ -297,6 +300,7 @@ SHARED = {80: 163, 90: 227, 100: 227, 120: 99}
 """The KiB of shared memory of a block, by the GPU."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", [80, 90, 100, 120])
 @pytest.mark.parametrize("kind, head", [(HALF, 64), (HALF, 128), (FLOAT, 64), (FLOAT, 128)])
 def test_no_kernel_spills(arch: int, kind: int, head: int) -> None:

@@ -95,6 +95,7 @@ def loops_of(found: onnx.ModelProto) -> int:
     return sum(isinstance(op, scf.ForOp) for op in kernel.walk())
 
 
+@pytest.mark.slow
 def test_a_causal_mask_of_any_rows_and_keys() -> None:
     check(attention(), *(given(*sizes) for sizes in ((1, 1), (40, 40), (20, 70), (50, 20))), launches=1, rtol=1e-5)
     found = attention(HALF, 2, 1, 70, 70, head=64)
@@ -120,6 +121,7 @@ def test_limits_of_positions_also_where_rows_see_no_key(low: float, last: int, f
     check(found, given(33, 40), given(40, 17), launches=1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_hidden_keys_of_blocks_left_out_are_not_read() -> None:
     """Their NaN has no effect on the rows whose blocks leave them out."""
     module = lowered(attention(heads=1, shared=1, rows=64, keys=64))
@@ -145,6 +147,7 @@ def test_a_mask_that_is_data_leaves_no_block_out() -> None:
     check(found, {**given(40, 40), "m": mask}, launches=1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_programs_with_the_most_keys_begin_first() -> None:
     found = attention(HALF, 4, 2, 256, 256, head=64)
     module = lowered(found, "cuda:sm_90")

@@ -152,6 +152,7 @@ def test_no_step_and_an_empty_batch() -> None:
     assert [v.shape for v in results] == [(0, 1, 64), (0, 2, 11, 16), (0, 2, 11, 16)]
 
 
+@pytest.mark.slow
 def test_keys_behind_the_length_are_not_visited() -> None:
     """The programs share the blocks of the keys up to the length, not those of the cache."""
     module = lowered(Decoder((4096,), 4096, heads=8, head=64, kind=HALF).model(), "cuda:sm_90")
@@ -169,6 +170,7 @@ def test_keys_behind_the_length_are_not_visited() -> None:
     assert max(products(512)) <= 2 * sum(products(512)) / programs
 
 
+@pytest.mark.slow
 def test_a_session_whose_caller_binds_one_buffer() -> None:
     """In stock ONNX Runtime: the rows are written where the caller's cache is, and nothing behind them."""
     import onnxruntime

@@ -69,6 +69,7 @@ def test_products_beside_onnx_runtime(depth: int, columns: int, options: dict[st
     assert str(tt.element_type(dot.a.type)) == "f32"
 
 
+@pytest.mark.slow
 def test_halves_are_multiplied_by_tensor_cores() -> None:
     """The weights are rounded to f16; each byte is loaded once for its two numbers, which a join puts side by side."""
     operands, attrs = product(depth=160, columns=40, block=32, zeros="packed", dtype=np.float16, bias=True)
@@ -103,6 +104,7 @@ def test_batches_of_rows_and_infinities() -> None:
     check(model_of(operands, attrs, ["b", "m"]), feeds, launches=1, before=PLAIN)
 
 
+@pytest.mark.slow
 def test_parts_of_the_depth_begin_with_a_block() -> None:
     """Few rows and columns: the depth is split, and each part has whole scales."""
     operands, attrs = product(depth=4096, columns=32, block=128, dtype=np.float16)

@@ -70,6 +70,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
     return one
 
 
+@pytest.mark.slow
 def test_each_kernel_is_compiled_once_for_each_gpu(runs: Runs, compiled: Callable[..., igniter.Artifact]) -> None:
     made = compiled(layers("Softmax", "Softmax"), "a", "cuda,cuda:sm_90", verify=False)
     assert made.report["kernels"] == 1
@@ -91,6 +92,7 @@ def test_what_the_cache_has_is_not_compiled(runs: Runs, compiled: Callable[..., 
     assert len(runs) == 3 == len(set(runs))
 
 
+@pytest.mark.slow
 def test_a_result_needs_nothing_of_the_code_generator(
     compiled: Callable[..., igniter.Artifact], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ KINDS: dict[str, tuple[dict[str, Any], list[int], tuple[int, ...]]] = {
 QUICK = ("3x3", "stride, odd channels", "groups")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_networks(name: str) -> None:
     how, weight, image = KINDS[name]
@@ -148,6 +149,7 @@ def test_quotients_of_blocks(channels: int) -> None:
     assert uniform == (channels == 64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arch, target", [(80, "cuda"), (90, "cuda:sm_90+tf32"), (100, "cuda:sm_100"), (120, "cuda:sm_120")]
 )

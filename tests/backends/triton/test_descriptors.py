@@ -240,6 +240,7 @@ def special() -> ModuleOp:
     return made
 
 
+@pytest.mark.slow
 def test_other_warps_load_the_blocks_of_later_gpus() -> None:
     """The program has twice its warps then. Triton fails to compile such loops for sm_90."""
     module = special()
@@ -279,6 +280,7 @@ def compiled(driver: RecordingDriver) -> tuple[onnx.ModelProto, igniter.Artifact
         return made, igniter.load(made).compile(options=options, cache=False, verify=False)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("always")
 def test_the_host_encodes_maps_at_each_launch(driver: RecordingDriver) -> None:
     given, artifact = compiled(driver)

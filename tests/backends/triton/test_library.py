@@ -111,6 +111,7 @@ def test_a_run_asks_the_driver_for_launches_and_their_context_alone(
         assert driver.calls == ["cuCtxPushCurrent_v2", *launches, "cuCtxPopCurrent_v2"]
 
 
+@pytest.mark.slow
 def test_what_is_launched_and_given_back(driver: RecordingDriver, artifact: igniter.Artifact) -> None:
     """One op, its launches in order on the stream of the run, in the context of the device; nothing stays loaded."""
     model = rows()
@@ -147,6 +148,7 @@ def test_a_verified_model_is_compared_with_the_original(driver: RecordingDriver)
     assert found.report["verification"]["status"] == "passed"
 
 
+@pytest.mark.slow
 def test_sessions_have_modules_of_their_own(driver: RecordingDriver, artifact: igniter.Artifact) -> None:
     first: Any = artifact.session()
     count = len(driver.modules)
@@ -273,6 +275,7 @@ def test_memory_that_kernels_cannot_load_from_is_an_error(driver: RecordingDrive
     assert not driver.launches
 
 
+@pytest.mark.slow
 def test_without_the_provider_a_model_is_compiled_and_not_verified(driver: RecordingDriver) -> None:
     alone = compiled(rows("alone", 8), driver, "", verify=True)
     found = alone.report["verification"]
@@ -291,6 +294,7 @@ def test_without_a_driver_the_session_says_so(artifact: igniter.Artifact) -> Non
     assert "it runs on GPUs of NVIDIA, and their driver cannot be loaded: libcuda.so.1" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_driver_that_lacks_a_function_is_too_old(artifact: igniter.Artifact) -> None:
     lines = (
         "from tests.backends.triton.recording_driver import RecordingDriver, activate",
@@ -301,11 +305,13 @@ def test_a_driver_that_lacks_a_function_is_too_old(artifact: igniter.Artifact) -
     assert "the driver of NVIDIA is too old: it has no cuFuncSetAttribute" in done.stderr
 
 
+@pytest.mark.slow
 def test_equal_models_have_equal_libraries(driver: RecordingDriver, artifact: igniter.Artifact) -> None:
     again = compiled(rows(), driver)
     assert [p.read_bytes() for p in again.libraries] == [p.read_bytes() for p in artifact.libraries]
 
 
+@pytest.mark.slow
 def test_an_object_has_all_funcs_of_a_model_and_each_kernel_once() -> None:
     module = igniter.load(bert(1, 32, 2, 64, 50))
     c = Compilation(module.ir, CompileOptions(target="cuda"), module.ctx)

@@ -203,6 +203,7 @@ def test_products_compile_without_spills(kind: int, arch: int) -> None:
     assert resources_of(made, arch).spills == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", ["Gelu", "Relu"])
 @pytest.mark.parametrize("arch", [90, 100])
 def test_products_of_tensor_cores_do_not_wait_for_each_other(arch: int, op: str) -> None:
@@ -266,6 +267,7 @@ def test_programs_in_groups_cover_every_block_once(sizes: tuple[int, int], persi
     np.testing.assert_allclose(mine, x @ w, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["tf32", "tf32x3"])
 def test_f32_is_multiplied_by_tensor_cores_on_request(how: str) -> None:
     """The interpreter truncates factors to TF32, and multiplies three products for `tf32x3` as one of f32."""

@@ -21,6 +21,7 @@ def reduced(op: str, kind: int, dims: list[Any], **attributes: Any) -> onnx.Mode
     return model([helper.make_node(op, ["x"], ["y"], **attributes)], {"x": (kind, dims)}, opset=13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [4096, 4000])
 def test_products_of_few_rows_and_a_long_depth(depth: int) -> None:
     """In parts that divide the depth, and with a last one that is shorter; what follows is in the second launch."""

@@ -76,6 +76,7 @@ def check(found: np.ndarray, n: int, model: onnx.ModelProto | None = None) -> No
     np.testing.assert_allclose(found, of_ort(model or rows(), feed(n)), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last_first", [False, True])
 def test_two_runs_of_a_session_are_queued_at_once(
     driver: QueueingDriver, artifact: igniter.Artifact, last_first: bool
@@ -123,6 +124,7 @@ def test_the_next_run_takes_the_memory_of_a_finished_one(driver: QueueingDriver,
     assert driver.ledger.violations == []
 
 
+@pytest.mark.slow
 def test_ops_of_one_run_share_memory_in_the_order_of_the_stream(
     driver: QueueingDriver, several_ops: igniter.Artifact
 ) -> None:

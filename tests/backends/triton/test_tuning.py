@@ -240,6 +240,7 @@ def test_a_better_launch_is_found_stored_and_compiled(tmp_path: Path) -> None:
     assert "as the default at gpu=Recording GPU" in said["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", [{"l0.descriptors": "1"}, {"l0.descriptors": "1", "l0.persistent": "132"}])
 def test_a_product_by_descriptors_is_computed_as_the_default(tmp_path: Path, changed: dict[str, str]) -> None:
     with recording(by_threads) as gpu:

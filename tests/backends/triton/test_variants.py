@@ -80,6 +80,7 @@ def test_versions_share_equal_kernels() -> None:
     assert len(kernels_of(module)) == 4
 
 
+@pytest.mark.slow
 def test_parts_of_the_depth_are_of_the_variants_for_few_rows() -> None:
     made = product(2048, 64)
     func = func_of(lowered(made, variants=True))

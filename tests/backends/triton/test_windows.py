@@ -89,6 +89,7 @@ def test_resizes(mode: str, scales: list[float], attributes: dict[str, Any]) -> 
     check(found, x, images(0), launches=launches, rtol=2e-5)
 
 
+@pytest.mark.slow
 def test_a_resize_of_unknown_size() -> None:
     node = helper.make_node("Resize", ["x", "", "", "z"], ["y"], mode="linear")
     found = model([node], {"x": (FLOAT, ["b", 3, "h", 9])}, {"z": np.array([2, 3, 20, 20])}, opset=19)

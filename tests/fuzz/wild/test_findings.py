@@ -147,6 +147,7 @@ def test_concat_of_empty_shapes_that_differ() -> None:
     assert outcome("Concat", feeds, axis=0) == ("ok", 0)
 
 
+@pytest.mark.slow
 def test_what_is_interpolated_is_an_image() -> None:
     feeds = [[ones(2, 3, 2, 2), None, None], [ones(1, 3, 2, 2), None, None], [ones(2, 3, 3, 1), None, None]]
     for mode in ("linear", "cubic"):
@@ -173,6 +174,7 @@ def test_a_bias_is_as_long_as_a_row(op: str) -> None:
     assert outcome(f"com.microsoft.{op}", [[ones(2, n), ones(1)] for n in (1, 3)]) == ("ok", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["MatMul", "com.microsoft.FusedMatMul"])
 def test_a_batch_of_1_is_broadcast_to_none(name: str) -> None:
     """As ONNX Runtime does from 1.32 on; versions before refuse most of these."""
@@ -198,6 +200,7 @@ def test_a_transform_of_nothing() -> None:
     assert outcome("DFT", feeds, opset=17, axis=1) == ("ok", 0)
 
 
+@pytest.mark.slow
 def test_attention_is_paid_to_something() -> None:
     shapes = [(2, 3, 4, 5, 6, 7), (2, 0, 4, 5, 6, 7), (2, 3, 0, 5, 6, 7), (2, 3, 4, 0, 6, 7), (2, 3, 4, 5, 6, 0)]
     feeds = [[ones(b, h, q, d), ones(b, h, k, d), ones(b, h, k, v)] for b, h, q, k, d, v in shapes if h]

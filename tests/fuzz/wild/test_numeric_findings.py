@@ -27,6 +27,7 @@ def test_the_greatest_of_a_row_is_a_number() -> None:
         assert outcome("ai.onnx.ml.Normalizer", [[rows]], norm=norm) == ("ok", 0)
 
 
+@pytest.mark.slow
 def test_f16_that_does_not_vary_has_no_deviation() -> None:
     """The epsilon of MeanVarianceNormalization is 0 in f16: 0 / 0."""
     feeds = [[np.float16([[k, 1], [2, 2.5]])] for k in (1, 2)]
@@ -36,6 +37,7 @@ def test_f16_that_does_not_vary_has_no_deviation() -> None:
     assert outcome("MeanVarianceNormalization", [[floats([3.5, 3.5])]], axes=[1]) == ("ok", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("sizes", [(1, 2, 4, 8), (1, 2, 2, 3)])
 def test_a_filter_does_not_take_what_it_does_not_reach(mode: str, sizes: tuple[int, ...]) -> None:

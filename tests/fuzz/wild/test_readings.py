@@ -139,6 +139,7 @@ def test_functions_have_no_digits_left() -> None:
     assert abs(computed("MeanVarianceNormalization", x, axes=[2])[0]).max() > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("size", [1, 1000])
 def test_rows_that_hardly_vary(dtype: Any, size: int) -> None:

@@ -119,6 +119,7 @@ def test_each_layer_alone_is_what_numpy_says():
     assert found.layers[0].relative == pytest.approx((error / power) ** 0.5, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_method_is_taken_where_it_is_no_worse_than_all_of_the_values():
     plain = igniter.load(network()).quantize(images())
     for method in ("best", "entropy"):

@@ -509,6 +509,7 @@ def test_what_igniter_writes_as_linalg_is_read_back(name: str):
             np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.slow
 def test_a_model_of_a_function(tmp_path: Path):
     path, inputs, wanted = exported("mlp.dyn")
     artifact = igniter.load(path).compile(tmp_path / "mlp.igniter", cache=False)

@@ -35,6 +35,7 @@ def same(one: dict[str, Any], other: dict[str, Any], names: dict[str, str], seed
         assert outcome.ok, (seed, name, outcome.reason)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_outputs_stay(first: int):
     onnxruntime.set_default_logger_severity(4)
@@ -66,6 +67,7 @@ def test_outputs_stay(first: int):
     assert compared > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 40, 20))
 def test_sizes_are_fixed_and_freed(first: int):
     onnxruntime.set_default_logger_severity(4)

@@ -149,6 +149,7 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_big_model_is_edited_without_its_weights(tmp_path: Path):
     path, out = big_model(tmp_path), tmp_path / "out.onnx"
     arguments = ["--fix-dim", "batch=1", "--rename", "x=image", "--expose", "h0", "--drop", "product_1", "--opset", 21]

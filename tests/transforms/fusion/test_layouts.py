@@ -127,6 +127,7 @@ def compare(model: onnx.ModelProto, sizes: Sequence[tuple[int, ...]]) -> igniter
     return artifact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 def test_networks(name: str) -> None:
     net = Net()
@@ -183,6 +184,7 @@ def test_padding_left_out(size: tuple[int, ...]) -> None:
     np.testing.assert_allclose(got[~seen], wanted[~seen], rtol=0, atol=TOLERANCE * np.abs(wanted).max())
 
 
+@pytest.mark.slow
 def test_threads() -> None:
     net = Net()
     artifact = igniter.compile(net.model(*joined(net)), verify=False)

@@ -42,6 +42,7 @@ def weight_of(outs: int, channels: int, dtype: Any = np.float32) -> Array:
     return weight
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("tile", [2, 4])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -135,6 +136,7 @@ def test_verification_and_every_value(tmp_path: Path) -> None:
     assert artifact.verify_every_value().status == "passed"
 
 
+@pytest.mark.slow
 def test_sessions_of_several_threads(tmp_path: Path) -> None:
     """They create, run and drop sessions of two models with one library: each has the results of its own weights."""
     plain, other = network(), network()

@@ -124,6 +124,7 @@ def test_outputs_change_by_no_more_than_the_bound(name: str, tmp_path: Path) -> 
     assert np.allclose(pair[0], run(model, {"x": x})[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_weights_that_folding_makes_are_flushed(tmp_path: Path) -> None:
     body = "s = Mul(w, c)\n y = MatMul(x, s)"
     weights = {"w": np.full((32, 8), 1e-30, np.float32), "c": np.full((32, 1), 1e-10, np.float32)}
@@ -133,6 +134,7 @@ def test_weights_that_folding_makes_are_flushed(tmp_path: Path) -> None:
     assert stored(tmp_path / "a") == 0
 
 
+@pytest.mark.slow
 def test_keep_leaves_and_counts_them(tmp_path: Path) -> None:
     model = model_of("y = MatMul(x, w)", w=mixed(32, 20))
     count = subnormal_count(Weight.of(mixed(32, 20)))

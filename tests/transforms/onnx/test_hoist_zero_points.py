@@ -52,6 +52,7 @@ def model_of(rng: np.random.Generator) -> tuple[onnx.ModelProto, dict[str, Array
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), feeds, expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("byte_products", [True, False], ids=["bytes", "words"])
 def test_products(byte_products: bool, tmp_path: Path) -> None:
     model, feeds, expected = model_of(np.random.default_rng(7))

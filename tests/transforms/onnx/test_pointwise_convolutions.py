@@ -75,6 +75,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_pointwise_convolution(name: str) -> None:
     check(CASES[name], threads=2)

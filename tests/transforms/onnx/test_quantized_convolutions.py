@@ -279,6 +279,7 @@ def test_a_bias_in_other_steps(tmp_path: Path) -> None:
     assert np.abs(got.astype(int) - want.astype(int)).max() <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [I8, U8])
 def test_bytes_whose_zero_point_a_run_finds(weight: Kind, tmp_path: Path) -> None:
     """DynamicQuantizeLinear and ConvInteger, as `quantize_dynamic` makes of a Conv: the rim is what the run says."""

@@ -63,6 +63,7 @@ def test_perceptron(form: QuantFormat, activation: QuantType, tmp_path: Path) ->
     assert not compare(model, tmp_path, {"rows": 5})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8], ids=lambda k: k.name)
 def test_dynamically_quantised_encoder(kind: QuantType, tmp_path: Path) -> None:
     model = quantize_dynamic(encoder(), tmp_path, weight_type=kind, reduce_range=True)

@@ -175,6 +175,7 @@ def test_scales_of_16_bits_round_no_codes(scale_type: type) -> None:
     np.testing.assert_array_equal(found[sure], np.clip(np.rint(exact), 0, 255)[sure])
 
 
+@pytest.mark.slow
 @FACTORS
 @WEIGHTS
 def test_products(columns: bool, kind: type) -> None:
@@ -215,6 +216,7 @@ CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @WEIGHTS
 @pytest.mark.parametrize(("data", "weight", "attrs"), CONVOLUTIONS, ids=lambda v: "x".join(map(str, v)))
 def test_convolutions(data: tuple[int, ...], weight: tuple[int, ...], attrs: dict[str, Any], columns: bool) -> None:

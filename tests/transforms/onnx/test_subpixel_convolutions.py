@@ -104,6 +104,7 @@ CASES: dict[str, tuple[int, int, tuple[int, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["sizes known", "sizes of a run"])
 def test_networks(name: str, dynamic: bool) -> None:
@@ -136,6 +137,7 @@ def test_two_threads() -> None:
     compare(network(channels, outs, window, **attrs), x, threads=2)
 
 
+@pytest.mark.slow
 def test_what_is_not_finite_in_the_image_stays_where_it_is() -> None:
     """No element of the window but those that see a place meets what is there."""
     channels, outs, window, attrs = CASES["uneven"]
@@ -168,6 +170,7 @@ def test_alone(name: str, left: int) -> None:
     compare(model, x, left=left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, left", [("cropped", 0), ("uneven", 1)])
 def test_floats_of_16_bits(name: str, left: int) -> None:
     """They are converted for each of the convolutions that phases of other sizes make."""

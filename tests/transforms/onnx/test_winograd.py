@@ -148,6 +148,7 @@ def check(case: Case, tile: int, dims: tuple[int | str, int | str, int | str], f
             assert (np.abs(y.astype(np.longdouble) - plain) <= 2 * bound).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tile"), [("plain", 4), ("asymmetric padding", 2), ("asymmetric padding", 4), ("same, upper", 4)]
 )
@@ -236,6 +237,7 @@ def test_images_with_rims_of_several_widths(tmp_path: Path) -> None:
     assert "conv.padded" not in str(module), "no tile leaves its image, so that no image is copied"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile", FILTERS)
 @pytest.mark.parametrize("channels", [32, 128, 512])
 def test_usual_error(tile: int, channels: int, tmp_path: Path) -> None:
@@ -282,6 +284,7 @@ def test_amplification_is_less_than_that_of_the_usual_points() -> None:
     assert FILTERS[2].amplification == pytest.approx(64 / 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dims", [(1, 24, 22), ("n", "h", "w")], ids=["known", "symbols"])
 @pytest.mark.parametrize("tile", FILTERS)
 @pytest.mark.parametrize("name", ["plain", "odd channels", "asymmetric padding", "nothing but the products"])
@@ -372,6 +375,7 @@ def test_a_weight_is_stored_as_it_is_read(at: str, stored: list[tuple[int, ...]]
     assert sorted(tuple(t.dims) for t in model.graph.initializer if len(t.dims) > 1) == stored
 
 
+@pytest.mark.slow
 def test_residual_and_activation_are_in_the_region(tmp_path: Path) -> None:
     """What follows runs in the convolution's region: a residual that is added, and the activation behind it."""
     source = onnx.load_from_string(Case(16, 16, relu=False).model((2, 10, 11)))
@@ -384,6 +388,7 @@ def test_residual_and_activation_are_in_the_region(tmp_path: Path) -> None:
     assert artifact.report["verification"]["ok"]
 
 
+@pytest.mark.slow
 def test_two_in_a_row_share_a_kernel(tmp_path: Path) -> None:
     """Equal shapes have one kernel, and each convolution a table of its own. The last one stores no rim, and the first
     and the last tensor have their channels first: three kernels more."""

@@ -23,6 +23,7 @@ def check_example(name: str, sizes: list[dict[str, int]]) -> None:
     check(text, sizes, machines=(64,), passes=SCHEDULE[1:], rtol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_example(name: str) -> None:
     check_example(name, CASES[name])

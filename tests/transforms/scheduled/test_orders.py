@@ -240,6 +240,7 @@ def random_schedule(nest: NestOp, draw: random.Random) -> ScheduleAttr:
     return ScheduleAttr(words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_random_orders_are_right_or_refused(name: str) -> None:
     draw = random.Random(name)

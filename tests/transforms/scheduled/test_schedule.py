@@ -336,6 +336,7 @@ def test_rows_across_memory(name: str) -> None:
     check(DOWN[name], COLUMNS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_compiled_kernel_agrees_with_the_interpreter(name: str) -> None:
     check(f"builtin.module {{{KERNELS[name]}\n}}", ROWS)

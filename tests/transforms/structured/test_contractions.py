@@ -442,6 +442,7 @@ QUICK = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_contraction(name: str) -> None:
     check(ALL[name], threads=2)

@@ -227,6 +227,7 @@ def test_not_a_number(tmp_path: Path) -> None:
     np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_memory(tmp_path: Path) -> None:
     """The arena holds rows of the expanded image, and not the image."""
     model = tmp_path / "model.onnx"

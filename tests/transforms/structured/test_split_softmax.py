@@ -119,6 +119,7 @@ def check(values: list[Array], text: str = WHOLE, wanted: Array | None = None) -
     return got
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [1, 2, 31, 32, 33, 64, 100, 257])
 @pytest.mark.parametrize("rows", [1, 9])
 def test_numbers_of_keys_that_blocks_divide_or_not(rows: int, keys: int) -> None:
@@ -168,6 +169,7 @@ def test_causal() -> None:
     check(values)
 
 
+@pytest.mark.slow
 def test_a_row_whose_floor_is_not_its_maximum() -> None:
     values = inputs(4, 100)
     values[3][0, :] = -np.inf
