@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmark.peers.protocol import Arrays, Precision, Prepared, Task, Unavailable
+from igniter.distribution import DISTRIBUTION
 
 
 @dataclass(frozen=True)
@@ -358,7 +359,7 @@ def reason_of(error: Exception) -> str:
 SYSTEMS: dict[str, System] = {
     s.name: s
     for s in (
-        System("igniter", ("igniter",), _igniter, ("f32", "bf16", "int8-dynamic")),
+        System("igniter", (DISTRIBUTION,), _igniter, ("f32", "bf16", "int8-dynamic")),
         System("ort", ("onnxruntime",), _ort, ("f32", "int8-dynamic")),
         System("ort-transformers", ("onnxruntime",), _ort_transformers),
         System("openvino", ("openvino",), _openvino, ("f32", "bf16", "int8-dynamic")),

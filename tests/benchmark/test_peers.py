@@ -133,3 +133,10 @@ def test_lines_of_a_terminal_table() -> None:
     columns = [Column("name", 6), Column("ms", 5)]
     assert line(columns, ["a", "1.0"]) == "a        1.0"
     assert line(columns, ["longer name", "1.0"]) == "longer name   1.0"
+
+
+def test_igniter_and_the_runtime_are_found() -> None:
+    """By the names of their distributions, not of their modules."""
+    from benchmark.peers.systems import SYSTEMS
+
+    assert all(SYSTEMS[name].version()[0].isdigit() for name in ("igniter", "ort"))
