@@ -60,7 +60,7 @@ def words(line: str) -> list[str]:
         ("igniter bench --target x86-64-v4+avx512bf16+avx512vn", ["x86-64-v4+avx512bf16+avx512vnni"]),
         ("igniter bench --target vax+", ["<nothing>"]),
         ("igniter compile --fusion-author d", ["default"]),
-        ("igniter reduce -p infer-shapes,fold-c", ["infer-shapes,fold-constants"]),
+        ("igniter reduce -p infer-shapes,fold-cons", ["infer-shapes,fold-constants"]),
         ("igniter-opt --emit=l", ["--emit=linalg", "--emit=llvm"]),
         ("igniter-opt --remarks=", ["--remarks=text", "--remarks=json"]),
         ("igniter-opt --remarks ", ["<files>"]),
