@@ -1,4 +1,4 @@
-"""Translations of ATen ops to ONNX in place of those of PyTorch's exporter.
+"""Translations of ATen ops to ONNX that replace translations of PyTorch's exporter.
 
 Attention becomes ONNX's op. The exporter writes products and a softmax, which differs in two ways:
 

@@ -96,7 +96,7 @@ class CacheFacts:
 
 def cache_facts(graph: GraphOp, facts: ShapeFacts) -> CacheFacts | None:
     """Returns the dims of the first GroupQueryAttention whose past is an input and whose dims are symbols, and the rows
-    of all caches that slide; without such an op, those of a past that is concatenated with new keys."""
+    of all caches that slide. Without such an op, the dims are those of the first Concat of a past with new keys."""
     names: Mapping[SSAValue, str] = dict(zip(graph.body.args, graph.input_names, strict=True))
     whole: CacheFacts | None = None
     sliding: CacheFacts | None = None

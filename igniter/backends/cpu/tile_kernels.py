@@ -20,8 +20,8 @@ each. The sums stay in registers over all of them:
 
 With AMX, bytes and bf16 have tiles of more rows (`direct_tiles.py`). With Arm's matrix instructions, they have sums of
 two rows by two columns (`matrix_products.py`), and a panel is interleaved once for many rows (`paired_panels.py`).
-Panels of 16-bit floats beside an `a` of f32 are widened at the load, and come one step a time; those of f16 also use
-AMX (`half_tiles.py`), and on NEON a panel is widened once for many rows (`widened_tiles.py`).
+Panels of 16-bit floats beside an `a` of f32 are widened at the load, one step of depth at a time. Panels of f16 also
+use AMX (`half_tiles.py`), and on NEON a panel is widened once for many rows (`widened_tiles.py`).
 
 Every kind and size is an LLVM module of its own (`emit_tile_kernel`), independent of the model: it is compiled once and
 kept in the cache. Kernels declare it by its name, from which `required` and `parse_name` find it again. The scheme is

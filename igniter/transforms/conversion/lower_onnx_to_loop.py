@@ -79,8 +79,8 @@ class LowerOnnxToLoopPass(ModulePass):
     one_rewrite = "a region lowered to a kernel"
 
     few_rows: bool = False
-    """Adds a variant for few rows to kernels of products with codes whose rows are a symbol, a variant for few places
-    to kernels of convolutions in tiles, and a variant for one token to those of attentions over a window."""
+    """Adds variants for small sizes: few rows of products with codes whose rows are a symbol, few places of
+    convolutions in tiles, one token of attentions over a window."""
 
     blocks: bool = False
     """Lowers for programs on blocks of elements, those of a GPU."""

@@ -86,7 +86,7 @@ class Window:
         return Window(capacity, resident, kept, away, ctx.kernel.one_token)
 
     def before(self, nest: Nest, b: Expr) -> Scalar:
-        """Reads the number of rows before the first new one of batch element `b`, of those that attention reads."""
+        """Reads how many rows attention reads before the first new row of batch element `b`."""
         rows = nest.read(self.resident, [b])
         return rows - nest.read(self.moved, [b]) if self.one_token else rows
 
